@@ -1,0 +1,1 @@
+"""Publish histograms and data cubes with differential privacy."""

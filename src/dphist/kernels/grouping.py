@@ -1,0 +1,44 @@
+"""Cells grouped into parts: sums per part and the cells in part order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.compile import kernel
+
+IntArray = NDArray[np.int64]
+
+
+@kernel
+def part_sums(counts: IntArray, labels: IntArray, parts: int) -> IntArray:
+    """Sum the counts of every part, in integers (``np.bincount`` would sum in floating point)."""
+    sums = np.zeros(parts, dtype=np.int64)
+    for i in range(counts.size):
+        sums[labels[i]] += counts[i]
+    return sums
+
+
+@kernel
+def group_order(labels: IntArray, parts: int) -> tuple[IntArray, IntArray]:
+    """Give the cells in order of their part (a counting sort, so stable) and where each part starts."""
+    starts = np.zeros(parts + 1, dtype=np.int64)
+    for i in range(labels.size):
+        starts[labels[i] + 1] += 1
+    for p in range(parts):
+        starts[p + 1] += starts[p]
+    place = starts[:-1].copy()
+    order = np.empty(labels.size, dtype=np.int64)
+    for i in range(labels.size):
+        order[place[labels[i]]] = i
+        place[labels[i]] += 1
+    return order, starts
+
+
+@kernel
+def labels_ok(labels: IntArray, parts: int) -> bool:
+    """Tell whether every label names a part."""
+    for i in range(labels.size):
+        if labels[i] < 0 or labels[i] >= parts:
+            return False
+    return True

@@ -1,0 +1,65 @@
+"""Budgets as exact fractions, so that 0.1 + 0.2 never refuses 0.3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from math import isfinite
+
+from dphist.errors import EpsilonError
+
+Number = int | float | str | Fraction | Decimal
+
+# No budget worth spending needs more; beyond it, exponents such as "1e-999999999" would only exhaust memory.
+_LONGEST = 60
+_EXPONENTS = range(-60, 61)
+
+
+def exact(value: Number, argument: str) -> Fraction:
+    """Read a number as the fraction a person meant: ``0.1`` is one tenth, not its nearest double."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction | Decimal):
+        raise EpsilonError(f"{argument} must be a number, a fraction or its text, not {type(value).__name__}")
+    if isinstance(value, int | Fraction):
+        return Fraction(value)
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise EpsilonError(f"{argument} must be finite")
+        value = repr(value)
+    return _parse(str(value).strip(), argument)
+
+
+def positive(value: Number, argument: str) -> Fraction:
+    """Read a number that must be above zero, such as ε or a share of it."""
+    fraction = exact(value, argument)
+    if fraction <= 0:
+        raise EpsilonError(f"{argument} must be above zero")
+    return fraction
+
+
+def shares(values: Iterable[Number]) -> tuple[Fraction, ...]:
+    """Read shares that must sum to exactly one."""
+    fractions = tuple(positive(value, "share") for value in values)
+    if sum(fractions) != 1:
+        raise EpsilonError("shares must sum to exactly 1; give fractions such as Fraction(1, 3) or '1/3'")
+    return fractions
+
+
+def _parse(text: str, argument: str) -> Fraction:
+    wrong = EpsilonError(f"{argument} must be a number such as 1, 0.5 or 1/3")
+    if not text or len(text) > _LONGEST:
+        raise wrong
+    if "/" not in text:
+        try:
+            decimal = Decimal(text)
+        except InvalidOperation:
+            raise wrong from None
+        if not decimal.is_finite():
+            raise EpsilonError(f"{argument} must be finite")
+        if decimal and decimal.adjusted() not in _EXPONENTS:
+            raise EpsilonError(f"{argument} is out of any useful range")
+        return Fraction(decimal)
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise wrong from None

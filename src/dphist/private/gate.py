@@ -1,0 +1,370 @@
+"""The gate: the only door between private counts and everything public.
+
+A `PrivateCounts` is a *right*: private cells fused with the budget that may be spent on them. Every verb uses the
+right up, so a question cannot be asked twice at one price, and a mechanism never sees ε: it hands out shares, and
+the noise is computed here from the very number that is charged.
+
+Why this is ε-differentially private. Accounting is per cell: each cell of a right may still cause ``budget`` of
+loss. Neighbouring data differ by one step in one cell, so
+
+* `split` hands each part of the budget to its own question about the same cells: losses add (sequential composition,
+  also when later questions depend on earlier answers);
+* `partition` and `select` regroup cells into disjoint parts: one step touches one part, so every part may spend
+  the whole budget (parallel composition). All cells of a right hold the same remaining budget, so any public
+  regrouping of them is allowed at any time;
+* `arrange`, `coarsen` and `sorted` are maps under which one step stays one step;
+* `measure`, `choose` and `segment` lose at most the budget by the promises of `dphist.private.questions`.
+
+A person who may own several rows, or be replaced, is several steps. That factor is applied once, in `open_gate`:
+``budget = ε ÷ steps``, and group privacy gives ε for the person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphist.domain import Domain
+from dphist.errors import MechanismError, RightUsed
+from dphist.histogram import Histogram
+from dphist.kernels.grouping import labels_ok, part_sums
+from dphist.private.exact import Number, positive, shares
+from dphist.private.noise import Noise
+from dphist.private.questions import (
+    Candidates,
+    Costs,
+    FusedQuery,
+    IntArray,
+    Layout,
+    Query,
+    Scales,
+    Score,
+    describe,
+)
+from dphist.private.transcript import Book, Replay, Transcript
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+# Sums over any cells stay below this, whatever the data: overflow must never depend on a count.
+_LARGEST_SUM = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """A private answer: integers on a public lattice, and how far the noise moved them."""
+
+    values: NDArray[Any]
+    scale: Fraction | NDArray[np.float64]
+    unit: Fraction = Fraction(1)
+
+    @property
+    def variance(self) -> Any:
+        """The variance of the noise, at most: 2 · scale², a float or one per answer.
+
+        The discrete Laplace law is the continuous one less an independent fraction, so this bounds it (by less than
+        1/6 of a lattice step squared).
+        """
+        scale = float(self.scale) if isinstance(self.scale, Fraction) else self.scale
+        return 2.0 * scale * scale
+
+
+@dataclass(frozen=True, eq=False)
+class _Priced:
+    """Noise for one right: scales are stated for ε = 1 and divided by the budget that is charged."""
+
+    noise: Noise
+    budget: Fraction
+
+    def laplace(self, scale: Fraction, shape: int | tuple[int, ...]) -> IntArray:
+        return self.noise.laplace(scale / self.budget, shape)
+
+    def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
+        return self.noise.add_laplace(values, scale / self.budget, out)
+
+
+class PrivateCounts:
+    """The right to ask one question about some cells at one price. Read the module's docstring for the proof."""
+
+    __slots__ = ("__weakref__", "_book", "_budget", "_layout", "_noise", "_path", "_right", "_steps")
+
+    def __init__(
+        self,
+        counts: IntArray | None,
+        layout: Layout,
+        budget: Fraction,
+        steps: int,
+        book: Book,
+        noise: Noise | None,
+        path: str,
+    ) -> None:
+        # A one-element list popped once: two threads cannot both take the right.
+        self._right: list[IntArray | None] = [counts]
+        self._layout, self._budget, self._steps = layout, budget, steps
+        self._book, self._noise, self._path = book, noise, path
+
+    # ---- public facts -----------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the cells; flat once they have been rearranged."""
+        return self._layout.shape
+
+    @property
+    def size(self) -> int:
+        """How many cells this right covers."""
+        return self._layout.size
+
+    @property
+    def domain(self) -> Domain | None:
+        """What the axes mean, while the cells are still the domain's."""
+        return self._layout.domain
+
+    @property
+    def workload(self) -> Workload | None:
+        """What the user intends to ask, if they said so."""
+        return self._layout.workload
+
+    @property
+    def parts(self) -> int:
+        """How many disjoint parts the cells are grouped into."""
+        return self._layout.parts
+
+    @property
+    def labels(self) -> IntArray | None:
+        """The part of every cell, or None while there is one part."""
+        return self._layout.labels
+
+    @property
+    def cells(self) -> IntArray:
+        """Which cells of the right that `select` or `arrange` was called on these are."""
+        return np.arange(self.size, dtype=np.int64) if self._layout.cells is None else self._layout.cells
+
+    @property
+    def unit_scale(self) -> Fraction:
+        """The noise scale that a question of sensitivity one would get for this whole right."""
+        return 1 / self._budget
+
+    # ---- verbs that hand the right on -------------------------------------------------------------------
+
+    def split(self, *parts: Number) -> tuple[PrivateCounts, ...]:
+        """Share the budget among several questions about the same cells; shares must sum to exactly 1."""
+        fractions = shares(parts)
+        counts = self._take()
+        return tuple(
+            self._child(counts, self._layout, self._budget * share, f"{self._path}/s{i}")
+            for i, share in enumerate(fractions)
+        )
+
+    def partition(self, labels: ArrayLike, parts: int | None = None) -> PrivateCounts:
+        """Regroup the cells into disjoint parts by public labels; every part has the whole budget."""
+        groups = self._labels(labels)
+        count = (int(groups.max()) + 1 if groups.size else 0) if parts is None else parts
+        if not labels_ok(groups, count):
+            raise MechanismError("labels must lie in 0 … parts − 1")
+        return self._view(lambda counts: counts, self.shape, groups, count, self.domain, self._layout.cells)
+
+    def select(self, mask: ArrayLike) -> tuple[PrivateCounts, PrivateCounts]:
+        """Separate the chosen parts from the rest: disjoint cells, each side with the whole budget."""
+        chosen = np.asarray(mask, dtype=bool)
+        if chosen.shape != (self.parts,):
+            raise MechanismError("mask must have one entry for each part")
+        labels = np.zeros(self.size, dtype=np.int64) if self.labels is None else self.labels
+        counts = self._take()
+        sides = []
+        for side, keep in enumerate((chosen, ~chosen)):
+            cells = np.flatnonzero(keep[labels])
+            renumbered = (np.cumsum(keep, dtype=np.int64) - 1)[labels[cells]]
+            layout = Layout((cells.size,), renumbered, int(keep.sum()), None, self.workload, cells)
+            kept = None if counts is None else counts[cells]
+            sides.append(self._child(kept, layout, self._budget, f"{self._path}/d{side}"))
+        return sides[0], sides[1]
+
+    def arrange(self, order: ArrayLike) -> PrivateCounts:
+        """Reorder the cells, or keep some of them, by public indices: new cell i is old cell ``order[i]``."""
+        cells = np.ascontiguousarray(order, dtype=np.int64)
+        if cells.ndim != 1 or not labels_ok(cells, self.size) or np.unique(cells).size != cells.size:
+            # A cell named twice would move twice in one step.
+            raise MechanismError("order must name distinct cells")
+        return self._view(lambda counts: counts[cells], (cells.size,), None, 1, None, cells)
+
+    def coarsen(self, labels: ArrayLike, parts: int | None = None) -> PrivateCounts:
+        """Merge cells: new cell g is the sum of the cells labelled g, so one step stays one step."""
+        groups = self._labels(labels)
+        count = (int(groups.max()) + 1 if groups.size else 0) if parts is None else parts
+        if not labels_ok(groups, count):
+            raise MechanismError("labels must lie in 0 … parts − 1")
+        return self._view(lambda counts: part_sums(counts, groups, count), (count,), None, 1, None, None)
+
+    def sorted(self) -> PrivateCounts:
+        """Sort the counts and forget which cell each belonged to.
+
+        Raising one count of a multiset of integers raises one entry of its sorted vector (the last copy of that
+        value) by one, so one step stays one step. The permutation is never released.
+        """
+        return self._view(np.sort, (self.size,), None, 1, None, None)
+
+    # ---- verbs that ask ---------------------------------------------------------------------------------
+
+    def measure(self, query: Query) -> Noisy:
+        """Answer a query with exact discrete Laplace noise of its scale ÷ budget."""
+        layout, budget = self._layout, self._budget
+        scales = query.scales(layout)
+        unit = Fraction(getattr(query, "unit", 1))
+
+        def draw(counts: IntArray) -> NDArray[Any]:
+            noise = _Priced(self._noise_source(), budget)
+            if isinstance(query, FusedQuery):
+                return query.perturb(counts, layout, noise)
+            return _add_noise(query.answer(counts, layout), scales, noise)
+
+        values = self._ask("measure", query, draw)
+        if isinstance(scales, Scales):
+            each = np.array([float(scale / budget) for scale in scales.values])[scales.index]
+            return Noisy(values, each, unit)
+        return Noisy(values, scales / budget, unit)
+
+    def choose(self, score: Score) -> IntArray:
+        """Choose candidates by the exponential mechanism: an array of draws × parts."""
+        layout, draws = self._layout, score.draws(self._layout)
+        if draws < 1:
+            raise MechanismError("a score that makes no draw must not be asked: it would spend for nothing")
+        budget = self._budget / draws
+
+        def draw(counts: IntArray) -> IntArray:
+            picks = np.empty((draws, layout.parts), dtype=np.int64)
+            stages = score.stages(counts, layout)
+            candidates = next(stages)
+            for i in range(draws):
+                picks[i] = _select(candidates, budget, self._noise_source())
+                if i + 1 < draws:
+                    candidates = stages.send(picks[i].copy())
+            stages.close()
+            return picks
+
+        return self._ask("choose", score, draw)
+
+    def segment(self, costs: Costs) -> IntArray:
+        """Partition the cells by least noisy cost; only the partition leaves, as the starts of its buckets."""
+        layout, budget = self._layout, self._budget
+
+        def draw(counts: IntArray) -> IntArray:
+            return costs.segment(counts, layout, _Priced(self._noise_source(), budget))
+
+        return self._ask("segment", costs, draw)
+
+    # ---- one-shot ---------------------------------------------------------------------------------------
+
+    def _take(self) -> IntArray | None:
+        try:
+            return self._right.pop()
+        except IndexError:
+            raise RightUsed(
+                "this right has been used; split the budget first to ask more than one question"
+            ) from None
+
+    def _ask(self, verb: str, question: object, draw: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+        counts = self._take()
+        return self._book.ask(
+            self._path,
+            verb,
+            describe(question),
+            self._budget * self._steps,
+            None if counts is None else lambda: draw(counts),
+        )
+
+    def _child(self, counts: IntArray | None, layout: Layout, budget: Fraction, path: str) -> PrivateCounts:
+        return PrivateCounts(counts, layout, budget, self._steps, self._book, self._noise, path)
+
+    def _view(
+        self,
+        change: Callable[[IntArray], IntArray],
+        shape: tuple[int, ...],
+        labels: IntArray | None,
+        parts: int,
+        domain: Domain | None,
+        cells: IntArray | None,
+    ) -> PrivateCounts:
+        counts = self._take()
+        layout = Layout(shape, labels, parts, domain, self.workload, cells)
+        return self._child(None if counts is None else change(counts), layout, self._budget, self._path)
+
+    def _labels(self, labels: ArrayLike) -> IntArray:
+        groups = np.ascontiguousarray(labels, dtype=np.int64).reshape(-1)
+        if groups.size != self.size:
+            raise MechanismError("labels must have one entry for each cell")
+        return groups
+
+    def _noise_source(self) -> Noise:
+        if self._noise is None:
+            raise MechanismError("a replay draws no noise")
+        return self._noise
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise RightUsed("a right to private counts cannot be copied or pickled")
+
+    __copy__ = __deepcopy__ = __reduce_ex__ = __reduce__ = _refuse
+
+    def __repr__(self) -> str:
+        state = "unused" if self._right else "used"
+        return f"<PrivateCounts {'×'.join(map(str, self.shape))} in {self.parts} parts, {state}>"
+
+
+def open_gate(
+    histogram: Histogram,
+    epsilon: Number,
+    unit: Unit,
+    *,
+    workload: Workload | None = None,
+    noise: Noise | None = None,
+) -> tuple[PrivateCounts, Transcript]:
+    """Fuse private counts with a budget; returns the one right to ask, and the transcript that will fill up."""
+    budget = positive(epsilon, "epsilon") / unit.steps
+    transcript = Transcript()
+    # min(x, c) moves by at most one when x does, so a public ceiling keeps one step one step.
+    ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
+    flat = histogram.counts.reshape(-1)
+    counts = flat if not flat.size or flat.max() <= ceiling else np.minimum(flat, ceiling)
+    layout = Layout(histogram.domain.shape, None, 1, histogram.domain, workload)
+    source = Noise.system() if noise is None else noise
+    return PrivateCounts(counts, layout, budget, unit.steps, transcript, source, "root"), transcript
+
+
+def open_replay(
+    domain: Domain, epsilon: Number, unit: Unit, transcript: Transcript, *, workload: Workload | None = None
+) -> tuple[PrivateCounts, Replay]:
+    """Open a gate with a transcript behind it and no data at all."""
+    book = Replay(transcript)
+    layout = Layout(domain.shape, None, 1, domain, workload)
+    right = PrivateCounts(None, layout, positive(epsilon, "epsilon") / unit.steps, unit.steps, book, None, "root")
+    return right, book
+
+
+def _add_noise(exact: IntArray, scales: Fraction | Scales, noise: _Priced) -> IntArray:
+    if isinstance(scales, Fraction):
+        return noise.add_laplace(exact, scales)
+    noisy = np.empty_like(exact)
+    index = scales.index.reshape(exact.shape)
+    for i, scale in enumerate(scales.values):
+        here = index == i
+        noisy[here] = noise.add_laplace(exact[here], scale)
+    return noisy
+
+
+def _select(candidates: Candidates, budget: Fraction, noise: Noise) -> IntArray:
+    starts, ranges = candidates.starts, candidates.ranges
+    if isinstance(ranges, int):
+        return noise.select(candidates.scores, starts, budget / ranges)
+    picks = np.empty(starts.size - 1, dtype=np.int64)
+    for value in np.unique(ranges):
+        parts = np.flatnonzero(ranges == value)
+        lengths = starts[parts + 1] - starts[parts]
+        ends = np.cumsum(lengths)
+        cells = np.arange(ends[-1]) + np.repeat(starts[parts] - (ends - lengths), lengths)
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), ends])
+        picks[parts] = noise.select(candidates.scores[cells], offsets, budget / int(value))
+    return picks

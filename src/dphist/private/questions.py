@@ -1,0 +1,166 @@
+"""What may be asked of private counts, and the promise every question makes.
+
+One *step* is one cell changing by one: neighbouring data sets are one step apart, and a person who may own
+several rows is several steps (the gate multiplies). Questions come in three kinds. A `Query` returns numbers
+and promises how far one step can move them. A `Score` ranks candidates and promises how far one step can tilt
+the ranking. `Costs` price the buckets of a partition and draw their own noise. The promises are all the gate
+relies on, so every question carries its proof and is tested against every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, fields, is_dataclass
+from fractions import Fraction
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.grouping import group_order
+
+if TYPE_CHECKING:
+    from dphist.domain import Domain
+    from dphist.workload import Workload
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What a question may know before it sees a count: all of it public."""
+
+    shape: tuple[int, ...]
+    labels: IntArray | None = None
+    parts: int = 1
+    domain: Domain | None = None
+    workload: Workload | None = None
+    cells: IntArray | None = field(default=None, repr=False)
+
+    @cached_property
+    def size(self) -> int:
+        """How many cells there are."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @cached_property
+    def _group(self) -> tuple[IntArray, IntArray]:
+        if self.labels is None:
+            return np.arange(self.size, dtype=np.int64), np.array([0, self.size], dtype=np.int64)
+        return group_order(self.labels, self.parts)
+
+    def group(self) -> tuple[IntArray, IntArray]:
+        """Give the cells ordered by part (stable), and where each part starts and ends."""
+        return self._group
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Different noise for different answers: ``values[index[i]]`` is the scale of answer i."""
+
+    values: tuple[Fraction, ...]
+    index: NDArray[np.intp]
+
+
+class PricedNoise(Protocol):
+    """Noise that already knows the budget: a question states scales for ε = 1 and cannot misstate the price."""
+
+    def laplace(self, scale: Fraction, shape: int | tuple[int, ...]) -> IntArray:
+        """Draw exact discrete Laplace noise of ``scale`` ÷ budget."""
+        ...
+
+    def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
+        """Add such noise to every value in one pass."""
+        ...
+
+
+class Query(Protocol):
+    """A question answered by integers.
+
+    The promise: one step moves the answers so that Σ |Δᵢ| ÷ scaleᵢ ≤ 1. Discrete Laplace noise of scaleᵢ ÷ ε on
+    answer i then changes no outcome's probability by more than a factor e^ε, since
+    Pr[Zᵢ = z] ∝ exp(−ε|z| ÷ scaleᵢ) and the exponents of one outcome differ by at most ε Σ |Δᵢ| ÷ scaleᵢ.
+    """
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Compute the exact answers; never changes ``counts``."""
+        ...
+
+    def scales(self, layout: Layout) -> Fraction | Scales:
+        """Give the noise scale of each answer at ε = 1."""
+        ...
+
+
+@runtime_checkable
+class FusedQuery(Protocol):
+    """A query that noises as it computes, for cubes that must not be held twice."""
+
+    def perturb(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> NDArray[Any]:
+        """Return what `answer` plus noise of `scales` would, or a one-to-one function of it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """What may be chosen in each part, and how far one step can tilt the choice.
+
+    ``scores[starts[p]:starts[p + 1]]`` are part p's candidates, higher is better, integers on a public lattice.
+    The promise: ``ranges`` is at least the largest, over steps, of (largest change − smallest change) over the
+    candidates of a part.
+    """
+
+    scores: IntArray
+    starts: IntArray
+    ranges: int | IntArray
+
+
+class Score(Protocol):
+    """A choice among candidates, or a chain of them where each depends on the ones before.
+
+    Choosing i with probability ∝ exp(ε · scoreᵢ ÷ range) is ε-private: moving from one data set to its neighbour
+    multiplies weight i by exp(ε · changeᵢ ÷ range) and the normaliser by something between the smallest and the
+    largest such factor, so the ratio of probabilities is at most exp(ε · (max − min change) ÷ range) ≤ e^ε.
+    """
+
+    def draws(self, layout: Layout) -> int:
+        """Say how many choices are made; each pays an equal share."""
+        ...
+
+    def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
+        """Yield candidates and receive the index chosen in each part, once per draw."""
+        ...
+
+
+class Costs(Protocol):
+    """The price of every bucket of a partition, noised bucket by bucket."""
+
+    def segment(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> IntArray:
+        """Return where the buckets of the least noisy cost start; only the partition may leave."""
+        ...
+
+
+def describe(question: object) -> dict[str, Any]:
+    """Write a question down for the transcript: its name and public parameters, arrays by their digest."""
+    described: dict[str, Any] = {"ask": type(question).__name__}
+    if is_dataclass(question):
+        for parameter in fields(question):
+            described[parameter.name] = _plain(getattr(question, parameter.name))
+    return described
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, np.ndarray):
+        digest = blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
+        return {"shape": list(value.shape), "dtype": str(value.dtype), "digest": digest}
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, np.integer | np.floating):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        return describe(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return type(value).__name__

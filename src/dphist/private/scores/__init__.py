@@ -1,0 +1,1 @@
+"""Questions answered by a choice: each with its range and the proof of it."""

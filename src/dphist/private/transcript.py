@@ -1,0 +1,131 @@
+"""What was asked, at what price, and what came back: enough to replay a mechanism with no data behind it.
+
+Everything in a transcript has already passed the gate, so it may be published. What must not be in it is not
+recorded anywhere: noisy segment costs, selection scores, unrounded values, seeds, durations, clip counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import VerificationError
+
+Answer = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One question: where in the budget tree it was asked, what it cost and what it returned."""
+
+    path: str
+    verb: str
+    question: dict[str, Any]
+    epsilon: Fraction
+    answer: Answer
+
+
+class Book(Protocol):
+    """Where answers come from: drawn and written down, or read back."""
+
+    def ask(
+        self, path: str, verb: str, question: dict[str, Any], epsilon: Fraction, draw: Callable[[], Answer] | None
+    ) -> Answer:
+        """Answer a question and account for it."""
+        ...
+
+
+class Transcript(Sequence[Entry]):
+    """The entries of one release, in the order they were asked."""
+
+    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+        self._entries = list(entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._entries[index]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Transcript({len(self)} questions, spent {self.spent()})"
+
+    def ask(
+        self, path: str, verb: str, question: dict[str, Any], epsilon: Fraction, draw: Callable[[], Answer] | None
+    ) -> Answer:
+        """Draw an answer and write it down."""
+        if draw is None:
+            raise VerificationError("there are no counts behind this gate to answer from")
+        answer = draw()
+        # The release and the transcript share this array; nobody may edit history.
+        answer.setflags(write=False)
+        self._entries.append(Entry(path, verb, question, epsilon, answer))
+        return answer
+
+    def spent(self) -> Fraction:
+        """Add the budget up from the questions themselves: sums along splits, the largest over disjoint cells."""
+        return _spent([(tuple(entry.path.split("/")[1:]), entry.epsilon) for entry in self])
+
+    def tree(self) -> dict[str, Any]:
+        """Give the budget as a tree of splits and disjoint cells, for people to read."""
+        root: dict[str, Any] = {"children": {}, "asked": []}
+        for entry in self:
+            node = root
+            for step in entry.path.split("/")[1:]:
+                node = node["children"].setdefault(step, {"children": {}, "asked": []})
+            node["asked"].append(entry)
+        return root
+
+
+class Replay:
+    """Answers read back in order; a different question than the recorded one is a failed verification."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._entries = iter(transcript)
+
+    def ask(
+        self, path: str, verb: str, question: dict[str, Any], epsilon: Fraction, draw: Callable[[], Answer] | None
+    ) -> Answer:
+        """Return the recorded answer to the same question."""
+        entry = next(self._entries, None)
+        if entry is None:
+            raise VerificationError("the mechanism asks more questions than the transcript holds")
+        if (entry.path, entry.verb, entry.question, entry.epsilon) != (path, verb, question, epsilon):
+            raise VerificationError(f"the mechanism asks {question['ask']!r} where the transcript has another question")
+        return entry.answer
+
+    def finish(self) -> None:
+        """Insist that every recorded answer was used."""
+        if next(self._entries, None) is not None:
+            raise VerificationError("the transcript holds answers that the mechanism did not ask for")
+
+
+def same_answers(one: Transcript, other: Transcript) -> bool:
+    """Tell whether two transcripts hold the same questions and answers, bit for bit."""
+    return len(one) == len(other) and all(
+        (a.path, a.verb, a.question, a.epsilon) == (b.path, b.verb, b.question, b.epsilon)
+        and a.answer.dtype == b.answer.dtype
+        and np.array_equal(a.answer, b.answer)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _spent(asked: list[tuple[tuple[str, ...], Fraction]]) -> Fraction:
+    here = sum((epsilon for path, epsilon in asked if not path), Fraction(0))
+    below: dict[str, list[tuple[tuple[str, ...], Fraction]]] = {}
+    for path, epsilon in asked:
+        if path:
+            below.setdefault(path[0], []).append((path[1:], epsilon))
+    children = {step: _spent(entries) for step, entries in below.items()}
+    # "s" children share the same cells and add up; "d" children hold disjoint cells and only the largest counts.
+    along = sum((spent for step, spent in children.items() if step.startswith("s")), Fraction(0))
+    beside = max((spent for step, spent in children.items() if step.startswith("d")), default=Fraction(0))
+    return here + along + beside
