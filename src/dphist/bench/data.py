@@ -1,0 +1,113 @@
+"""Synthetic counts of the kinds the papers measure on, made fresh from a seed.
+
+The papers' own files are not public or not ours to ship. Each maker imitates what decides the error of a
+mechanism on them: the number of cells, the number of records, how many cells are empty, how heavy the tail is and
+how smooth neighbours are. Every maker returns ``int64`` counts that sum to ``records``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+def _generator(seed: int) -> np.random.Generator:  # noqa: TID251 -- data only
+    return np.random.default_rng(seed)  # noqa: TID251 -- data only
+
+
+def sample(weights: FloatArray, records: int, seed: int) -> IntArray:
+    """Draw ``records`` records from a population with these weights (a multinomial sample)."""
+    flat = np.asarray(weights, dtype=np.float64).ravel()
+    counts = _generator(seed).multinomial(records, flat / flat.sum())
+    return counts.astype(np.int64).reshape(np.shape(weights))
+
+
+def age_pyramid(n: int = 101, records: int = 100_078_675, seed: int = 0) -> IntArray:
+    """People by year of age: every cell full, smooth, with a little heaping on round ages (a census)."""
+    age = np.linspace(0.0, 100.0, n)
+    weights = np.exp(-((age / 62.0) ** 2.6)) * (1.0 + 0.12 * np.sin(age / 7.5))
+    heaped = np.isclose(np.round(age) % 5, 0) & (np.abs(age - np.round(age)) < 50.0 / max(n, 2))
+    weights = np.where(heaped, 1.06 * weights, weights) + 1e-7
+    return sample(weights, records, seed)
+
+
+def search_logs(n: int = 496, records: int = 32_768, seed: int = 0) -> IntArray:
+    """How many intervals saw a keyword searched 1, 2, 3 … times: a crowded head and a long, thin tail."""
+    value = np.arange(1, n + 1, dtype=np.float64)
+    weights = value**-1.1 * np.exp(-value / (0.35 * n)) + 2.0 / n * np.exp(
+        -(((value / n - 0.18) / 0.07) ** 2)
+    )
+    return sample(weights, records, seed)
+
+
+def search_timeline(n: int = 4_096, records: int = 335_889, seed: int = 0) -> IntArray:
+    """Searches for a keyword in consecutive intervals: a low, slowly moving level and a few sharp bursts."""
+    draw = _generator(seed)
+    time = np.linspace(0.0, 1.0, n)
+    weights = 0.2 + np.exp(3.0 * time) / 8.0
+    for centre, height in zip(draw.uniform(0.55, 0.98, 6), draw.pareto(1.1, 6) * 6 + 4, strict=True):
+        weights = weights + height * np.exp(-np.abs(time - centre) / 0.004)
+    return sample(weights, records, seed + 1)
+
+
+def network_trace(n: int = 1_423, records: int = 65_536, seed: int = 0) -> IntArray:
+    """How many hosts were contacted by 1, 2, 3 … others: almost all by very few, a handful by a thousand."""
+    value = np.arange(1, n + 1, dtype=np.float64)
+    return sample(value**-2.1 + 2e-8 * n, records, seed)
+
+
+def network_hosts(n: int = 4_096, records: int = 25_714, seed: int = 0) -> IntArray:
+    """Connections of every internal host: nearly all cells empty, a few hosts with thousands."""
+    draw = _generator(seed)
+    weights = np.zeros(n)
+    busy = draw.choice(n, size=max(1, (3 * n) // 100), replace=False)
+    weights[busy] = draw.pareto(0.9, busy.size) + 0.05
+    return sample(weights, records, seed + 1)
+
+
+def social_degrees(n: int = 1_678, records: int = 32_768, seed: int = 0) -> IntArray:
+    """How many people have 1, 2, 3 … friends: a broad log-normal hump that thins out over a long tail."""
+    value = np.arange(1, n + 1, dtype=np.float64)
+    weights = np.exp(-0.5 * ((np.log(value) - 3.6) / 1.15) ** 2) / value
+    return sample(weights, records, seed)
+
+
+def steps(n: int = 4_096, records: int = 100_000, seed: int = 0, levels: int | None = None) -> IntArray:
+    """Piecewise constant levels with a heavy tail: what segmentation is made for."""
+    draw = _generator(seed)
+    pieces = max(2, n // 50) if levels is None else max(1, levels)
+    cuts = np.sort(draw.integers(0, n, pieces - 1))
+    height = draw.pareto(1.0, pieces) + 1e-3
+    return sample(np.repeat(height, np.diff(np.concatenate(([0], cuts, [n])))), records, seed + 1)
+
+
+def spikes(n: int = 4_096, records: int = 100_000, seed: int = 0, share: float = 0.03) -> IntArray:
+    """Mostly empty, a share of cells with heavy-tailed counts at random places."""
+    draw = _generator(seed)
+    weights = np.zeros(n)
+    places = draw.integers(0, n, max(1, int(n * share)))
+    weights[places] = draw.pareto(1.2, places.size) + 0.1
+    return sample(weights, records, seed + 1)
+
+
+def bell(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
+    """One smooth hump on a gentle slope: no flat piece anywhere."""
+    place = np.arange(n) / n
+    return sample(2.0 * np.exp(-(((place - 0.4) / 0.1) ** 2)) + np.exp(-5.0 * place), records, seed)
+
+
+def level(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
+    """Every cell equally likely: nothing to find, and a mechanism that finds something is overfitting."""
+    return sample(np.ones(n), records, seed)
+
+
+# The four kinds of the NoiseFirst paper, at its sizes.
+PAPER_000 = {
+    "Age": age_pyramid,
+    "Search Logs": search_logs,
+    "NetTrace": network_trace,
+    "Social Network": social_degrees,
+}
