@@ -1,8 +1,8 @@
 """Synthetic counts of the kinds the papers measure on, made fresh from a seed.
 
 The papers' own files are not public or not ours to ship. Each maker imitates what decides the error of a
-mechanism on them: the number of cells, the number of records, how many cells are empty, how heavy the tail is and
-how smooth neighbours are. Every maker returns ``int64`` counts that sum to ``records``.
+mechanism on them: the number of cells, the number of records, how many cells are empty, how heavy the tail is
+and how smooth neighbours are. Every maker returns ``int64`` counts that sum to ``records``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def search_logs(n: int = 496, records: int = 32_768, seed: int = 0) -> IntArray:
 
 
 def search_timeline(n: int = 4_096, records: int = 335_889, seed: int = 0) -> IntArray:
-    """Searches for a keyword in consecutive intervals: a low, slowly moving level and a few sharp bursts."""
+    """Draw the searches for a keyword in consecutive intervals: a low, slowly moving level and a few sharp bursts."""
     draw = _generator(seed)
     time = np.linspace(0.0, 1.0, n)
     weights = 0.2 + np.exp(3.0 * time) / 8.0
@@ -56,11 +56,11 @@ def search_timeline(n: int = 4_096, records: int = 335_889, seed: int = 0) -> In
 def network_trace(n: int = 1_423, records: int = 65_536, seed: int = 0) -> IntArray:
     """How many hosts were contacted by 1, 2, 3 … others: almost all by very few, a handful by a thousand."""
     value = np.arange(1, n + 1, dtype=np.float64)
-    return sample(value**-2.1 + 2e-8 * n, records, seed)
+    return sample(value**-2.1 + 1e-10 * n, records, seed)
 
 
 def network_hosts(n: int = 4_096, records: int = 25_714, seed: int = 0) -> IntArray:
-    """Connections of every internal host: nearly all cells empty, a few hosts with thousands."""
+    """Draw the connections of every internal host: nearly all cells empty, a few hosts with thousands."""
     draw = _generator(seed)
     weights = np.zeros(n)
     busy = draw.choice(n, size=max(1, (3 * n) // 100), replace=False)
