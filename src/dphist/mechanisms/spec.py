@@ -1,0 +1,159 @@
+"""Mechanisms as text and JSON: ``name(option=value)`` in, the same value out."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from dataclasses import MISSING, fields, is_dataclass
+from fractions import Fraction
+from inspect import signature
+from typing import Any
+
+from dphist.errors import MechanismError
+from dphist.mechanisms import INGREDIENTS, MECHANISMS, _Registry
+from dphist.mechanisms.protocol import Mechanism
+from dphist.private.exact import exact
+
+_ALL = {**INGREDIENTS, **MECHANISMS}
+
+
+def parse(text: str) -> Mechanism:
+    """Read ``name`` or ``name(option=value, …)``; values may be numbers, 'text', tuples or mechanisms."""
+    built = _parse(text)
+    if not isinstance(built, Mechanism):
+        raise MechanismError(f"{text.split('(')[0]!r} is an ingredient of mechanisms, not a mechanism")
+    return built
+
+
+def to_json(value: object) -> dict[str, Any]:
+    """Write a mechanism as its name and options."""
+    place = f"{type(value).__module__.rsplit('.', 1)[-1]}:{type(value).__name__}"
+    for name, target in _ALL.items():
+        if target == place:
+            return {"name": name, "options": {f.name: _encode(getattr(value, f.name)) for f in _options(value)}}
+    # A mechanism from outside names its own home; loading imports nothing by itself.
+    return {"name": f"{type(value).__module__}:{type(value).__qualname__}", "options": {
+        f.name: _encode(getattr(value, f.name)) for f in _options(value)
+    }}
+
+
+def from_json(described: dict[str, Any]) -> Mechanism:
+    """Build the mechanism that was written down."""
+    built = _decode(described)
+    if not isinstance(built, Mechanism):
+        raise MechanismError("the description does not name a mechanism")
+    return built
+
+
+def show(value: object) -> str:
+    """Print a mechanism as one line: its name and whatever differs from the default."""
+    described = to_json(value)
+    changed = []
+    for option in _options(value):
+        given = getattr(value, option.name)
+        if option.default is MISSING or given != option.default:
+            changed.append(f"{option.name}={_show(given)}")
+    return described["name"] + (f"({', '.join(changed)})" if changed else "")
+
+
+def _options(value: object) -> list[Any]:
+    return [f for f in fields(value) if f.init] if is_dataclass(value) else []
+
+
+def _show(value: object) -> str:
+    if is_dataclass(value) and not isinstance(value, type):
+        return show(value)
+    if isinstance(value, Fraction):
+        return f"'{value}'"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(_show(item) for item in value) + ("," if len(value) == 1 else "") + ")"
+    return repr(value)
+
+
+def _parse(text: str) -> Any:
+    name, bracket, rest = text.strip().partition("(")
+    if not bracket:
+        return _build(name, {})
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise MechanismError(f"cannot read the options of {name!r}: write name(option=value, …)") from None
+    if not isinstance(call, ast.Call):
+        raise MechanismError(f"cannot read the options of {name!r}: write name(option=value, …)")
+    return _build(name, _arguments(name, call))
+
+
+def _arguments(name: str, call: ast.Call) -> dict[str, Any]:
+    if call.args or any(word.arg is None for word in call.keywords):
+        raise MechanismError(f"options of {name!r} must be written option=value")
+    return {str(word.arg): _value(word.value) for word in call.keywords}
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _build(node.func.id, _arguments(node.func.id, node))
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_value(item) for item in node.elts)
+    if isinstance(node, ast.Name):
+        return node.id
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, MemoryError, RecursionError):
+        raise MechanismError("an option's value must be a number, 'text', a tuple or a mechanism") from None
+
+
+def _build(name: str, options: dict[str, Any]) -> Any:
+    key = name.strip().lower()
+    if key not in _ALL:
+        near = difflib.get_close_matches(key, _ALL, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else "`dphist mechanisms` lists them"
+        raise MechanismError(f"there is no mechanism {name.strip()!r}; {hint}")
+    build = _Registry(_ALL)[key]
+    known = signature(build).parameters
+    for option in options:
+        if option not in known:
+            listed = ", ".join(known) or "none"
+            raise MechanismError(f"{key!r} has no option {option!r}; it has: {listed}")
+    read = {option: _read(value, str(known[option].annotation), option) for option, value in options.items()}
+    try:
+        return build(**read)
+    except (TypeError, ValueError) as error:
+        raise MechanismError(f"{key!r} refuses its options: {error}") from None
+
+
+def _read(value: Any, annotation: str, option: str) -> Any:
+    """Read text and floats as what the option wants: exact shares, or a mechanism by its name."""
+    if "Fraction" in annotation and isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return exact(value, option)
+        except Exception:
+            if "Literal" in annotation or "str" in annotation:
+                return value
+            raise
+    if "Mechanism" in annotation and isinstance(value, str):
+        return _parse(value)
+    return value
+
+
+def _encode(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return to_json(value)
+    if isinstance(value, Fraction):
+        return {"fraction": str(value)}
+    if isinstance(value, tuple):
+        return {"tuple": [_encode(item) for item in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise MechanismError(f"a mechanism's option cannot be a {type(value).__name__}")
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        if "fraction" in value:
+            return Fraction(value["fraction"])
+        if "tuple" in value:
+            return tuple(_decode(item) for item in value["tuple"])
+        if set(value) == {"name", "options"}:
+            return _build(value["name"], {key: _decode(item) for key, item in value["options"].items()})
+        raise MechanismError("a mechanism's description has an unknown part")
+    return value
