@@ -1,0 +1,17 @@
+"""The durable budget: what each population may still spend, on disk before any noise is drawn.
+
+::
+
+    amounts.py   numbers read exactly: 0.1 is one tenth
+    lines.py     the history: hash-chained lines, and the books that follow from them
+    witness.py   a note beside the ledger of how far it had come, against restoring an old one
+    sqlite.py    the store: one file, many processes
+    store.py     what a store promises, so that a second one fits the same tests
+    book.py      Ledger and Reservation, which users meet
+"""
+
+from dphist.private.ledger.amounts import exact
+from dphist.private.ledger.book import Ledger, Reservation
+from dphist.private.ledger.lines import Entry, Head, Line
+
+__all__ = ["Entry", "Head", "Ledger", "Line", "Reservation", "exact"]

@@ -1,0 +1,169 @@
+"""The history of a ledger: lines chained by hash, and the books that follow from them.
+
+A ledger *is* its lines. Totals and sums are consequences, recomputed by replaying the lines through `Books`,
+which refuses a line that breaks the chain or a rule. So a ledger that opens has, at every point of its
+history, spent = Σ entries ≤ total.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fractions import Fraction
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from dphist.private.ledger.amounts import stored
+
+Status = Literal["reserved", "opened", "published"]
+
+
+class Head(NamedTuple):
+    """How far a ledger has come: the number and hash of its last line."""
+
+    number: int
+    hash: str
+
+
+START = Head(0, "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One line of the history; `hash` covers it and, through the line before, everything earlier."""
+
+    number: int
+    kind: str  # began, created, raised, reserved, opened, published
+    dataset: str = ""
+    amount: str = ""
+    purpose: str = ""
+    unit: str = ""
+    time: str = ""  # empty on opened and published: the distance from the reservation would be a duration
+    subject: int = 0  # the reservation that an opened or published line is about
+    digest: str = ""
+    hash: str = ""
+
+    def sealed(self, previous: str) -> Line:
+        """Give the line the hash that ties it to the one before."""
+        return replace(self, hash=self.seal(previous))
+
+    def seal(self, previous: str) -> str:
+        """Compute the hash of this line after `previous`."""
+        content = [previous, self.number, self.kind, self.dataset, self.amount, self.purpose]
+        content += [self.unit, self.time, self.subject, self.digest]
+        return sha256(json.dumps(content, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+COLUMNS = ("number", "kind", "dataset", "amount", "purpose", "unit", "time", "subject", "digest", "hash")
+_NUMBERS = ("number", "subject")
+
+
+def line_from(row: Sequence[object]) -> Line:
+    """Read a stored row; a value of the wrong type is damage (ValueError)."""
+    for name, value in zip(COLUMNS, row, strict=True):
+        if not isinstance(value, int if name in _NUMBERS else str):
+            raise ValueError(f"{name} is missing or of the wrong type")
+    return Line(**dict(zip(COLUMNS, row, strict=True)))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One spend: what was reserved, for what, and which release came of it."""
+
+    id: int
+    dataset: str
+    epsilon: Fraction
+    purpose: str
+    unit: str
+    when: datetime
+    status: Status
+    digest: str
+    hash: str
+
+
+@dataclass
+class Budget:
+    """What one population may spend and has spent."""
+
+    total: Fraction
+    spent: Fraction = Fraction(0)
+    entries: list[int] = field(default_factory=list)
+
+
+class Books:
+    """Everything that follows from the lines so far."""
+
+    def __init__(self) -> None:
+        self.head = START
+        self.budgets: dict[str, Budget] = {}
+        self.entries: dict[int, Entry] = {}
+
+    def follow(self, line: Line) -> None:
+        """Take one more line, or raise ValueError and change nothing if it cannot come next."""
+        if line.number != self.head.number + 1:
+            raise ValueError("a line is missing")
+        if line.hash != line.seal(self.head.hash):
+            raise ValueError("the line was changed after it was written")
+        if (line.kind == "began") != (line.number == 1):
+            raise ValueError("the history does not start where it should")
+        match line.kind:
+            case "began":
+                pass
+            case "created":
+                if line.dataset in self.budgets:
+                    raise ValueError("a budget is created twice")
+                self.budgets[line.dataset] = Budget(_positive(line.amount))
+            case "raised":
+                total = _positive(line.amount)
+                if total <= self._budget(line).total:
+                    raise ValueError("a total is lowered")
+                self._budget(line).total = total
+            case "reserved":
+                self._reserve(line)
+            case "opened":
+                self._advance(line, "reserved", "opened")
+            case "published":
+                self._advance(line, "opened", "published")
+            case _:
+                raise ValueError("a line of an unknown kind")
+        self.head = Head(line.number, line.hash)
+
+    def _budget(self, line: Line) -> Budget:
+        if line.dataset not in self.budgets:
+            raise ValueError("a line about a dataset that was never created")
+        return self.budgets[line.dataset]
+
+    def _reserve(self, line: Line) -> None:
+        budget = self._budget(line)
+        epsilon = _positive(line.amount)
+        when = datetime.fromisoformat(line.time)
+        if budget.spent + epsilon > budget.total:
+            raise ValueError("more is spent than the total")
+        budget.spent += epsilon
+        budget.entries.append(line.number)
+        self.entries[line.number] = Entry(
+            id=line.number,
+            dataset=line.dataset,
+            epsilon=epsilon,
+            purpose=line.purpose,
+            unit=line.unit,
+            when=when,
+            status="reserved",
+            digest="",
+            hash=line.hash,
+        )
+
+    def _advance(self, line: Line, before: Status, after: Status) -> None:
+        entry = self.entries.get(line.subject)
+        if entry is None or entry.dataset != line.dataset or entry.status != before:
+            raise ValueError(f"a reservation is {after} out of turn")
+        self.entries[line.subject] = replace(entry, status=after, digest=line.digest)
+
+
+def _positive(text: str) -> Fraction:
+    amount = stored(text)
+    if amount <= 0:
+        raise ValueError("an amount that is not positive")
+    return amount

@@ -1,0 +1,308 @@
+"""The ledger in one SQLite file, opened by any number of processes on one machine."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dphist import errors
+from dphist.private.ledger.store import Run
+
+FORMAT = 1
+_APPLICATION = 0x64706C67  # "dplg": marks the file as a ledger of ours
+
+_TABLES = (
+    """CREATE TABLE lines (
+        number INTEGER PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL, amount TEXT NOT NULL,
+        purpose TEXT NOT NULL, unit TEXT NOT NULL, time TEXT NOT NULL, subject INTEGER NOT NULL,
+        digest TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)""",
+    "CREATE TABLE budgets (dataset TEXT PRIMARY KEY NOT NULL, total TEXT NOT NULL, spent TEXT NOT NULL)",
+    # Against accidents with the sqlite3 shell; against intent there is the chain and the witness.
+    """CREATE TRIGGER lines_are_not_changed BEFORE UPDATE ON lines
+        BEGIN SELECT RAISE(ABORT, 'lines of a ledger are never changed'); END""",
+    """CREATE TRIGGER lines_are_not_removed BEFORE DELETE ON lines
+        BEGIN SELECT RAISE(ABORT, 'lines of a ledger are never removed'); END""",
+    f"PRAGMA application_id = {_APPLICATION}",
+    f"PRAGMA user_version = {FORMAT}",
+)
+
+# Others are at work: wait. PROTOCOL is what heavy contention while recovering from a crash looks like.
+_WAIT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+
+
+class SqliteStore:
+    """Keeps a ledger in an SQLite file with a write-ahead log, synced to disk at every commit.
+
+    ``BEGIN IMMEDIATE`` takes the one write lock before anything is read, so what was read is still true when
+    it is written. ``synchronous=FULL`` syncs the log before a commit returns, so an acknowledged line
+    survives a crash of the process, and of the machine if its disk keeps what it says it has kept.
+    """
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self.path = path
+        self.place = str(path)
+        self._patience = patience
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._owner = os.getpid()
+        self._file: tuple[int, int] | None = None
+        self._closed = False
+        _stores.add(self)
+
+    @contextmanager
+    def writing(self) -> Iterator[Run]:
+        """Hold the write lock of the file; commit durably at the end."""
+        with self._transaction("BEGIN IMMEDIATE") as run:
+            yield run
+
+    @contextmanager
+    def reading(self) -> Iterator[Run]:
+        """See one committed state; never waits for writers."""
+        with self._transaction("BEGIN") as run:
+            yield run
+
+    def check(self) -> None:
+        """Let SQLite look for physical damage."""
+        with self.reading() as run:
+            if run("PRAGMA quick_check(1)") != [("ok",)]:
+                raise errors.LedgerError(_DAMAGED.format(place=self.place))
+
+    def backup(self, path: Path) -> None:
+        """Copy a consistent state, with everything committed so far, to a new file."""
+        if path.exists():
+            raise errors.OutputError(f"{path} exists; a backup is never written over another file")
+        partial = path.with_name(path.name + ".partial")
+        try:
+            with self.reading(), closing(sqlite3.connect(partial)) as copy:
+                self._connected().backup(copy)
+            _sync(partial)
+            partial.rename(path)
+            _sync(path.parent)
+        except (sqlite3.Error, OSError) as error:
+            raise errors.OutputError(f"the backup {path} cannot be written: {error}") from error
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._closed = True
+            self._hang_up()
+
+    def __del__(self) -> None:
+        self._hang_up()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Run]:
+        with self._lock:
+            if self._closed:
+                raise errors.LedgerError(f"the ledger {self.place} is closed; open it again with Ledger.open")
+            try:
+                self._patiently(begin)
+                yield self._run
+                self._run("COMMIT")
+            except BaseException as error:
+                self._roll_back()
+                if isinstance(error, sqlite3.Error):
+                    raise errors.LedgerError(_explained(error, self.place)) from error
+                raise
+
+    def _run(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        assert self._connection is not None  # noqa: S101 -- only handed out inside a transaction
+        return self._connection.execute(sql, tuple(values)).fetchall()
+
+    def _patiently(self, begin: str) -> None:
+        # SQLite waits by itself in most places but gives up at once where waiting might deadlock (changing
+        # the journal mode, recovering after a crash); there it is enough to let go and try again.
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                self._connected().execute(begin)
+                # Fixes the state that a reading block sees.
+                self._run("SELECT count(*) FROM budgets")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _WAIT or time.monotonic() > deadline:
+                    raise
+                self._roll_back()
+                time.sleep(0.005)
+
+    def _roll_back(self) -> None:
+        connection = self._connection
+        if connection is not None and connection.in_transaction:
+            try:
+                connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                self._hang_up()
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._owner != os.getpid():
+            # A connection that crossed a fork unnoticed must be neither used nor closed here.
+            self._hang_up()
+            self._owner = os.getpid()
+        if self._connection is None:
+            self._connection = self._connect()
+        elif _identity(self.path) != self._file:
+            # SQLite would go on writing to the file that is no longer there, and the spend would be lost.
+            raise errors.LedgerError(
+                f"the ledger {self.place} was moved or replaced while it was open; put the newest one in "
+                "place while nothing uses it, then open it again"
+            )
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._file is not None and _identity(self.path) != self._file:
+            raise errors.LedgerError(f"the ledger {self.place} was moved or replaced; open it again")
+        connection = sqlite3.connect(
+            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        try:
+            fresh = self._recognised(connection)
+            # Before anything is written, so that the very first line is as durable as the last. The last two
+            # make a sync reach the disk itself on macOS.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute("PRAGMA checkpoint_fullfsync = ON")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise errors.LedgerError(
+                    f"the ledger {self.place} is on a file system without shared memory or locks; "
+                    "keep it on a local disk"
+                )
+            if fresh:
+                self._furnish(connection)
+            self._file = _identity(self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _recognised(self, connection: sqlite3.Connection) -> bool:
+        """Tell an empty file (True) from a ledger of ours (False), and refuse to touch anything else."""
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if not tables and application in (0, _APPLICATION):
+            return True
+        if application != _APPLICATION:
+            raise errors.LedgerError(f"{self.place} is a database but not a dphist ledger; name another file")
+        if version != FORMAT:
+            raise errors.LedgerError(
+                f"the ledger {self.place} has format {version} and this dphist reads format {FORMAT}; "
+                "use a dphist as new as the one that wrote it"
+            )
+        return False
+
+    def _furnish(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        # Many processes may find the file empty; the first one to hold the lock furnishes it.
+        if self._recognised(connection):
+            for statement in _TABLES:
+                connection.execute(statement)
+        connection.execute("COMMIT")
+        _sync(self.path.parent)
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if self._owner != os.getpid():
+                _inherited.append(connection)
+            else:
+                with suppress(sqlite3.Error):
+                    connection.close()
+
+
+_DAMAGED = (
+    "the ledger {place} is damaged; stop publishing from these data, and restore the newest backup as "
+    "docs/ledger.md describes"
+)
+_LOCKED = "the ledger {place} stayed locked by another process; nothing was acknowledged, try again"
+_MEANINGS = {
+    "SQLITE_NOTADB": "{place} is not a ledger (not a database); name another file",
+    "SQLITE_CORRUPT": _DAMAGED,
+    "SQLITE_BUSY": _LOCKED,
+    "SQLITE_LOCKED": _LOCKED,
+    "SQLITE_PROTOCOL": _LOCKED,
+    "SQLITE_READONLY": "the ledger {place} cannot be written; make the file and its folder writable for you",
+    "SQLITE_CANTOPEN": "the ledger {place} cannot be opened; its folder must exist and be writable, "
+    "because SQLite keeps a log beside the file",
+    "SQLITE_PERM": "the ledger {place} cannot be opened; make the file and its folder writable for you",
+    "SQLITE_FULL": "the disk of the ledger {place} is full; nothing was acknowledged, so draw no noise: "
+    "make room and try again",
+    "SQLITE_IOERR": "the disk of the ledger {place} reports an error; nothing was acknowledged, so draw no "
+    "noise: check the disk and try again",
+}
+
+
+def _explained(error: sqlite3.Error, place: str) -> str:
+    name = "_".join((getattr(error, "sqlite_errorname", None) or "").split("_")[:2])
+    meaning = _MEANINGS.get(name, "the ledger {place} cannot be used: {error}")
+    return meaning.format(place=place, error=error)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _sync(path: Path) -> None:
+    if os.name != "posix" and path.is_dir():
+        return  # only POSIX lets a folder be synced
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+# SQLite forbids carrying a connection across a fork. Before a fork every store finishes its transaction and
+# hangs up; parent and child each connect again when they next need to.
+_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+_inherited: list[sqlite3.Connection] = []
+_forking = threading.RLock()
+_held: list[SqliteStore] = []
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _held[:] = sorted(_stores, key=id)
+    for store in _held:
+        store._lock.acquire()
+        if store._connection is not None and not store._connection.in_transaction:
+            store._hang_up()
+
+
+def _after_fork_in_parent() -> None:
+    for store in reversed(_held):
+        store._lock.release()
+    _held.clear()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    global _forking
+    # Locks may belong to threads that the child does not have.
+    for store in _held:
+        store._lock = threading.RLock()
+    _held.clear()
+    _forking = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -1,0 +1,97 @@
+"""What people may write to a ledger, and what it writes back when it refuses."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from urllib.parse import unquote
+
+from dphist import errors
+from dphist.private.ledger.amounts import shown
+from dphist.private.ledger.lines import Budget
+from dphist.private.ledger.witness import Witness
+
+
+def path_of(place: str | os.PathLike[str]) -> Path:
+    """Read a path or an sqlite:/// URL."""
+    text = os.fspath(place)
+    scheme, separator, rest = text.partition("://")
+    if separator and isinstance(place, str):
+        if scheme != "sqlite" or not rest.startswith("/") or not rest.strip("/"):
+            raise errors.LedgerError(
+                f"a ledger cannot be opened at a {scheme}:// address like this; give a path such as "
+                "'budget.db', 'sqlite:///budget.db' (here) or 'sqlite:////srv/budget.db' (from the root)"
+            )
+        text = unquote(rest[1:])
+    if not text or text == ":memory:" or "\0" in text:
+        raise errors.LedgerError("a ledger must be a file, so that it outlives the process; give a path")
+    # Symbolic links are followed once, here, so that every process keeps log and witness beside one file.
+    try:
+        return Path(text).resolve()
+    except (OSError, RuntimeError) as error:
+        raise errors.LedgerError(f"the ledger {text} cannot be reached; give another path") from error
+
+
+def empty(path: Path) -> bool:
+    """Tell whether there is no ledger at all yet."""
+    try:
+        return not path.stat().st_size
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise errors.LedgerError(f"the ledger {path} cannot be reached ({error.strerror})") from error
+
+
+def beside(path: Path) -> Path:
+    """Say where the witness is unless the user says otherwise."""
+    return path.with_name(path.name + ".witness")
+
+
+def one_line(value: str, argument: str, *, blank: bool = False) -> str:
+    """Accept any one-line text; the two ways to write an accented letter are one name."""
+    if not isinstance(value, str):
+        raise errors.InputError(f"{argument} must be text")
+    text = unicodedata.normalize("NFC", value)
+    if not blank and not text.strip():
+        raise errors.InputError(f"{argument} must not be blank")
+    if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") for letter in text):
+        raise errors.InputError(f"{argument} must be one line of text, without control characters")
+    return text
+
+
+def now() -> str:
+    """Say when, in UTC, to the second."""
+    return datetime.now(UTC).replace(microsecond=0).isoformat()
+
+
+def exhausted(dataset: str, epsilon: Fraction, budget: Budget) -> errors.BudgetExhausted:
+    """Refuse a spend: what remains is public, so it is said."""
+    rest = budget.total - budget.spent
+    way = f"ask for at most {shown(rest)}" if rest else "answer from the releases you have; that is free"
+    return errors.BudgetExhausted(
+        f"dataset {dataset!r}: epsilon {shown(epsilon)} was asked and {shown(rest)} of {shown(budget.total)} "
+        f"remains. Nothing was spent; {way}"
+    )
+
+
+def unknown(dataset: str, names: list[str], place: str) -> errors.UnknownDataset:
+    """Refuse a name, and offer those near it."""
+    near = get_close_matches(dataset, names, n=3, cutoff=0.5) or names[:5]
+    known = f"did you mean {' or '.join(map(repr, near))}?" if near else "it has no budgets yet."
+    return errors.UnknownDataset(
+        f"the ledger {place} has no budget for dataset {dataset!r}; {known} A new population gets its "
+        "budget with create"
+    )
+
+
+def older(place: object, witness: Witness | None) -> errors.LedgerError:
+    """Refuse a ledger that does not hold a line it once held."""
+    who = f"its witness {witness.path}" if witness else "the line you hold"
+    return errors.LedgerError(
+        f"the ledger {place} is older than {who}, or another one: spends are missing. Put the newest ledger "
+        "back. If it is lost, move the witness away and reserve what was spent since, as docs/ledger.md describes"
+    )
