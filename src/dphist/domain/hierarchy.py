@@ -1,0 +1,178 @@
+"""A tree over the categories of a nominal attribute, as arrays."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.errors import DomainError
+
+IntArray = npt.NDArray[np.int64]
+Category = str | int | bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hierarchy:
+    """A tree in breadth-first order, root first, as arrays over its nodes.
+
+    Leaves are numbered left to right, so each node covers a range of them.
+    The children of node i are the nodes ``children[i]`` up to ``children[i + 1]``: breadth-first order keeps
+    siblings together. Node i covers the cells ``start[i]`` up to ``stop[i]``.
+    """
+
+    names: tuple[str, ...]
+    parent: IntArray
+    start: IntArray
+    stop: IntArray
+    depth: IntArray
+    children: IntArray
+
+    @property
+    def size(self) -> int:
+        """How many nodes."""
+        return len(self.names)
+
+    @property
+    def levels(self) -> int:
+        """How many levels, the root's included; a plain list of categories has two."""
+        return int(self.depth.max()) + 1
+
+    @property
+    def fanout(self) -> IntArray:
+        """How many children each node has; none for a leaf."""
+        return np.diff(self.children)
+
+    @property
+    def leaves(self) -> IntArray:
+        """The node of each cell, in the order of the cells."""
+        nodes = np.flatnonzero(self.fanout == 0)
+        return nodes[np.argsort(self.start[nodes])]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Hierarchy):
+            return NotImplemented
+        return self.names == other.names and np.array_equal(self.parent, other.parent)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.parent.tobytes()))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a tree as it is written: a leaf holds a category, any other node its children."""
+
+    name: str
+    value: Category | None
+    children: tuple[Node, ...]
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this is a category rather than a group of them."""
+        return not self.children
+
+
+def read_tree(name: str, tree: Any) -> Node:
+    """Read a nested mapping or list: keys name groups, items are categories or further mappings."""
+    return Node(name, None, tuple(_children(tree)))
+
+
+def _children(tree: Any) -> Iterable[Node]:
+    if isinstance(tree, Mapping):
+        for key, below in tree.items():
+            yield _group(key, below)
+    elif isinstance(tree, Iterable) and not isinstance(tree, str | bytes):
+        items = list(tree)
+        if not items:
+            raise DomainError("a group has no categories in it")
+        for item in items:
+            if isinstance(item, Mapping):
+                yield from _children(item)
+            else:
+                yield leaf(item)
+    else:
+        raise DomainError("categories must be a list, or a mapping from a group's name to its categories")
+
+
+def _group(key: Any, below: Any) -> Node:
+    if below is None:
+        return leaf(key)
+    if not isinstance(key, str):
+        raise DomainError("the name of a group of categories must be a text")
+    node = Node(key, None, tuple(_children(below)))
+    if not node.children:
+        raise DomainError("a group has no categories in it")
+    return node
+
+
+def leaf(value: Any) -> Node:
+    """A category as a leaf: a text, an integer or a truth value."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, str | int):
+        raise DomainError("a category must be a text, an integer or a truth value")
+    return Node(category_text(value), value, ())
+
+
+def category_text(value: Category) -> str:
+    """How a category is written in labels."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def write_tree(node: Node, *, ordered: bool) -> Any:
+    """Write the tree back as nested lists and mappings.
+
+    ``ordered`` keeps to lists of one-key mappings, which survive a JSON writer that sorts keys: the order of
+    the categories is the order of the cells.
+    """
+    if not ordered and not any(child.is_leaf for child in node.children):
+        return {child.name: write_tree(child, ordered=False) for child in node.children}
+    return [
+        child.value if child.is_leaf else {child.name: write_tree(child, ordered=ordered)}
+        for child in node.children
+    ]
+
+
+def flatten(root: Node) -> Hierarchy:
+    """Lay a tree out in arrays."""
+    starts: dict[int, int] = {}
+    stops: dict[int, int] = {}
+    leaves = 0
+    # An explicit stack, since a person may nest deeper than Python recurses; node identity is its key.
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            stops[id(node)] = leaves
+            continue
+        starts[id(node)] = leaves
+        if node.is_leaf:
+            leaves += 1
+        stack.append((node, True))
+        stack.extend((child, False) for child in reversed(node.children))
+    order: list[Node] = []
+    parent: list[int] = []
+    depth: list[int] = []
+    queue = deque([(root, -1, 0)])
+    while queue:
+        node, above, level = queue.popleft()
+        place = len(order)
+        order.append(node)
+        parent.append(above)
+        depth.append(level)
+        queue.extend((child, place, level + 1) for child in node.children)
+    fanout = [len(node.children) for node in order]
+    arrays = [
+        np.array(parent, dtype=np.int64),
+        np.array([starts[id(node)] for node in order], dtype=np.int64),
+        np.array([stops[id(node)] for node in order], dtype=np.int64),
+        np.array(depth, dtype=np.int64),
+        1 + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(fanout, dtype=np.int64)]),
+    ]
+    for array in arrays:
+        array.setflags(write=False)
+    return Hierarchy(tuple(node.name for node in order), *arrays)

@@ -1,0 +1,352 @@
+"""The four ways an ordered attribute says which value falls in which cell."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import numbers
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.errors import DomainError, QueryError
+
+IntArray = npt.NDArray[np.int64]
+Number = int | float
+
+# Cell indices and the integers of a range must fit the engines' 64-bit integers.
+LARGEST = 2**63 - 1
+
+
+def _number(value: object, what: str) -> Number:
+    """A plain int or float; numpy scalars are unwrapped, booleans and text are refused."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise QueryError(f"{what} takes numbers, not {type(value).__name__}")
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """The integers of a range, one cell each. A value that is not one of them belongs to no cell."""
+
+    values: range
+    form: ClassVar[Literal["range"]] = "range"
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return len(self.values)
+
+    def label(self, cell: int) -> str:
+        """The integer itself."""
+        return str(self.values[cell])
+
+    def find(self, value: Any) -> int:
+        """The cell of a value, or -1."""
+        number = _number(value, "an integer range")
+        if not math.isfinite(number) or number != int(number):
+            return -1
+        try:
+            return self.values.index(int(number))
+        except ValueError:
+            return -1
+
+    def span(self, low: Any, high: Any) -> tuple[int, int]:
+        """Cells of the integers from ``low`` to ``high``, both included."""
+        first, step, size = self.values.start, self.values.step, len(self.values)
+        start = 0 if low is None else _ceil((_number(low, "a bound"), first), step)
+        stop = size if high is None else _floor((_number(high, "a bound"), first), step) + 1
+        return _clip(start, stop, size)
+
+    def cells(self, values: Iterable[Any]) -> IntArray:
+        """The cell of every value, -1 where there is none."""
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf":
+            return np.fromiter((_find(self, v) for v in array.tolist()), np.int64, array.size)
+        first, last, step = self.values[0], self.values[-1], self.values.step
+        inside = (array >= first) & (array <= last)
+        if array.dtype.kind == "f":
+            inside &= np.floor(array) == array
+        offset = np.where(inside, array, first).astype(np.int64) - first
+        return np.where(inside & (offset % step == 0), offset // step, -1)
+
+
+def _ceil(ends: tuple[Number, int], step: int) -> int:
+    value, first = ends
+    if math.isinf(value):
+        return LARGEST if value > 0 else -LARGEST
+    return -((first - math.ceil(value)) // step)
+
+
+def _floor(ends: tuple[Number, int], step: int) -> int:
+    value, first = ends
+    if math.isinf(value):
+        return LARGEST if value > 0 else -LARGEST
+    return (math.floor(value) - first) // step
+
+
+def _clip(start: int, stop: int, size: int) -> tuple[int, int]:
+    start = min(max(start, 0), size)
+    return start, max(start, min(stop, size))
+
+
+def _find(scale: Scale, value: Any) -> int:
+    """As ``scale.find``, but a value of the wrong type is only out of domain."""
+    try:
+        return scale.find(value)
+    except QueryError:
+        return -1
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Bins between edges: each holds its lower edge, and the last one holds its upper edge too."""
+
+    edges: range | tuple[Number, ...]
+    form: ClassVar[Literal["edges"]] = "edges"
+
+    @staticmethod
+    def of(edges: Iterable[Any]) -> Bins:
+        """Check the edges; equally spaced integers are kept as a range."""
+        if isinstance(edges, range) and edges.step > 0:
+            listed: range | tuple[Number, ...] = edges
+        else:
+            listed = tuple(_edge(edge) for edge in edges)
+            if any(a >= b for a, b in pairwise(listed)):
+                raise DomainError("edges must increase: each one above the one before")
+            if len(listed) > 1 and all(isinstance(edge, int) for edge in listed):
+                step = int(listed[1] - listed[0])
+                even = range(int(listed[0]), int(listed[-1]) + 1, step)
+                if len(even) == len(listed) and all(a == b for a, b in zip(even, listed, strict=True)):
+                    listed = even
+        if len(listed) < 2:
+            raise DomainError("edges must be at least two: n edges make n - 1 bins")
+        return Bins(listed)
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return len(self.edges) - 1
+
+    def label(self, cell: int) -> str:
+        """The bin as an interval."""
+        closing = "]" if cell == self.size - 1 else ")"
+        return f"[{_text(self.edges[cell])}, {_text(self.edges[cell + 1])}{closing}"
+
+    def find(self, value: Any) -> int:
+        """The bin that holds a value, or -1."""
+        number = _number(value, "a binned attribute")
+        if not self.edges[0] <= number <= self.edges[-1]:
+            return -1
+        if isinstance(self.edges, range):
+            # Floor first: it is exact, while the difference of two floats may round up to an edge.
+            return min((math.floor(number) - self.edges.start) // self.edges.step, self.size - 1)
+        return min(bisect_right(self.edges, number) - 1, self.size - 1)
+
+    def span(self, low: Any, high: Any) -> tuple[int, int]:
+        """Every bin between two bounds. A bound inside a bin takes the whole bin; see `Ordinal.span`."""
+        bottom = -math.inf if low is None else _number(low, "a bound")
+        top = math.inf if high is None else _number(high, "a bound")
+        if not (bottom <= top and bottom <= self.edges[-1] and top >= self.edges[0]):
+            return 0, 0
+        start = self.find(max(bottom, self.edges[0]))
+        stop = self.find(min(top, self.edges[-1])) + 1
+        # A range that ends where a bin begins does not ask for that bin, unless it asks for that very point.
+        if stop - 1 > start and top == self.edges[stop - 1]:
+            stop -= 1
+        return start, stop
+
+    def cells(self, values: Iterable[Any]) -> IntArray:
+        """The bin of every value, -1 where there is none."""
+        array = np.asarray(values)
+        if array.dtype.kind not in "iuf":
+            return np.fromiter((_find(self, v) for v in array.tolist()), np.int64, array.size)
+        edges = np.asarray(self.edges)
+        found = np.searchsorted(edges, array, side="right") - 1
+        found = np.where(array == edges[-1], self.size - 1, found)
+        return np.where((array >= edges[0]) & (array <= edges[-1]), found, -1).astype(np.int64)
+
+
+def _edge(edge: object) -> Number:
+    if isinstance(edge, bool | np.bool_) or not isinstance(edge, numbers.Real):
+        raise DomainError(f"edges must be numbers, not {type(edge).__name__}")
+    number: Number = int(edge) if isinstance(edge, numbers.Integral) else float(edge)
+    if not math.isfinite(number):
+        raise DomainError("edges must be finite numbers: values beyond the last edge are out of the domain")
+    if isinstance(number, float) and number.is_integer() and abs(number) <= 2**53:
+        number = int(number)
+    if isinstance(number, int) and abs(number) > LARGEST:
+        raise DomainError("edges must fit in 64 bits")
+    return number
+
+
+def _text(number: Number) -> str:
+    return str(number) if isinstance(number, int) else repr(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Ordered categories, one cell each."""
+
+    categories: tuple[str, ...]
+    _places: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+    form: ClassVar[Literal["categories"]] = "categories"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_places", {name: place for place, name in enumerate(self.categories)})
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return len(self.categories)
+
+    def label(self, cell: int) -> str:
+        """The category."""
+        return self.categories[cell]
+
+    def find(self, value: Any) -> int:
+        """The cell of a category, or -1."""
+        return self._places.get(value, -1) if isinstance(value, str) else -1
+
+    def span(self, low: Any, high: Any) -> tuple[int, int]:
+        """Cells from one category to another, both included."""
+        start = 0 if low is None else self.find(low)
+        stop = self.size if high is None else self.find(high) + 1
+        if start < 0 or stop <= 0:
+            raise QueryError(f"a bound is not one of the categories {_some(self.categories)}")
+        return _clip(start, stop, self.size)
+
+    def cells(self, values: Iterable[Any]) -> IntArray:
+        """The cell of every value, -1 where there is none."""
+        listed = np.asarray(values, dtype=object)
+        return np.fromiter((self.find(v) for v in listed), np.int64, listed.size)
+
+
+def _some(names: Sequence[object]) -> str:
+    shown = ", ".join(str(name) for name in names[:8])
+    return f"{shown}, …" if len(names) > 8 else shown
+
+
+_STEP = re.compile(r"(?P<count>[1-9]\d{0,5})\s*(?P<unit>d|w|mo|y)")
+_EPOCH = dt.date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """Calendar days from ``start`` up to, not including, ``stop``, in equal steps of days or of months.
+
+    The last cell is cut short where the steps do not end on ``stop``.
+    """
+
+    start: dt.date
+    stop: dt.date
+    step: str
+    days: int
+    months: int
+    form: ClassVar[Literal["dates"]] = "dates"
+
+    @staticmethod
+    def of(start: Any, stop: Any, step: str = "1d") -> Dates:
+        """Check the dates and read a step such as ``1d``, ``2w``, ``1mo``, ``1y``."""
+        first, last = _date(start), _date(stop)
+        if first is None or last is None:
+            raise DomainError("dates must be calendar days such as 2024-01-31")
+        if last <= first:
+            raise DomainError("dates must end after they start: the stop date itself is not included")
+        matched = _STEP.fullmatch(step.strip()) if isinstance(step, str) else None
+        if matched is None:
+            raise DomainError("the step of dates must be a number of d, w, mo or y, such as 1d, 2w, 1mo, 1y")
+        count, unit = int(matched["count"]), matched["unit"]
+        days = count * {"d": 1, "w": 7}.get(unit, 0)
+        months = count * {"mo": 1, "y": 12}.get(unit, 0)
+        if months and first.day > 28:
+            raise DomainError(
+                "dates stepped by months must start on a day up to the 28th, which every month has"
+            )
+        return Dates(first, last, f"{count}{unit}", days, months)
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return self._place(self.stop - dt.timedelta(days=1)) + 1
+
+    def _place(self, day: dt.date) -> int:
+        if self.days:
+            return (day - self.start).days // self.days
+        apart = (day.year - self.start.year) * 12 + day.month - self.start.month - (day.day < self.start.day)
+        return apart // self.months
+
+    def begin(self, cell: int) -> dt.date:
+        """The first day of a cell; of the cell after the last, the stop date."""
+        if cell >= self.size:
+            return self.stop
+        if self.days:
+            return self.start + dt.timedelta(days=cell * self.days)
+        years, month = divmod(self.start.month - 1 + cell * self.months, 12)
+        return self.start.replace(year=self.start.year + years, month=month + 1)
+
+    def label(self, cell: int) -> str:
+        """The day, the month, or the first and last day of the cell."""
+        begin = self.begin(cell)
+        if self.days == 1:
+            return begin.isoformat()
+        if self.months == 1 and self.start.day == 1 and self.stop.day == 1:
+            return begin.isoformat()[:7]
+        end = self.begin(cell + 1) - dt.timedelta(days=1)
+        return f"{begin.isoformat()} to {end.isoformat()}"
+
+    def find(self, value: Any) -> int:
+        """The cell of a day, or -1."""
+        day = _date(value)
+        if day is None:
+            raise QueryError("a date attribute takes days such as 2024-01-31")
+        return self._place(day) if self.start <= day < self.stop else -1
+
+    def span(self, low: Any, high: Any) -> tuple[int, int]:
+        """Every cell from one day to another. A bound inside a cell takes the whole cell."""
+        first = self.start if low is None else _date(low)
+        last = self.stop - dt.timedelta(days=1) if high is None else _date(high)
+        if first is None or last is None:
+            raise QueryError("a date attribute takes days such as 2024-01-31")
+        if first > last or first >= self.stop or last < self.start:
+            return 0, 0
+        last = min(last, self.stop - dt.timedelta(days=1))
+        return self._place(max(first, self.start)), self._place(last) + 1
+
+    def cells(self, values: Iterable[Any]) -> IntArray:
+        """The cell of every day, -1 where there is none."""
+        array = np.asarray(values)
+        if array.dtype.kind != "M":
+            return np.fromiter((_find(self, v) for v in array.tolist()), np.int64, array.size)
+        days = array.astype("datetime64[D]")
+        begins = np.array([self.begin(cell) for cell in range(self.size)], dtype="datetime64[D]")
+        inside = (days >= begins[0]) & (days < np.datetime64(self.stop, "D"))
+        return np.where(inside, np.searchsorted(begins, days, side="right") - 1, -1).astype(np.int64)
+
+
+def _date(value: Any) -> dt.date | None:
+    """A calendar day from a date, a datetime, a numpy datetime or ISO text."""
+    if isinstance(value, np.datetime64):
+        if np.isnat(value):
+            return None
+        value = value.astype("datetime64[D]").item()
+    if isinstance(value, dt.datetime):
+        # pandas' NaT claims to be a datetime but has no day.
+        return value.date() if value == value else None
+    if isinstance(value, dt.date):
+        return value
+    if isinstance(value, str):
+        try:
+            return dt.date.fromisoformat(value)
+        except ValueError:
+            return None
+    return None
+
+
+Scale = Integers | Bins | Steps | Dates

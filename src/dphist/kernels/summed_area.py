@@ -1,0 +1,77 @@
+"""Sums over boxes of cells, each from 2^d corners of a table of running sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.kernels.compile import kernel
+
+IntArray = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+
+
+def running_sums(values: Array) -> Array:
+    """A table one longer on each axis: entry (i, j, …) is the sum of the cells below i, j, ….
+
+    Integers stay integers. Should a running sum pass 2^63 it wraps around, and the difference that an answer
+    takes wraps back, so every answer that fits in 64 bits is exact.
+    """
+    table = np.zeros(tuple(n + 1 for n in values.shape), dtype=values.dtype)
+    inner = table[tuple(slice(1, None) for _ in values.shape)]
+    inner[...] = values
+    for axis in range(values.ndim):
+        np.cumsum(inner, axis=axis, out=inner)
+    return table
+
+
+@kernel
+def add_box_sums(
+    table: Array, strides: IntArray, low: IntArray, high: IntArray, query: IntArray, out: Array
+) -> None:
+    """Add the sum over each half-open box to ``out[query]``.
+
+    ``table`` is the flat table of running sums, ``strides`` how far apart neighbours are along each axis in
+    it. Corner c takes the upper bound on the axes whose bit of c is clear; its sign is the parity of the bits
+    set.
+    """
+    boxes, axes = low.shape
+    corners = 1 << axes
+    for box in range(boxes):
+        total = table[0] - table[0]
+        empty = False
+        for axis in range(axes):
+            if high[box, axis] <= low[box, axis]:
+                empty = True
+        if not empty:
+            for corner in range(corners):
+                place = 0
+                odd = 0
+                for axis in range(axes):
+                    if (corner >> axis) & 1:
+                        place += low[box, axis] * strides[axis]
+                        odd ^= 1
+                    else:
+                        place += high[box, axis] * strides[axis]
+                if odd:
+                    total -= table[place]
+                else:
+                    total += table[place]
+        out[query[box]] += total
+
+
+@kernel
+def all_range_sums(table: Array, first: int, out: Array) -> None:
+    """Fill ``out`` with the sums of the ranges [i, j) of a line in order, i slowest, from i = ``first``."""
+    size = table.shape[0] - 1
+    place = 0
+    low = first
+    while place < out.shape[0]:
+        for high in range(low + 1, size + 1):
+            if place == out.shape[0]:
+                break
+            out[place] = table[high] - table[low]
+            place += 1
+        low += 1
