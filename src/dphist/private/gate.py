@@ -356,15 +356,7 @@ def _add_noise(exact: IntArray, scales: Fraction | Scales, noise: _Priced) -> In
 
 
 def _select(candidates: Candidates, budget: Fraction, noise: Noise) -> IntArray:
-    starts, ranges = candidates.starts, candidates.ranges
+    ranges = candidates.ranges
     if isinstance(ranges, int):
-        return noise.select(candidates.scores, starts, budget / ranges)
-    picks = np.empty(starts.size - 1, dtype=np.int64)
-    for value in np.unique(ranges):
-        parts = np.flatnonzero(ranges == value)
-        lengths = starts[parts + 1] - starts[parts]
-        ends = np.cumsum(lengths)
-        cells = np.arange(ends[-1]) + np.repeat(starts[parts] - (ends - lengths), lengths)
-        offsets = np.concatenate([np.zeros(1, dtype=np.int64), ends])
-        picks[parts] = noise.select(candidates.scores[cells], offsets, budget / int(value))
-    return picks
+        return noise.select(candidates.scores, candidates.starts, budget / ranges)
+    return noise.select(candidates.scores, candidates.starts, budget, ranges)

@@ -1,0 +1,93 @@
+"""The front door: where histogram, ledger, mechanism and release meet."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from dphist.domain import Domain
+from dphist.errors import InputError, MechanismError
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import parse, show
+from dphist.private.exact import Number, positive
+from dphist.private.gate import open_gate
+from dphist.private.ledger import Ledger
+from dphist.private.noise import Noise
+from dphist.release.release import Guarantee, Release
+from dphist.sources import count
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+if TYPE_CHECKING:
+    from dphist.histogram import Histogram
+
+DEFAULT_MECHANISM = "laplace"
+
+
+def publish(
+    source: Histogram | Any,
+    domain: Domain | None = None,
+    epsilon: Number = 1,
+    mechanism: Mechanism | str = DEFAULT_MECHANISM,
+    *,
+    unit: Unit | None = None,
+    workload: Workload | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None,
+    dataset: str | None = None,
+) -> Release:
+    """Turn records into one private release.
+
+    ``source`` is a path or glob, a data frame, an Ibis table or a `Histogram`. The budget is reserved in the ledger,
+    durably, before any noise is drawn: a crash after that leaves it spent, never the other way round. Everything that
+    can be refused is refused before.
+    """
+    spend = positive(epsilon, "epsilon")
+    recipe = parse(mechanism) if isinstance(mechanism, str) else mechanism
+    if not isinstance(recipe, Mechanism):
+        raise MechanismError("mechanism must be a mechanism or its name; `dphist mechanisms` lists them")
+    protected = unit or Unit()
+    if (ledger is None) != (dataset is None):
+        raise InputError("ledger and dataset belong together: give both or neither")
+    histogram = count(source, domain, protected)
+    if workload is not None and workload.domain != histogram.domain:
+        raise InputError("workload is over another domain than the records; build it from the same domain")
+    if ledger is None or dataset is None:
+        return _release(histogram, spend, recipe, protected, workload)
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    try:
+        reservation = book.reserve(dataset, spend, purpose=show(recipe), unit=protected.describe())
+        reservation.open()
+        return _release(histogram, spend, recipe, protected, workload, receipt=(dataset, reservation.id))
+    finally:
+        if book is not ledger:
+            book.close()
+
+
+def _release(
+    histogram: Histogram,
+    epsilon: Fraction,
+    mechanism: Mechanism,
+    unit: Unit,
+    workload: Workload | None,
+    noise: Noise | None = None,
+    receipt: tuple[str, int] | None = None,
+) -> Release:
+    right, transcript = open_gate(histogram, epsilon, unit, workload=workload, noise=noise)
+    estimate = mechanism.estimate(right)
+    counts = estimate.counts.reshape(histogram.domain.shape)
+    counts.setflags(write=False)
+    release = Release(
+        histogram.domain,
+        counts,
+        Guarantee(epsilon, unit),
+        mechanism,
+        transcript,
+        note=estimate.note,
+        workload=workload,
+        receipt=receipt,
+        test=noise is not None and noise.keystream.test,
+    )
+    # The estimate is a function of the transcript; keep it rather than replay it for the first interval.
+    release.__dict__["_estimate"] = estimate
+    return release

@@ -1,0 +1,7 @@
+"""The published thing: a file anyone may read, query and plot."""
+
+from dphist.release.answers import Answer, Answers, Projection
+from dphist.release.file import load
+from dphist.release.release import Guarantee, Release
+
+__all__ = ["Answer", "Answers", "Guarantee", "Projection", "Release", "load"]

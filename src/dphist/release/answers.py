@@ -1,0 +1,81 @@
+"""What a release answers: a number, the interval it lies in, and how that interval was obtained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.domain import Domain
+
+if TYPE_CHECKING:
+    import pandas
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer with its interval."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    method: str
+
+    def __str__(self) -> str:
+        return f"{self.value:,.1f}  ({self.confidence:.0%} interval {self.low:,.1f} to {self.high:,.1f})"
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Many answers at once, as arrays."""
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    confidence: float
+    method: str
+
+    def __len__(self) -> int:
+        return int(self.value.size)
+
+    def __getitem__(self, index: int) -> Answer:
+        return Answer(
+            float(self.value[index]), float(self.low[index]), float(self.high[index]), self.confidence, self.method
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A marginal of a release: counts and intervals over some of its attributes."""
+
+    domain: Domain
+    counts: FloatArray
+    low: FloatArray
+    high: FloatArray
+    confidence: float
+    method: str
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Give a row per cell with readable labels."""
+        import pandas as pd
+
+        columns: dict[str, Any] = label_columns(self.domain)
+        numbers = {"estimate": self.counts, "low": self.low, "high": self.high}
+        return pd.DataFrame({**columns, **{name: values.reshape(-1) for name, values in numbers.items()}})
+
+
+def label_columns(domain: Domain) -> dict[str, NDArray[Any]]:
+    """Give each attribute's label for every cell, in the order of the cells."""
+    columns: dict[str, NDArray[Any]] = {}
+    before, after = 1, domain.size
+    for attribute in domain.attributes:
+        after //= attribute.size
+        labels = np.array(list(attribute.labels), dtype=object)
+        columns[attribute.name] = np.tile(np.repeat(labels, after), before)
+        before *= attribute.size
+    return columns

@@ -1,0 +1,264 @@
+"""The release as one Parquet file: a row per cell, readable labels, and the whole story in its metadata.
+
+DuckDB, pandas or a spreadsheet opens it without dphist. Under the key ``dphist`` the footer holds JSON: the format's
+version, domain, guarantee, mechanism, transcript. Answers of the transcript are not stored twice: one that equals the
+estimate points to that column, one with a number per cell gets a column of its own, the rest sit in the footer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.domain import Domain
+from dphist.errors import DphistError, MechanismError, OutputError, ReleaseError
+from dphist.estimate import Estimate
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import from_json, to_json
+from dphist.private.gate import PrivateCounts
+from dphist.private.transcript import Entry, Transcript
+from dphist.release.release import Guarantee, Release
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FORMAT = 1
+_KEY = b"dphist"
+_ROWS = 1 << 20
+_FOOTER_LIMIT = 1 << 31
+
+
+class ForeignMechanism:
+    """Stands for a mechanism that is not installed here: the release can be read, not replayed."""
+
+    def __init__(self, described: dict[str, Any]) -> None:
+        self.described = described
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Refuse, and say which mechanism is missing."""
+        raise MechanismError(
+            f"this release was made by {self.described.get('name')!r}, which is not installed here; "
+            "its counts can be read, but intervals and verification need the mechanism"
+        )
+
+
+def save(release: Release, path: str | PathLike[str]) -> None:
+    """Write the release whole or not at all."""
+    with atomic(Path(path)) as temporary:
+        _write(release, temporary)
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Hand out a temporary file beside ``path`` and move it there when, and only when, all went well.
+
+    The data reach the disk before the name does, so a crash leaves the old file or the new one, never half of one.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise OutputError(f"cannot write to {path}: {error.strerror}; choose another --output") from None
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        # mkstemp makes files for their owner only; a release is meant to be read by others.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}; is the disk full?") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path: str | PathLike[str]) -> Release:
+    """Read a release; a file that is damaged, foreign or from a newer dphist is refused with a reason."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    place = Path(path)
+    if not place.exists():
+        raise ReleaseError(f"there is no file {place}")
+    try:
+        file = pq.ParquetFile(place, thrift_string_size_limit=_FOOTER_LIMIT)
+        metadata = file.schema_arrow.metadata or {}
+    except (pa.ArrowException, OSError, ValueError):
+        raise ReleaseError(f"{place} is not a readable Parquet file; it may be truncated or damaged") from None
+    if _KEY not in metadata:
+        raise ReleaseError(f"{place} is a Parquet file, but not a dphist release")
+    try:
+        story = json.loads(metadata[_KEY])
+        version = story["format"]
+    except (ValueError, KeyError, TypeError):
+        raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
+    if not isinstance(version, int) or version > FORMAT:
+        raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
+    try:
+        return _read(file, story)
+    except DphistError as error:
+        raise ReleaseError(f"{place} is damaged: {error}") from None
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise ReleaseError(f"{place} is damaged: its contents do not fit its description") from None
+
+
+def _write(release: Release, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = _column_names(release)
+    flat = release.counts.reshape(-1)
+    measured: list[NDArray[Any]] = []
+    entries = []
+    for entry in release.transcript:
+        described = {
+            "path": entry.path,
+            "verb": entry.verb,
+            "question": entry.question,
+            "epsilon": str(entry.epsilon),
+            "dtype": str(entry.answer.dtype),
+            "shape": list(entry.answer.shape),
+        }
+        answer = entry.answer.reshape(-1)
+        if answer.size == flat.size and np.array_equal(answer, flat):
+            described["column"] = names["estimate"]
+        elif answer.size == flat.size and answer.size > 4096:
+            described["column"] = f"{names['measured']}_{len(measured)}"
+            measured.append(answer)
+        else:
+            packed = pa.compress(np.ascontiguousarray(answer).tobytes(), codec="zstd", asbytes=True)
+            described["data"] = b64encode(packed).decode()
+        entries.append(described)
+    story = {
+        "format": FORMAT,
+        "domain": release.domain.to_json(),
+        "guarantee": {"epsilon": str(release.epsilon), "unit": release.guarantee.unit.to_json()},
+        "mechanism": _describe(release.mechanism),
+        "note": release.note,
+        "polish": list(release.polish),
+        "workload": None if release.workload is None else release.workload.to_json(),
+        "receipt": release.receipt,
+        "estimate": names["estimate"],
+        "transcript": entries,
+    }
+    columns = {names["estimate"]: flat} | {f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)}
+    dictionaries = [_labels(attribute) for attribute in release.domain.attributes]
+    fields = [
+        pa.field(attribute.name, pa.dictionary(pa.int32(), labels.type))
+        for attribute, labels in zip(release.domain.attributes, dictionaries, strict=True)
+    ]
+    fields += [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
+    schema = pa.schema(fields, metadata={_KEY: json.dumps(story).encode()})
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for begin in range(0, flat.size, _ROWS):
+            end = min(begin + _ROWS, flat.size)
+            index = np.unravel_index(np.arange(begin, end), release.domain.shape)
+            arrays = [
+                pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), labels)
+                for place, labels in zip(index, dictionaries, strict=True)
+            ]
+            arrays += [pa.array(values[begin:end]) for values in columns.values()]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
+    import pyarrow as pa
+
+    domain = Domain.from_json(story["domain"])
+    wanted = {story["estimate"], *(entry["column"] for entry in story["transcript"] if "column" in entry)}
+    columns = {
+        name: file.read(columns=[name]).column(0).to_numpy(zero_copy_only=False) for name in sorted(wanted)
+    }
+    counts = np.ascontiguousarray(columns[story["estimate"]], dtype=np.float64).reshape(domain.shape)
+    entries = []
+    for described in story["transcript"]:
+        dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
+        if dtype.kind not in "iuf":
+            raise ReleaseError("an answer has an unknown type")
+        if "column" in described:
+            answer = columns[described["column"]].astype(dtype, copy=False)
+        else:
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            raw = pa.decompress(b64decode(described["data"]), decompressed_size=size, codec="zstd", asbytes=True)
+            answer = np.frombuffer(raw, dtype=dtype)
+        answer = answer.reshape(shape)
+        answer.setflags(write=False)
+        epsilon = Fraction(described["epsilon"])
+        entries.append(Entry(described["path"], described["verb"], described["question"], epsilon, answer))
+    guarantee = Guarantee(Fraction(story["guarantee"]["epsilon"]), Unit.from_json(story["guarantee"]["unit"]))
+    workload = None if story["workload"] is None else Workload.from_json(domain, story["workload"])
+    return Release(
+        domain,
+        counts,
+        guarantee,
+        _mechanism(story["mechanism"]),
+        Transcript(entries),
+        note=story["note"],
+        polish=tuple(story["polish"]),
+        workload=workload,
+        receipt=None if story["receipt"] is None else (str(story["receipt"][0]), int(story["receipt"][1])),
+    )
+
+
+def _mechanism(described: dict[str, Any]) -> Mechanism:
+    try:
+        return from_json(described)
+    except MechanismError:
+        return ForeignMechanism(described)
+
+
+def _describe(mechanism: Mechanism) -> dict[str, Any]:
+    return mechanism.described if isinstance(mechanism, ForeignMechanism) else to_json(mechanism)
+
+
+def _labels(attribute: Any) -> Any:
+    """Give the labels as the type a person would filter by: integers and days as such, the rest as text."""
+    import pyarrow as pa
+
+    scale = getattr(attribute, "scale", None)
+    if not attribute.other and scale is not None and scale.form == "range":
+        return pa.array(np.arange(scale.values.start, scale.values.stop, scale.values.step, dtype=np.int64))
+    if not attribute.other and scale is not None and scale.form == "dates" and scale.days == 1:
+        return pa.array([scale.begin(cell) for cell in range(scale.size)], pa.date32())
+    return pa.array(list(attribute.labels), pa.string())
+
+
+def _column_names(release: Release) -> dict[str, str]:
+    names = {}
+    for name in ("estimate", "measured"):
+        chosen = name
+        while chosen in release.domain.names:
+            chosen += "_"
+        names[name] = chosen
+    return names
+
+
+def _sync_directory(directory: Path) -> None:
+    # Without this the new name itself may be lost in a power cut (not offered on every platform).
+    try:
+        handle = os.open(directory, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

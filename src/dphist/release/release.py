@@ -1,0 +1,228 @@
+"""A release: estimated counts with everything needed to trust, query and verify them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.domain import Domain
+from dphist.errors import NotPrivate, QueryError, VerificationError
+from dphist.estimate import Estimate, integers, nonnegative
+from dphist.intervals import half_widths
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import show
+from dphist.private.gate import open_replay
+from dphist.private.transcript import Transcript
+from dphist.release.answers import Answer, Answers, Projection, label_columns
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import xarray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What was promised: ε-differential privacy for one unit, and against whom a mistake would count."""
+
+    epsilon: Fraction
+    unit: Unit
+
+    def describe(self) -> str:
+        """Say it in words."""
+        return f"{float(self.epsilon):g}-differential privacy for {self.unit.describe()}"
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A private histogram or cube. Everything in it has been paid for, so everything in it may be published."""
+
+    domain: Domain
+    counts: FloatArray
+    guarantee: Guarantee
+    mechanism: Mechanism
+    transcript: Transcript
+    note: str = ""
+    polish: tuple[str, ...] = ()
+    workload: Workload | None = None
+    receipt: tuple[str, int] | None = None
+    # Noise from a test seed can be subtracted by whoever knows the seed.
+    test: bool = field(default=False, repr=False)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The privacy loss that was paid for."""
+        return self.guarantee.epsilon
+
+    # ---- asking -----------------------------------------------------------------------------------------
+
+    @overload
+    def answer(self, workload: Workload, *, confidence: float = 0.95) -> Answers: ...
+
+    @overload
+    def answer(self, *, where: Mapping[str, Any] | None = None, confidence: float = 0.95) -> Answer: ...
+
+    def answer(
+        self,
+        workload: Workload | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        confidence: float = 0.95,
+    ) -> Answer | Answers:
+        """Count the records in one range (``where``) or in many (a workload), each with an interval.
+
+        ``where`` maps attributes to a value, an inclusive pair of bounds, a list of values or the name of a group,
+        all in the attribute's own values; attributes left out are summed over.
+        """
+        if workload is not None and where is not None:
+            raise QueryError("give a workload or where=, not both")
+        if workload is not None:
+            return self._answers(workload, confidence)
+        return self._answers(Workload.where(self.domain, where or {}), confidence)[0]
+
+    def _answers(self, workload: Workload, confidence: float) -> Answers:
+        if workload.domain != self.domain:
+            raise QueryError("workload is over another domain than the release; build it from release.domain")
+        value = np.asarray(workload.answer(self.counts), dtype=np.float64)
+        estimate = self._estimate
+        # Intervals stand on the estimate before polishing, which biases it.
+        centre = np.asarray(workload.answer(estimate.counts), dtype=np.float64) if self.polish else value
+        spread = estimate.errors.spread(workload)
+        if workload.query is not None:
+            spread = spread.combine(workload.query, len(workload))
+        width = half_widths(spread, confidence)
+        # A count is never negative: cutting at zero keeps coverage.
+        low, high = np.maximum(centre - width, 0.0), np.maximum(centre + width, 0.0)
+        return Answers(value, low, high, confidence, estimate.errors.method)
+
+    def project(self, names: str | Sequence[str], *, confidence: float = 0.95) -> Projection:
+        """Sum over all other attributes, with an interval for every cell that is left."""
+        kept = [names] if isinstance(names, str) else list(names)
+        domain = self.domain.project(kept)
+        answers = self._answers(Workload.marginals(self.domain, [kept]), confidence)
+        value, low, high = (each.reshape(domain.shape) for each in (answers.value, answers.low, answers.high))
+        return Projection(domain, value, low, high, confidence, answers.method)
+
+    # ---- handing on -------------------------------------------------------------------------------------
+
+    def polished(self, *, nonnegative: bool = False, integer: bool = False, total: float | None = None) -> Release:
+        """Give a release that is nicer to read: nowhere negative, whole numbers, a public total.
+
+        Costs no privacy and biases the counts; intervals keep standing on the estimate before it. ``total`` must be
+        public knowledge: a true total that is not would be a leak.
+        """
+        counts, steps = self.counts, list(self.polish)
+        for wanted, step in ((nonnegative or total is not None, _nonnegative_step(total)), (integer, "integer")):
+            if wanted:
+                counts, steps = _polish(counts, step), [*steps, step]
+        return replace(self, counts=counts, polish=tuple(steps))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Give a row per cell with readable labels (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame({**label_columns(self.domain), "estimate": self.counts.reshape(-1)})
+
+    def to_polars(self) -> polars.DataFrame:
+        """Give a row per cell with readable labels (needs polars)."""
+        import polars as pl
+
+        columns = {name: [str(label) for label in labels] for name, labels in label_columns(self.domain).items()}
+        return pl.DataFrame({**columns, "estimate": self.counts.reshape(-1)})
+
+    def to_xarray(self) -> xarray.DataArray:
+        """Give a labelled array, an axis per attribute (needs xarray)."""
+        import xarray as xr
+
+        labels = {attribute.name: list(attribute.labels) for attribute in self.domain.attributes}
+        return xr.DataArray(self.counts, coords=labels, dims=list(self.domain.names), name="estimate")
+
+    def records(self, count: int | None = None, *, seed: int = 0) -> pandas.DataFrame:
+        """Make synthetic records that follow the release: each cell within one record of its share.
+
+        Made from the published counts alone, so as private as they are; the seed is public and only decides roundings.
+        ``count`` defaults to the released total.
+        """
+        import pandas as pd
+
+        flat = np.maximum(self.counts.reshape(-1), 0.0)
+        total = float(flat.sum())
+        wanted = max(0, round(total)) if count is None else count
+        if wanted < 0:
+            raise QueryError("count must not be negative")
+        if total == 0:
+            flat, total = np.ones_like(flat), float(flat.size)
+        # Systematic sampling: evenly spaced points along the cumulated counts, from one public starting point.
+        start = ((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64) / 2**64
+        points = (np.arange(wanted) + start) * (total / max(1, wanted))
+        cells = np.minimum(np.searchsorted(np.cumsum(flat), points, side="right"), flat.size - 1)
+        index = np.unravel_index(cells, self.domain.shape)
+        columns = {
+            attribute.name: np.array(list(attribute.labels), dtype=object)[place]
+            for attribute, place in zip(self.domain.attributes, index, strict=True)
+        }
+        return pd.DataFrame(columns)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write one Parquet file that any tool opens; whole or not at all."""
+        from dphist.release.file import save
+
+        if self.test:
+            raise NotPrivate("this release was made with a test seed and must not be saved; publish without a seed")
+        save(self, path)
+
+    # ---- trusting ---------------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Replay the mechanism with no data behind the gate, and insist that it gives this very release.
+
+        That shows three things: the counts are a function of paid-for answers alone, the answers were paid for by
+        no more than ε, and nothing was altered since. Raises `VerificationError` otherwise.
+        """
+        if self.transcript.spent() > self.epsilon:
+            raise VerificationError("the transcript spends more than the guarantee says")
+        counts = self._replay().counts
+        for step in self.polish:
+            counts = _polish(counts, step)
+        if not np.array_equal(counts, self.counts):
+            raise VerificationError("replaying the transcript gives other counts than the published ones")
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        return self._replay()
+
+    def _replay(self) -> Estimate:
+        right, replay = open_replay(
+            self.domain, self.epsilon, self.guarantee.unit, self.transcript, workload=self.workload
+        )
+        estimate = self.mechanism.estimate(right)
+        replay.finish()
+        return replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+
+    def __repr__(self) -> str:
+        cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in self.domain.attributes)
+        return f"<Release {cells}; {self.guarantee.describe()}; {show(self.mechanism)}>"
+
+
+def _nonnegative_step(total: float | None) -> str:
+    return "nonnegative" if total is None else f"nonnegative total {float(total)!r}"
+
+
+def _polish(counts: FloatArray, step: str) -> FloatArray:
+    if step == "integer":
+        return integers(counts)
+    if step.startswith("nonnegative"):
+        public = step.removeprefix("nonnegative total ") if " " in step else None
+        return nonnegative(counts, None if public is None else float(public))
+    raise VerificationError(f"unknown polishing step {step!r}")

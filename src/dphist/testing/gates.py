@@ -1,0 +1,56 @@
+"""A gate for tests and benchmarks, with reproducible noise on request.
+
+Releases made with a seed are marked as tests, and refuse to be saved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphist.domain import Domain, Ordinal
+from dphist.histogram import Histogram
+from dphist.private.exact import Number
+from dphist.private.gate import PrivateCounts, open_gate
+from dphist.private.noise import Keystream, Noise
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+if TYPE_CHECKING:
+    from dphist.estimate import Estimate
+    from dphist.mechanisms.protocol import Mechanism
+
+
+def as_histogram(counts: ArrayLike | Histogram) -> Histogram:
+    """Give bare counts plain integer axes x0, x1, …"""
+    if isinstance(counts, Histogram):
+        return counts
+    array = np.asarray(counts)
+    return Histogram(Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(array.shape)]), array)
+
+
+def open_counts(
+    counts: ArrayLike | Histogram,
+    epsilon: Number,
+    *,
+    seed: int | None = None,
+    unit: Unit | None = None,
+    workload: Workload | None = None,
+) -> PrivateCounts:
+    """Open a gate on counts; a seed makes its noise reproducible, which only a test may want."""
+    noise = None if seed is None else Noise(Keystream.for_tests(seed))
+    return open_gate(as_histogram(counts), epsilon, unit or Unit(), workload=workload, noise=noise)[0]
+
+
+def run(
+    mechanism: Mechanism,
+    counts: ArrayLike | Histogram,
+    epsilon: Number,
+    *,
+    seed: int | None = None,
+    workload: Workload | None = None,
+) -> Estimate:
+    """Run a mechanism once and return its estimate."""
+    return mechanism.estimate(open_counts(counts, epsilon, seed=seed, workload=workload))
