@@ -7,6 +7,7 @@ from importlib import import_module
 
 # Each name is a module of this package with ``main(argv) -> exit code`` that prints a table.
 EXPERIMENTS: dict[str, str] = {
+    "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
 }
 

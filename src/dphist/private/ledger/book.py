@@ -311,8 +311,8 @@ class Ledger:
                 raise ValueError("the stored sums are not those of its entries")
         except ValueError as error:
             raise errors.LedgerError(
-                f"the ledger {self._store.place} cannot be trusted at line {number}: {error}. Stop publishing "
-                "from these data, and restore the newest backup as docs/ledger.md describes"
+                f"the ledger {self._store.place} cannot be trusted at line {number}: {error}. Stop "
+                "publishing from these data, and restore the newest backup as docs/ledger.md describes"
             ) from error
 
     def _require(self, run: Run, head: Head, failure: Callable[[], errors.LedgerError]) -> None:

@@ -93,5 +93,6 @@ def older(place: object, witness: Witness | None) -> errors.LedgerError:
     who = f"its witness {witness.path}" if witness else "the line you hold"
     return errors.LedgerError(
         f"the ledger {place} is older than {who}, or another one: spends are missing. Put the newest ledger "
-        "back. If it is lost, move the witness away and reserve what was spent since, as docs/ledger.md describes"
+        "back. If it is lost, move the witness away and reserve what was spent since, as "
+        "docs/ledger.md describes"
     )
