@@ -1,0 +1,260 @@
+"""Compiled loops of the exact samplers: random words and public thresholds in, integers out.
+
+Nothing here rounds a probability. Where the words given do not settle an outcome, the position is handed
+back and the caller settles it with more bits (``private/noise``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.kernels.compile import kernel
+
+Int64s = npt.NDArray[np.int64]
+
+# A cell of the table that a threshold cuts: 16 bits do not settle it.
+UNSETTLED = -32768
+
+
+@kernel
+def draw_binary(words: npt.NDArray[np.uint16], cells: npt.NDArray[np.uint16], out: Int64s) -> Int64s:
+    """Draw signed integers bit by bit; give back the (level · n + i) that sixteen bits did not settle.
+
+    Level l of draw i is one where ``words[l · n + i] < cells[l]`` and unsettled where they are equal. The
+    last level is the sign (a one takes the complement), the one before it is only ever unsettled.
+    """
+    n = len(out)
+    levels = len(cells)
+    unsettled = 0
+    for i in range(n):
+        out[i] = 0
+    for level in range(levels - 1):
+        cell = cells[level]
+        row = words[level * n : (level + 1) * n]
+        for i in range(n):
+            out[i] |= np.int64(row[i] < cell) << level
+        equal = 0
+        for i in range(n):
+            equal += row[i] == cell
+        unsettled += equal
+    cell = cells[levels - 1]
+    row = words[(levels - 1) * n :]
+    for i in range(n):
+        out[i] ^= -np.int64(row[i] < cell)
+        unsettled += row[i] == cell
+    positions = np.empty(unsettled, np.int64)
+    if unsettled:
+        found = 0
+        for level in range(levels):
+            for i in range(n):
+                if words[level * n + i] == cells[level]:
+                    positions[found] = level * n + i
+                    found += 1
+    return positions
+
+
+@kernel
+def fill_table(cells: npt.NDArray[np.uint16], first: int) -> npt.NDArray[np.int16]:
+    """Tabulate the value of every 16-bit word: ``first`` plus the number of thresholds below its cell."""
+    table = np.empty(65536, np.int16)
+    below = 0
+    count = len(cells)
+    for word in range(65536):
+        if below < count and cells[below] == word:
+            table[word] = UNSETTLED
+            while below < count and cells[below] == word:
+                below += 1
+        else:
+            table[word] = first + below
+    return table
+
+
+@kernel
+def look_up(
+    words: npt.NDArray[np.uint16], table: npt.NDArray[np.int16], digits: npt.NDArray[np.int16]
+) -> Int64s:
+    """Read the digit of every word; give back the positions whose cell a threshold cuts."""
+    unsettled = 0
+    for i in range(len(words)):
+        digit = table[words[i]]
+        digits[i] = digit
+        unsettled += digit == UNSETTLED
+    positions = np.empty(unsettled, np.int64)
+    found = 0
+    if unsettled:
+        for i in range(len(words)):
+            if digits[i] == UNSETTLED:
+                positions[found] = i
+                found += 1
+    return positions
+
+
+@kernel
+def settle_digits(
+    words: npt.NDArray[np.uint16],
+    positions: Int64s,
+    rests: npt.NDArray[np.uint64],
+    cell_floors: npt.NDArray[np.uint16],
+    rest_floors: npt.NDArray[np.uint64],
+    first: int,
+    tailed: bool,
+    digits: npt.NDArray[np.int16],
+) -> Int64s:
+    """Settle digits with 64 more bits each; give back which entries of ``positions`` need big integers.
+
+    The floors are ⌊C·2^80⌋ of the thresholds C, split in 16 and 64 bits. U ≥ C when the 80 bits of U exceed
+    the floor, U < C when they are less; equal is a tie. In a tailed ladder the first and last outcomes stand for
+    an infinite tail and are handed back too.
+    """
+    count = len(cell_floors)
+    hard = np.empty(len(positions), np.int64)
+    found = 0
+    for j in range(len(positions)):
+        cell = words[positions[j]]
+        rest = rests[j]
+        low = 0
+        high = count
+        while low < high:
+            middle = (low + high) >> 1
+            if cell_floors[middle] < cell or (cell_floors[middle] == cell and rest_floors[middle] < rest):
+                low = middle + 1
+            else:
+                high = middle
+        tie = low < count and cell_floors[low] == cell and rest_floors[low] == rest
+        if tie or (tailed and (low == 0 or low == count)):
+            digits[positions[j]] = 0
+            hard[found] = j
+            found += 1
+        else:
+            digits[positions[j]] = first + low
+    return hard[:found]
+
+
+@kernel
+def add_digits(digits: npt.NDArray[np.int16], values: Int64s, out: Int64s) -> None:
+    """Add a block of noise to the values: the last row of digits is signed, eight bits each below it.
+
+    With top digit y and low digits l the noise is 256^J·y + l for y ≥ 0 and 256^J·y + (256^J − 1 − l) below.
+    """
+    n = len(values)
+    lows = digits.shape[0] - 1
+    if lows == 0:
+        for i in range(n):
+            out[i] = values[i] + digits[0, i]
+        return
+    mask = (np.int64(1) << (8 * lows)) - 1
+    for i in range(n):
+        low = np.int64(0)
+        for level in range(lows):
+            low |= np.int64(digits[level, i]) << (8 * level)
+        top = np.int64(digits[lows, i])
+        out[i] = values[i] + (top << (8 * lows)) + (low ^ ((top >> 63) & mask))
+
+
+@kernel
+def exp_neg(x: float, whole: npt.NDArray[np.float64], parts: npt.NDArray[np.float64]) -> float:
+    """Compute exp(−x) for 0 ≤ x < 64 with a relative error below 2⁻⁴⁹, from IEEE operations alone.
+
+    ``whole[i]`` and ``parts[j]`` are exp(−i) and exp(−j/64) rounded to doubles. Splitting x = i + j/64 + g is
+    exact (each subtraction removes leading bits), with 0 ≤ g < 1/64. The Taylor polynomial of degree 6 leaves
+    out less than g⁷/5040 < 2⁻⁵⁴; evaluated by Horner each of its roundings is damped by g except the last,
+    less than 2⁻⁵² together. Two table roundings and two products add 4·2⁻⁵³. No library function whose
+    rounding we would have to believe.
+    """
+    i = int(x)
+    x -= i
+    j = int(x * 64.0)
+    g = x - j * 0.015625
+    series = 1.0 / 720.0
+    series = series * g - 1.0 / 120.0
+    series = series * g + 1.0 / 24.0
+    series = series * g - 1.0 / 6.0
+    series = series * g + 0.5
+    series = series * g - 1.0
+    series = series * g + 1.0
+    return whole[i] * parts[j] * series
+
+
+@kernel
+def high_product(a: int, b: int) -> int:
+    """Multiply two 64-bit words and give the upper 64 bits of the product."""
+    mask = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    a = np.uint64(a)
+    b = np.uint64(b)
+    a_low, a_high = a & mask, a >> half
+    b_low, b_high = b & mask, b >> half
+    middle = a_high * b_low + ((a_low * b_low) >> half)
+    other = a_low * b_high + (middle & mask)
+    return a_high * b_high + (middle >> half) + (other >> half)
+
+
+@kernel
+def select_parts(
+    scores: Int64s,
+    starts: Int64s,
+    rates: npt.NDArray[np.float64],
+    words: npt.NDArray[np.uint64],
+    whole: npt.NDArray[np.float64],
+    parts: npt.NDArray[np.float64],
+    out: Int64s,
+) -> Int64s:
+    """Choose one candidate a part by inverting its cumulative weights; give back the parts left undecided.
+
+    In part p let d be the exact distance of a score from the best (as uint64, so no range of int64 scores
+    overflows) and w* = 2^S·exp(−rate·d) its true weight. The computed w = ⌊2^S·ê⌋ differs from it by little:
+
+    - the rate, d and their product are each rounded (a divided rate twice more): x̂ = rate·d·(1 + δ) with
+      |δ| < 5.01·2⁻⁵³, so below 64 |x̂ − x| < 2⁻⁴⁴; with `exp_neg`'s 2⁻⁴⁹ the relative error is below 2⁻⁴³;
+    - rounding down takes less than 1; where x̂ ≥ 64, w = 0 and w* < 2⁶⁰·2⁻⁹² < 1.
+
+    S ≤ 60 is chosen so that the total T is below 2⁶³. Every sum of weights, T included, is therefore within
+    D = ⌊T/2⁴²⌋ + 2n + 2 of its true value, and with U in [u, u + 1]·2⁻⁶⁴ the true target U·T* lies within 2D + 4
+    of t = ⌊uT/2⁶⁴⌋, boundaries within D of theirs. A choice is made only if t is further than 4D + 4 from
+    both ends of its candidate's stretch (the outer ends of the part are exact: 0 and T*). Otherwise the
+    part is handed back, and the caller decides with the same u and more bits.
+    """
+    undecided = 0
+    count = len(starts) - 1
+    largest = 0
+    for p in range(count):
+        largest = max(largest, starts[p + 1] - starts[p])
+    weights = np.empty(largest)
+    positions = np.empty(count, np.int64)
+    for p in range(count):
+        begin = starts[p]
+        size = starts[p + 1] - begin
+        best = scores[begin]
+        for i in range(1, size):
+            best = max(best, scores[begin + i])
+        rate = rates[p]
+        total = 0.0
+        for i in range(size):
+            x = rate * np.float64(np.uint64(best) - np.uint64(scores[begin + i]))
+            weight = exp_neg(x, whole, parts) if x < 64.0 else 0.0
+            weights[i] = weight
+            total += weight
+        unit = 1152921504606846976.0  # 2^60
+        while total * unit > 4611686018427387904.0:  # 2^62, so that rounding cannot carry T past 2^63
+            unit *= 0.5
+        T = np.uint64(0)
+        for i in range(size):
+            T += np.uint64(weights[i] * unit)
+        t = np.int64(high_product(words[p], T))
+        slack = 4 * (np.int64(T >> np.uint64(42)) + 2 * size + 2) + 4
+        reached = np.int64(0)
+        chosen = size - 1
+        sure = True
+        for i in range(size):
+            following = reached + np.int64(weights[i] * unit)
+            if t < following or i == size - 1:
+                chosen = i
+                sure = (i == 0 or t - reached > slack) and (i == size - 1 or following - t > slack)
+                break
+            reached = following
+        out[p] = chosen
+        if not sure:
+            positions[undecided] = p
+            undecided += 1
+    return positions[:undecided]

@@ -1,0 +1,121 @@
+"""Random bytes that nobody can predict and that are never handed out twice."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import threading
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from dphist.errors import InputError, NotPrivate
+
+Bytes = npt.NDArray[np.uint8]
+
+_BUFFER = 1 << 14
+_ZEROS = np.zeros(1 << 16, dtype=np.uint8)
+# Far below the 2^64 blocks at which AES stops looking random; a new key also makes old bytes unrecoverable.
+_REKEY_AFTER = 1 << 30
+
+
+class _Stream(threading.local):
+    """One thread's cipher and what is left of its buffer.
+
+    ``threading.local`` runs ``__init__`` anew in every thread, so no two threads share a key or a buffer, and
+    no lock is needed (a lock held by another thread while this one forks would stay locked in the child).
+    """
+
+    def __init__(self) -> None:
+        self.process = 0  # of no process: the first use asks for a key
+        self.cipher: Any = None
+        self.left = 0
+        self.buffer: Bytes = np.empty(0, dtype=np.uint8)
+        self.position = 0
+
+
+class Keystream:
+    """An endless supply of AES-256-CTR bytes under a key from the operating system.
+
+    Why no byte is used twice: every thread of every process has its own key. A forked child sees that its
+    process number changed, drops the buffer it inherited and asks for a new key before the first byte.
+    Within a thread the position moves forward before the bytes are handed out. A keystream cannot be copied
+    or pickled, because the copy would repeat the original.
+    """
+
+    def __init__(self) -> None:
+        self._seed: bytes | None = None
+        self._streams = _Stream()
+        self._order = itertools.count()
+
+    @classmethod
+    def for_tests(cls, seed: int | bytes) -> Keystream:
+        """Give the same bytes for the same seed; releases refuse it because ``test`` is true.
+
+        Threads are numbered in the order in which they first ask, and the number goes into the key.
+        """
+        if isinstance(seed, int):
+            if seed < 0:
+                raise InputError("seed: must not be negative")
+            seed = b"int" + seed.to_bytes(seed.bit_length() // 8 + 1, "big")
+        made = cls()
+        made._seed = hashlib.sha256(b"dphist test keystream" + seed).digest()
+        return made
+
+    @property
+    def test(self) -> bool:
+        """Whether the bytes come from a seed that someone may know."""
+        return self._seed is not None
+
+    def take(self, size: int) -> Bytes:
+        """Hand out ``size`` bytes that nobody else gets, aligned for 64-bit words."""
+        stream = self._streams
+        if stream.process != os.getpid() or stream.left <= 0:
+            self._rekey(stream)
+        # Whole 64-bit words, so that views of the bytes as wider integers are aligned.
+        padded = (size + 7) & -8
+        if padded > _BUFFER // 4:
+            return _encrypt(stream, padded)[:size]
+        if stream.position + padded > len(stream.buffer):
+            # A new array, not the old one refilled: bytes handed out as views stay as they are.
+            stream.buffer = _encrypt(stream, _BUFFER)
+            stream.position = 0
+        start = stream.position
+        stream.position = start + padded
+        return stream.buffer[start : start + size]
+
+    def integer(self, bits: int) -> int:
+        """Draw an integer uniformly from 0 … 2^bits − 1."""
+        drawn = int.from_bytes(self.take((bits + 7) // 8).tobytes(), "little")
+        return drawn >> (-bits % 8)
+
+    def _rekey(self, stream: _Stream) -> None:
+        if self._seed is None:
+            key = os.urandom(32)
+        else:
+            # The process number matters only after a fork, where the child must not repeat its parent.
+            forked = os.getpid() if stream.process not in (0, os.getpid()) else 0
+            key = hashlib.sha256(self._seed + b"%d %d" % (next(self._order), forked)).digest()
+        # A fresh key for every stream, so a constant first counter value never repeats a block.
+        stream.cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        stream.buffer = np.empty(0, dtype=np.uint8)
+        stream.position = 0
+        stream.left = _REKEY_AFTER
+        stream.process = os.getpid()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotPrivate("a keystream cannot be copied or pickled: the copy would repeat its noise")
+
+
+def _encrypt(stream: _Stream, size: int) -> Bytes:
+    """Give the next ``size`` bytes of the cipher (CTR mode is the encryption of zeros)."""
+    stream.left -= size
+    # The cipher asks for room for one more block than it writes.
+    out = np.empty(size + 16, dtype=np.uint8)
+    for start in range(0, size, len(_ZEROS)):
+        step = min(len(_ZEROS), size - start)
+        stream.cipher.update_into(_ZEROS[:step], out[start : start + step + 16])
+    return out[:size]

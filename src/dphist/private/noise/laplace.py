@@ -1,0 +1,296 @@
+"""The discrete Laplace distribution as independent digits, each exact.
+
+P(k) ∝ exp(−t|k|) with t = 1/scale. Write a = exp(−t). Let G ≥ 0 be geometric, P(G = g) ∝ a^g, and S an
+independent coin that is one with probability a/(1 + a). Then X = G if S = 0 and X = −1 − G if S = 1 has the
+law we want: P(X = g) = (1 − a)a^g/(1 + a) for g ≥ 0, and P(X = −1 − g) = (1 − a)a^(g+1)/(1 + a). No draw is
+rejected and zero is not counted twice.
+
+The digits of G in base B are independent: a^g with g = Σ d_j B^j is Π exp(−t B^j)^(d_j), a product of one
+factor per digit. Digit j is a geometric of rate t·B^j cut off at B, and what lies above the last digit, H, is
+an uncut geometric of rate T = t·B^J.
+
+Two ways of drawing share this. `BinaryLaplace` (base 2) needs a coin per bit: cheap to set up, for a few
+draws. `TabledLaplace` (base 256, S folded into H) needs a table of 65,536 cells per digit: for many.
+
+Either way a decision is a comparison of uniform bits with a threshold whose first 80 bits are certified; on
+a tie (probability 2⁻⁸⁰ a threshold) `certified.settle` goes on with big integers. The time taken depends on the
+scale and on the random bits, never on counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.kernels import sampling
+from dphist.private.noise import certified
+from dphist.private.noise.certified import FLOOR, REST
+from dphist.private.noise.keystream import Keystream
+
+Int64s = npt.NDArray[np.int64]
+
+_REST_MASK = (1 << REST) - 1
+# A tail met once in e^20 draws may take microseconds; a smaller rate would meet it in everyday use.
+_BINARY_TAIL = 20
+# Digits above scale 200 leave more than 7 % of the table's cells undecided; then another digit is cheaper.
+_TABLED_SCALE = 200
+# 2^-40: the tails beyond the tabulated values are met less than once in 10^12 draws.
+_TABLED_TAIL = 28
+
+
+def wrapped(value: int) -> np.int64:
+    """Reduce an integer modulo 2^64 into int64, as array addition does.
+
+    Wrapping x + noise is a function of x + noise alone, so it costs no privacy; scales are refused long before
+    it can happen in practice.
+    """
+    return np.int64((value + (1 << 63)) % (1 << 64) - (1 << 63))
+
+
+class BinaryLaplace:
+    """Draws by coins, one for every bit of the magnitude, one for the tail above them, one for the sign.
+
+    Bit j is one with probability exp(−t2^j)/(1 + exp(−t2^j)), H ≥ 1 with probability exp(−T), T = t·2^J ≥ 20,
+    and then H − 1 has the law of H again. The sign is one with the probability of bit 0.
+    """
+
+    def __init__(self, rate: Fraction) -> None:
+        self.rate = rate
+        self.bits = 0
+        while rate.numerator << self.bits < _BINARY_TAIL * rate.denominator:
+            self.bits += 1
+        self.floors = self._floors()
+        self.cells = np.array([floor >> REST for floor in self.floors], dtype=np.uint16)
+
+    def _floors(self) -> list[int]:
+        # Squaring exp(-t) gives the next bit's probability at the cost of one bit of precision.
+        for work in certified.precisions(FLOOR + 40 + self.bits):
+            one = 1 << work
+            lo, hi = certified.exp_neg_interval(self.rate, work)
+            coins: list[tuple[int, int]] = []
+            for _ in range(self.bits):
+                coins.append(((lo << work) // (one + lo), -((-hi << work) // (one + hi))))
+                lo, hi = lo * lo >> work, -(-hi * hi >> work)
+            sign = coins[0] if coins else ((lo << work) // (one + lo), -((-hi << work) // (one + hi)))
+            floors = [certified.certified_floor(*coin, work) for coin in [*coins, (lo, hi), sign]]
+            settled = [floor for floor in floors if floor is not None]
+            if len(settled) == len(floors):
+                return settled
+        raise AssertionError
+
+    def _bounds(self, level: int) -> certified.Bounds:
+        if level == self.bits:
+            tail = self.rate * (1 << self.bits)
+            return lambda bits: certified.exp_neg_interval(tail, bits)
+        rate = self.rate * (1 << level) if level < self.bits else self.rate
+        return lambda bits: certified.logistic_interval(rate, bits)
+
+    def draw(self, keystream: Keystream, out: Int64s) -> None:
+        """Fill a flat array with draws."""
+        levels = len(self.cells)
+        words = keystream.take(2 * levels * len(out)).view(np.uint16)
+        for position in sampling.draw_binary(words, self.cells, out):
+            level, i = divmod(int(position), len(out))
+            if self._settle(level, keystream):
+                drawn = int(out[i])
+                if level == levels - 1:
+                    drawn = ~drawn
+                else:
+                    raised = 1 << level
+                    if level == self.bits:
+                        raised *= 1 + certified.geometric(self.rate * raised, keystream)
+                    drawn = drawn + raised if drawn >= 0 else drawn - raised
+                out[i] = wrapped(drawn)
+
+    def _settle(self, level: int, keystream: Keystream) -> bool:
+        """Decide a coin whose first sixteen bits equal its threshold's."""
+        floor = self.floors[level]
+        rest = keystream.integer(REST)
+        if rest != floor & _REST_MASK:
+            return rest < floor & _REST_MASK
+        return certified.settle(self._bounds(level), keystream, floor, FLOOR)
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The thresholds C_0 < C_1 < … of one digit: outcome o means that o of them are at most U."""
+
+    first: int
+    tailed: bool
+    floors: list[int]
+    cells: npt.NDArray[np.uint16]
+    rests: npt.NDArray[np.uint64]
+    table: npt.NDArray[np.int16]
+
+    @classmethod
+    def of(cls, floors: list[int], first: int, tailed: bool) -> Ladder:
+        """Tabulate certified floors."""
+        cells = np.array([floor >> REST for floor in floors], dtype=np.uint16)
+        rests = np.array([floor & _REST_MASK for floor in floors], dtype=np.uint64)
+        return cls(first, tailed, floors, cells, rests, sampling.fill_table(cells, first))
+
+
+class TabledLaplace:
+    """Draws by table: sixteen bits index a cell, and most cells lie wholly inside one value.
+
+    The signed top Y is H if S = 0 and −1 − H if S = 1, so with C_k = P(Y ≤ k)
+    C_(−m) = a·exp(−T(m − 1))/(1 + a) for m ≥ 1 and C_k = 1 − exp(−T(k + 1))/(1 + a) for k ≥ 0.
+    A low digit has P(d < m) = (1 − exp(−t_j m))/(1 − exp(−256 t_j)). Complementing X = −1 − G complements every
+    digit, hence X = 256^J·Y + low for Y ≥ 0 and 256^J·Y + (256^J − 1 − low) for Y < 0.
+    Beyond ±M the top is memoryless: given Y ≥ M (or ≤ −M), its excess is a fresh geometric of rate T.
+    """
+
+    def __init__(self, rate: Fraction) -> None:
+        self.rate = rate
+        self.lows = 0
+        while rate * _TABLED_SCALE * 256**self.lows < 1:
+            self.lows += 1
+        self.top_rate = rate * 256**self.lows
+        self.reach = int(_TABLED_TAIL / self.top_rate) + 2
+        self.ladders = [Ladder.of(_low_floors(rate * 256**j), 0, False) for j in range(self.lows)]
+        self.ladders.append(Ladder.of(self._top_floors(), -self.reach, True))
+
+    def _top_floors(self) -> list[int]:
+        for work in certified.precisions(FLOOR + 56):
+            one = 1 << work
+            a = certified.exp_neg_interval(self.rate, work)
+            step = certified.exp_neg_interval(self.top_rate, work)
+            bottom = (one + a[0], one + a[1])
+            below = _decay(certified.ratio_interval(a, bottom, work), step, self.reach, work)
+            above = _decay(certified.ratio_interval(step, bottom, work), step, self.reach, work)
+            intervals = below[::-1] + [(one - hi, one - lo) for lo, hi in above]
+            floors = [certified.certified_floor(lo, hi, work) for lo, hi in intervals]
+            settled = [floor for floor in floors if floor is not None]
+            if len(settled) == len(floors):
+                return settled
+        raise AssertionError
+
+    def _bounds(self, level: int, index: int) -> certified.Bounds:
+        if level < self.lows:
+            rate = self.rate * 256**level
+            return lambda bits: _cut_interval(rate, index + 1, bits)
+        k = index - self.reach
+
+        def enclose(bits: int) -> tuple[int, int]:
+            work = bits + 8
+            one = 1 << work
+            a = certified.exp_neg_interval(self.rate, work)
+            bottom = (one + a[0], one + a[1])
+            power = self.rate + self.top_rate * (-k - 1) if k < 0 else self.top_rate * (k + 1)
+            lo, hi = certified.ratio_interval(certified.exp_neg_interval(power, work), bottom, bits)
+            return (lo, hi) if k < 0 else ((1 << bits) - hi, (1 << bits) - lo)
+
+        return enclose
+
+    def add(self, keystream: Keystream, values: Int64s, out: Int64s) -> None:
+        """Write values + noise for one flat block; ``out`` may be ``values``."""
+        n = len(values)
+        digits = np.empty((self.lows + 1, n), dtype=np.int16)
+        repairs: list[tuple[int, int]] = []
+        for level, ladder in enumerate(self.ladders):
+            words = keystream.take(2 * n).view(np.uint16)
+            row = digits[level]
+            positions = sampling.look_up(words, ladder.table, row)
+            if len(positions):
+                rests = keystream.take(8 * len(positions)).view(np.uint64)
+                hard = sampling.settle_digits(
+                    words, positions, rests, ladder.cells, ladder.rests, ladder.first, ladder.tailed, row
+                )
+                for j in hard:
+                    i = int(positions[j])
+                    digit = self._settle(level, int(words[i]) << REST | int(rests[j]), keystream)
+                    if level < self.lows:
+                        row[i] = digit
+                    else:
+                        repairs.append((i, digit))
+        sampling.add_digits(digits, values, out)
+        # The top digit of these was put down as zero; a tail may not fit the digits' type, so it is added here.
+        for i, top in repairs:
+            low = sum(int(digits[level, i]) << 8 * level for level in range(self.lows))
+            size = 1 << 8 * self.lows
+            meant = size * top + (low if top >= 0 else size - 1 - low)
+            out[i] = wrapped(int(out[i]) + meant - low)
+
+    def _settle(self, level: int, prefix: int, keystream: Keystream) -> int:
+        """Decide a digit from 80 bits that end in a tie or in a tail."""
+        ladder = self.ladders[level]
+        outcome = 0
+        for index, floor in enumerate(ladder.floors):
+            if prefix < floor:
+                break
+            if prefix == floor and certified.settle(self._bounds(level, index), keystream, prefix, FLOOR):
+                break
+            outcome += 1
+        if ladder.tailed and outcome == 0:
+            return ladder.first - certified.geometric(self.top_rate, keystream)
+        if ladder.tailed and outcome == len(ladder.floors):
+            return -ladder.first + certified.geometric(self.top_rate, keystream)
+        return ladder.first + outcome
+
+
+def _decay(start: tuple[int, int], step: tuple[int, int], count: int, work: int) -> list[tuple[int, int]]:
+    """Enclose start·step^k for k < count.
+
+    Each lower end is the last one times the lower step, rounded down. With x ≤ 1 and step ≤ 1 the gap to the
+    truth grows by at most the gap of the step plus one unit: (x + e)(s + f) − ⌊xs⌋ ≤ e + f + 1.
+    """
+    low, gap = start[0], start[1] - start[0]
+    ratio, grow = step[0], step[1] - step[0] + 1
+    intervals = []
+    for _ in range(count):
+        intervals.append((low, low + gap))
+        low = low * ratio >> work
+        gap += grow
+    return intervals
+
+
+def _cut_interval(rate: Fraction, m: int, bits: int) -> tuple[int, int]:
+    """Enclose (1 − exp(−rate·m))/(1 − exp(−256·rate))."""
+    # The denominator may be as small as the rate: carry that many bits more.
+    work = bits + 8 + (rate.denominator // rate.numerator).bit_length()
+    one = 1 << work
+    lo, hi = certified.exp_neg_interval(rate * m, work)
+    all_lo, all_hi = certified.exp_neg_interval(rate * 256, work)
+    low, high = certified.ratio_interval((one - hi, one - lo), (one - all_hi, one - all_lo), bits)
+    return low, min(high, 1 << bits)
+
+
+def _low_floors(rate: Fraction) -> list[int]:
+    for work in certified.precisions(FLOOR + 56 + (rate.denominator // rate.numerator).bit_length()):
+        one = 1 << work
+        step = certified.exp_neg_interval(rate, work)
+        powers = _decay((one, one), step, 257, work)
+        whole = (one - powers[256][1], one - powers[256][0])
+        floors = []
+        for lo, hi in powers[1:256]:
+            cut = certified.ratio_interval((one - hi, one - lo), whole, work)
+            floors.append(certified.certified_floor(*cut, work))
+        settled = [floor for floor in floors if floor is not None]
+        if len(settled) == len(floors):
+            return settled
+    raise AssertionError
+
+
+@dataclass
+class LaplaceLaw:
+    """What is kept about one scale: the coins, and how many draws were asked of them."""
+
+    binary: BinaryLaplace
+    drawn: int = 0
+
+
+# Keyed by numerator and denominator: hashing a Fraction costs more than the draw. lru_cache is safe between threads.
+@lru_cache(maxsize=1024)
+def law(numerator: int, denominator: int) -> LaplaceLaw:
+    """Give the cached law of scale numerator/denominator."""
+    return LaplaceLaw(BinaryLaplace(Fraction(denominator, numerator)))
+
+
+@lru_cache(maxsize=32)
+def tables(numerator: int, denominator: int) -> TabledLaplace:
+    """Give the cached tables of scale numerator/denominator (128 KiB a digit)."""
+    return TabledLaplace(Fraction(denominator, numerator))
