@@ -1,0 +1,142 @@
+"""The conformance suite: what every mechanism must do, ours and anyone's.
+
+The privacy argument rests on the gate; these checks establish that a mechanism goes through it and nowhere else
+(replay), spends what it was given (accounting) and behaves as a value. They do not replace the statistical audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphist.domain import Domain, Nominal, Ordinal
+from dphist.errors import RightUsed
+from dphist.estimate import Estimate
+from dphist.histogram import Histogram
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import from_json, parse, show, to_json
+from dphist.private.gate import open_gate, open_replay
+from dphist.private.noise import Keystream, Noise
+from dphist.private.transcript import Transcript, same_answers
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+_CERTAIN = 10**7
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A small data set with a name, made by rule so that failures can be repeated."""
+
+    name: str
+    histogram: Histogram
+
+
+def cases() -> Iterator[Case]:
+    """Give the shapes and values on which mechanisms have been seen to break."""
+    bumpy = (np.arange(64) * 7919 % 97) * (np.arange(64) % 5 == 0)
+    tree = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
+    flat = {
+        "line of 64": bumpy,
+        "line of 37, not a power of two": np.arange(37) % 11,
+        "one cell": np.array([12]),
+        "two cells": np.array([3, 900]),
+        "all zero": np.zeros(16, dtype=np.int64),
+        "one huge count": np.where(np.arange(16) == 11, 2**40, 0),
+        "plane 8 × 8": bumpy.reshape(8, 8),
+        "plane 5 × 1": np.array([[4], [0], [9], [9], [1]]),
+        "cube 3 × 2 × 5": np.arange(30).reshape(3, 2, 5),
+    }
+    for name, counts in flat.items():
+        axes = [Ordinal(f"x{i}", range(n)) for i, n in enumerate(counts.shape)]
+        yield Case(name, Histogram(Domain(axes), counts.astype(np.int64)))
+    yield Case("hierarchy", Histogram(Domain([Nominal("place", tree)]), np.array([5, 0, 70, 2, 2])))
+    mixed = Domain([Ordinal("age", range(4)), Nominal("place", tree, other=True)])
+    yield Case("age × hierarchy with other", Histogram(mixed, np.arange(24).reshape(4, 6)))
+
+
+def check_mechanism(mechanism: Mechanism, *, epsilon: Fraction = Fraction(1), bias: str = "") -> None:
+    """Run every check; an `AssertionError` says which failed on which data.
+
+    ``bias`` is the reason why the mechanism does not converge to the counts as ε grows, if it does not.
+    """
+    check_value(mechanism)
+    for case in cases():
+        check_run(mechanism, case, epsilon)
+        if not bias:
+            check_convergence(mechanism, case)
+
+
+def check_value(mechanism: Mechanism) -> None:
+    """A mechanism is a frozen value: equal when written down and read back, as JSON and as text."""
+    described = to_json(mechanism)
+    if ":" not in described["name"]:
+        assert from_json(described) == mechanism, "the JSON form must read back to an equal value"
+        assert parse(show(mechanism)) == mechanism, "the text form must read back to an equal value"
+    hash(mechanism)
+    try:
+        mechanism.not_an_option = 1  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
+        return
+    raise AssertionError("a mechanism must be frozen")
+
+
+def check_run(mechanism: Mechanism, case: Case, epsilon: Fraction) -> None:
+    """Replay, accounting, reproducibility, shape: everything one data set can show."""
+    where = f"{show(mechanism)} on {case.name}"
+    counts = case.histogram.counts.copy()
+    estimate, transcript = _run(mechanism, case.histogram, epsilon, seed=7)
+    again, transcript_again = _run(mechanism, case.histogram, epsilon, seed=7)
+
+    _insist(np.array_equal(case.histogram.counts, counts), where, "must not change its input")
+    _insist(estimate.counts.dtype == np.float64, where, "must estimate in float64")
+    _insist(estimate.counts.size == counts.size, where, "must estimate every cell")
+    _insist(bool(np.isfinite(estimate.counts).all()), where, "must be finite")
+    _insist(np.array_equal(estimate.counts, again.counts), where, "the same entropy must give the same release")
+    _insist(same_answers(transcript, transcript_again), where, "the same entropy must give the same transcript")
+    _insist(len(transcript) > 0, where, "must ask something of the data")
+    spent = transcript.spent()
+    _insist(spent <= epsilon, where, f"spent {spent} of {epsilon}")
+    _insist(spent == epsilon, where, f"leaves budget unspent: {spent} of {epsilon}")
+
+    right, replay = open_replay(case.histogram.domain, epsilon, Unit(), transcript)
+    replayed = mechanism.estimate(right)
+    replay.finish()
+    _insist(np.array_equal(replayed.counts, estimate.counts), where, "replay without data must be bit-identical")
+    try:
+        right.split(1)
+    except RightUsed:
+        pass
+    else:
+        raise AssertionError(f"{where}: leaves its right unused")
+
+    workload = Workload.random(case.histogram.domain, 20, seed=1)
+    spread = estimate.errors.spread(workload)
+    _insist(spread.variance.shape == (20,), where, "must give a variance for each question")
+    _insist(bool((np.isfinite(spread.variance) & (spread.variance >= 0)).all()), where, "variances must make sense")
+    _insist(bool(estimate.errors.method), where, "must say how its intervals are obtained")
+
+
+def check_convergence(mechanism: Mechanism, case: Case) -> None:
+    """With all the budget in the world the estimate is the data."""
+    estimate, _ = _run(mechanism, case.histogram, Fraction(_CERTAIN), seed=11)
+    error = np.abs(estimate.counts.reshape(case.histogram.counts.shape) - case.histogram.counts).max()
+    # Relative to the largest count: reconstruction in floating point rounds.
+    allowed = 0.01 + 1e-9 * float(case.histogram.counts.max(initial=0))
+    _insist(bool(error <= allowed), f"{show(mechanism)} on {case.name}", "must converge to the counts as ε grows")
+
+
+def _run(
+    mechanism: Mechanism, histogram: Histogram, epsilon: Fraction, seed: int
+) -> tuple[Estimate, Transcript]:
+    noise = Noise(Keystream.for_tests(seed))
+    right, transcript = open_gate(histogram, epsilon, Unit(), noise=noise)
+    return mechanism.estimate(right), transcript
+
+
+def _insist(holds: bool, where: str, what: str) -> None:
+    if not holds:
+        raise AssertionError(f"{where}: {what}")
