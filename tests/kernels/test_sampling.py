@@ -56,12 +56,23 @@ def test_high_product():
 
 def test_table_counts_the_thresholds_below():
     cells = np.array([0, 3, 3, 10, 65535], dtype=np.uint16)
-    table = sampling.fill_table(cells, -2)
+    table = sampling.fill_table(sampling.count_below(cells), -2)
     for word in (0, 3, 10, 65535):
         assert table[word] == sampling.UNSETTLED
     assert table[1] == table[2] == -1
     assert table[4] == table[9] == 1
     assert table[11] == table[65534] == 2
+
+
+def test_looking_up_reads_every_word():
+    rng = np.random.default_rng(5)
+    table = rng.integers(-5, 5, 65536).astype(np.int16)
+    table[rng.random(65536) < 0.1] = sampling.UNSETTLED
+    words = rng.integers(0, 65536, 400).astype(np.uint16)
+    digits = np.empty(400, dtype=np.int16)
+    positions = sampling.look_up(words.view(np.uint64), table, digits)
+    assert (digits == table[words]).all()
+    assert positions.tolist() == np.flatnonzero(table[words] == sampling.UNSETTLED).tolist()
 
 
 def test_settling_is_a_search_among_the_floors():
@@ -73,10 +84,11 @@ def test_settling_is_a_search_among_the_floors():
     rests = np.array([f & 2**64 - 1 for f in floors], dtype=np.uint64)
     words = rng.integers(0, 10, 500).astype(np.uint16)
     more = rng.integers(0, 10, 500).astype(np.uint64)
-    positions = np.arange(500)
+    positions = np.arange(500, dtype=np.int32)
+    below = sampling.count_below(cells)
     for tailed in (False, True):
         digits = np.full(500, 77, dtype=np.int16)
-        hard = set(sampling.settle_digits(words, positions, more, cells, rests, 5, tailed, digits).tolist())
+        hard = set(sampling.settle_digits(words, positions, more, below, rests, 5, tailed, digits).tolist())
         for i in range(500):
             bits = int(words[i]) << 64 | int(more[i])
             below = sum(floor < bits for floor in floors)
@@ -103,11 +115,12 @@ def test_adding_digits_is_exact_arithmetic():
 
 def test_binary_draws_are_bits_below_their_cells():
     rng = np.random.default_rng(4)
-    cells = np.array([30, 20, 10, 0, 30], dtype=np.uint16)
-    words = rng.integers(0, 60, (5, 200)).astype(np.uint16)
+    cells = np.array([30, 20, 10, *range(1, 35), 0, 30], dtype=np.uint16)
+    levels = len(cells)
+    words = rng.integers(0, 60, (levels, 200)).astype(np.uint16)
     out = np.empty(200, dtype=np.int64)
     positions = sampling.draw_binary(words.reshape(-1), cells, out)
     assert sorted(positions.tolist()) == np.flatnonzero(words.reshape(-1) == np.repeat(cells, 200)).tolist()
     ones = words < cells[:, None]
-    magnitude = (ones[:4] * np.array([1, 2, 4, 8])[:, None]).sum(axis=0)
-    assert (out == np.where(ones[4], ~magnitude, magnitude)).all()
+    magnitude = (ones[:-1] << np.arange(levels - 1)[:, None]).sum(axis=0)
+    assert (out == np.where(ones[-1], ~magnitude, magnitude)).all()

@@ -26,76 +26,103 @@ def draw_binary(words: npt.NDArray[np.uint16], cells: npt.NDArray[np.uint16], ou
     """
     n = len(out)
     levels = len(cells)
-    unsettled = 0
-    for i in range(n):
-        out[i] = 0
-    for level in range(levels - 1):
-        cell = cells[level]
-        row = words[level * n : (level + 1) * n]
-        for i in range(n):
-            out[i] |= np.int64(row[i] < cell) << level
-        equal = 0
-        for i in range(n):
-            equal += row[i] == cell
-        unsettled += equal
+    # Sixteen levels at a time in 16-bit lanes, which the compiler turns into wide comparisons.
+    lanes = np.empty(n, np.uint16)
+    equal = np.zeros(n, np.uint16)
+    for first in range(0, levels - 1, 16):
+        lanes[:] = 0
+        for level in range(first, min(first + 16, levels - 1)):
+            cell = cells[level]
+            row = words[level * n : (level + 1) * n]
+            bit = np.uint16(1 << (level - first))
+            for i in range(n):
+                lanes[i] |= bit if row[i] < cell else np.uint16(0)
+                equal[i] |= np.uint16(row[i] == cell)
+        if first == 0:
+            for i in range(n):
+                out[i] = lanes[i]
+        else:
+            for i in range(n):
+                out[i] |= np.int64(lanes[i]) << first
     cell = cells[levels - 1]
-    row = words[(levels - 1) * n :]
+    row = words[(levels - 1) * n : levels * n]
+    open_draws = 0
     for i in range(n):
         out[i] ^= -np.int64(row[i] < cell)
-        unsettled += row[i] == cell
-    positions = np.empty(unsettled, np.int64)
-    if unsettled:
-        found = 0
-        for level in range(levels):
-            for i in range(n):
-                if words[level * n + i] == cells[level]:
-                    positions[found] = level * n + i
-                    found += 1
-    return positions
+        equal[i] |= np.uint16(row[i] == cell)
+        open_draws += equal[i]
+    positions = np.empty(open_draws * levels, np.int64)
+    found = 0
+    if open_draws:
+        for i in range(n):
+            if equal[i]:
+                for level in range(levels):
+                    if words[level * n + i] == cells[level]:
+                        positions[found] = level * n + i
+                        found += 1
+    return positions[:found]
 
 
 @kernel
-def fill_table(cells: npt.NDArray[np.uint16], first: int) -> npt.NDArray[np.int16]:
-    """Tabulate the value of every 16-bit word: ``first`` plus the number of thresholds below its cell."""
+def count_below(cells: npt.NDArray[np.uint16]) -> npt.NDArray[np.int16]:
+    """Count for every cell (and one past the last) the thresholds in earlier cells."""
+    below = np.zeros(65537, np.int16)
+    for cell in cells:
+        below[np.int64(cell) + 1] += 1
+    for cell in range(65536):
+        below[cell + 1] += below[cell]
+    return below
+
+
+@kernel
+def fill_table(below: npt.NDArray[np.int16], first: int) -> npt.NDArray[np.int16]:
+    """Tabulate the digit of every cell that no threshold cuts: ``first`` plus the thresholds below it."""
     table = np.empty(65536, np.int16)
-    below = 0
-    count = len(cells)
-    for word in range(65536):
-        if below < count and cells[below] == word:
-            table[word] = UNSETTLED
-            while below < count and cells[below] == word:
-                below += 1
-        else:
-            table[word] = first + below
+    for cell in range(65536):
+        table[cell] = first + below[cell] if below[cell] == below[cell + 1] else UNSETTLED
     return table
 
 
 @kernel
 def look_up(
-    words: npt.NDArray[np.uint16], table: npt.NDArray[np.int16], digits: npt.NDArray[np.int16]
-) -> Int64s:
-    """Read the digit of every word; give back the positions whose cell a threshold cuts."""
-    unsettled = 0
-    for i in range(len(words)):
-        digit = table[words[i]]
-        digits[i] = digit
-        unsettled += digit == UNSETTLED
-    positions = np.empty(unsettled, np.int64)
+    words: npt.NDArray[np.uint64], table: npt.NDArray[np.int16], digits: npt.NDArray[np.int16]
+) -> npt.NDArray[np.int32]:
+    """Read four digits from every word, lowest bits first; give back the positions left unsettled."""
+    positions = np.empty(len(digits), np.int32)
+    mask = np.uint64(0xFFFF)
     found = 0
-    if unsettled:
-        for i in range(len(words)):
-            if digits[i] == UNSETTLED:
-                positions[found] = i
-                found += 1
-    return positions
+    for word in range(len(words)):
+        bits = words[word]
+        i = 4 * word
+        a = table[bits & mask]
+        b = table[(bits >> np.uint64(16)) & mask]
+        c = table[(bits >> np.uint64(32)) & mask]
+        d = table[bits >> np.uint64(48)]
+        digits[i] = a
+        digits[i + 1] = b
+        digits[i + 2] = c
+        digits[i + 3] = d
+        if a == UNSETTLED:
+            positions[found] = i
+            found += 1
+        if b == UNSETTLED:
+            positions[found] = i + 1
+            found += 1
+        if c == UNSETTLED:
+            positions[found] = i + 2
+            found += 1
+        if d == UNSETTLED:
+            positions[found] = i + 3
+            found += 1
+    return positions[:found]
 
 
 @kernel
 def settle_digits(
     words: npt.NDArray[np.uint16],
-    positions: Int64s,
+    positions: npt.NDArray[np.int32],
     rests: npt.NDArray[np.uint64],
-    cell_floors: npt.NDArray[np.uint16],
+    below: npt.NDArray[np.int16],
     rest_floors: npt.NDArray[np.uint64],
     first: int,
     tailed: bool,
@@ -103,31 +130,32 @@ def settle_digits(
 ) -> Int64s:
     """Settle digits with 64 more bits each; give back which entries of ``positions`` need big integers.
 
-    The floors are ⌊C·2^80⌋ of the thresholds C, split in 16 and 64 bits. U ≥ C when the 80 bits of U exceed
-    the floor, U < C when they are less; equal is a tie. In a tailed ladder the first and last outcomes stand for
-    an infinite tail and are handed back too.
+    The floors are ⌊C·2^80⌋ of the thresholds C, split in 16 and 64 bits; ``below`` says where a cell's begin.
+    U ≥ C when the 80 bits of U exceed the floor, U < C when they are less; equal is a tie. In a tailed ladder
+    the first and last outcomes stand for an infinite tail and are handed back too.
     """
-    count = len(cell_floors)
+    count = len(rest_floors)
     hard = np.empty(len(positions), np.int64)
     found = 0
     for j in range(len(positions)):
-        cell = words[positions[j]]
+        position = positions[j]
+        cell = words[position]
         rest = rests[j]
-        low = 0
-        high = count
+        low = np.int64(below[cell])
+        high = end = np.int64(below[np.int64(cell) + 1])
         while low < high:
             middle = (low + high) >> 1
-            if cell_floors[middle] < cell or (cell_floors[middle] == cell and rest_floors[middle] < rest):
+            if rest_floors[middle] < rest:
                 low = middle + 1
             else:
                 high = middle
-        tie = low < count and cell_floors[low] == cell and rest_floors[low] == rest
+        tie = low < end and rest_floors[low] == rest
         if tie or (tailed and (low == 0 or low == count)):
-            digits[positions[j]] = 0
+            digits[position] = 0
             hard[found] = j
             found += 1
         else:
-            digits[positions[j]] = first + low
+            digits[position] = first + low
     return hard[:found]
 
 
@@ -139,17 +167,26 @@ def add_digits(digits: npt.NDArray[np.int16], values: Int64s, out: Int64s) -> No
     """
     n = len(values)
     lows = digits.shape[0] - 1
+    top = digits[lows]
     if lows == 0:
         for i in range(n):
-            out[i] = values[i] + digits[0, i]
+            out[i] = values[i] + top[i]
         return
-    mask = (np.int64(1) << (8 * lows)) - 1
+    # One plain loop a digit: the compiler makes each of them wide.
+    low = np.empty(n, np.int64)
+    first = digits[0]
     for i in range(n):
-        low = np.int64(0)
-        for level in range(lows):
-            low |= np.int64(digits[level, i]) << (8 * level)
-        top = np.int64(digits[lows, i])
-        out[i] = values[i] + (top << (8 * lows)) + (low ^ ((top >> 63) & mask))
+        low[i] = first[i]
+    for level in range(1, lows):
+        row = digits[level]
+        shift = 8 * level
+        for i in range(n):
+            low[i] |= np.int64(row[i]) << shift
+    shift = 8 * lows
+    mask = (np.int64(1) << shift) - 1
+    for i in range(n):
+        sign = np.int64(top[i] >> 15)
+        out[i] = values[i] + (np.int64(top[i]) << shift) + (low[i] ^ (sign & mask))
 
 
 @kernel
@@ -173,16 +210,14 @@ def exp_neg(x: float, whole: npt.NDArray[np.float64], parts: npt.NDArray[np.floa
     series = series * g + 0.5
     series = series * g - 1.0
     series = series * g + 1.0
-    return whole[i] * parts[j] * series
+    return float(whole[i] * parts[j] * series)
 
 
 @kernel
-def high_product(a: int, b: int) -> int:
+def high_product(a: np.uint64, b: np.uint64) -> np.uint64:
     """Multiply two 64-bit words and give the upper 64 bits of the product."""
     mask = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)
-    a = np.uint64(a)
-    b = np.uint64(b)
     a_low, a_high = a & mask, a >> half
     b_low, b_high = b & mask, b >> half
     middle = a_high * b_low + ((a_low * b_low) >> half)
@@ -210,10 +245,10 @@ def select_parts(
     - rounding down takes less than 1; where x̂ ≥ 64, w = 0 and w* < 2⁶⁰·2⁻⁹² < 1.
 
     S ≤ 60 is chosen so that the total T is below 2⁶³. Every sum of weights, T included, is therefore within
-    D = ⌊T/2⁴²⌋ + 2n + 2 of its true value, and with U in [u, u + 1]·2⁻⁶⁴ the true target U·T* lies within 2D + 4
-    of t = ⌊uT/2⁶⁴⌋, boundaries within D of theirs. A choice is made only if t is further than 4D + 4 from
-    both ends of its candidate's stretch (the outer ends of the part are exact: 0 and T*). Otherwise the
-    part is handed back, and the caller decides with the same u and more bits.
+    D = ⌊T/2⁴²⌋ + 2n + 2 of its true value, and with U in [u, u + 1]·2⁻⁶⁴ the true target U·T* lies
+    within D + 2 of t = ⌊uT/2⁶⁴⌋, and boundaries within D of theirs. A choice is made only if t is further
+    than 4D + 4 from both ends of its candidate's stretch (the outer ends of the part are exact: 0 and T*).
+    Otherwise the part is handed back, and the caller decides with the same u and more bits.
     """
     undecided = 0
     count = len(starts) - 1

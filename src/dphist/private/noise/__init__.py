@@ -1,7 +1,7 @@
 """The one home of randomness: exact samplers on the operating system's entropy.
 
 `Noise` is what the gate draws from. Every sampler here has exactly the probabilities it states, not
-floating-point approximations of them: a probability that is 2⁻⁵³ off is a privacy loss that no ε accounts for.
+floating-point approximations of them: a probability that is a little off is a privacy loss that no ε counts.
 
     keystream   random bytes, never handed out twice
     certified   integer enclosures of exp(−x); exact coins on top of them
@@ -30,9 +30,10 @@ __all__ = ["Keystream", "Noise"]
 
 Int64s = npt.NDArray[np.int64]
 
-_BLOCK = 1 << 14
-# Tables take about a millisecond to build and save some ten nanoseconds a draw.
-_TABLES_PAY = 1 << 17
+_BLOCK = 1 << 15
+# Tables take about a millisecond to build and save some nanoseconds a draw. The size asked for decides, not
+# what was asked before, so that a test seed gives the same noise whatever ran earlier in the process.
+_TABLES_PAY = 1 << 16
 # Noise stays a thousand scales away from the ends of int64.
 _LARGEST_SCALE = 1 << 53
 
@@ -56,8 +57,8 @@ class Noise:
     def add_laplace(self, values: Int64s, scale: Fraction, out: Int64s | None = None) -> Int64s:
         """Add discrete Laplace noise to integers in one pass; ``out`` may be ``values`` itself.
 
-        Needs a few blocks of 16,384 draws beside the arrays, whatever their size. Sums wrap modulo 2^64, which
-        is a function of the noisy sum and so costs no privacy.
+        Needs a few blocks of 32,768 draws beside the arrays, whatever their size. Sums wrap modulo 2^64,
+        which is a function of the noisy sum and so costs no privacy.
         """
         numerator, denominator = _positive(scale)
         if out is None:
@@ -65,18 +66,10 @@ class Noise:
         source, target = _flat(values, "values"), _flat(out, "out")
         if source.shape != target.shape:
             raise InputError("out: must have the shape of values")
-        law = _laplace.law(numerator, denominator)
-        # A lost update between threads only delays the tables.
-        law.drawn += len(source)
-        tables = _laplace.tables(numerator, denominator) if law.drawn >= _TABLES_PAY else None
+        find = _laplace.tabled if len(source) >= _TABLES_PAY else _laplace.binary
+        law = find(numerator, denominator)
         for start in range(0, len(source), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            if tables is not None:
-                tables.add(self.keystream, source[block], target[block])
-            else:
-                drawn = np.empty(len(source[block]), dtype=np.int64)
-                law.binary.draw(self.keystream, drawn)
-                np.add(source[block], drawn, out=target[block])
+            law.add(self.keystream, source[start : start + _BLOCK], target[start : start + _BLOCK])
         return out
 
     def select(
@@ -88,9 +81,9 @@ class Noise:
     ) -> Int64s:
         """Choose a candidate in every part: i with probability ∝ exp(rate·score_i), exactly.
 
-        Part p holds candidates ``starts[p] … starts[p + 1] − 1``; the answer counts from the part's start. Rates
-        are one for all parts or one a part; ``divisors`` (positive integers, one a part) divide them, so that
-        10⁵ parts with their own ranges need no 10⁵ fractions. Scores may span all of int64.
+        Part p holds candidates ``starts[p] … starts[p + 1] − 1``; the answer counts from the part's start.
+        Rates are one for all parts or one a part; ``divisors`` (positive integers, one a part) divide them,
+        so that 10⁵ parts with their own ranges need no 10⁵ fractions. Scores may span all of int64.
         """
         scores = np.ascontiguousarray(scores, dtype=np.int64)
         starts = np.ascontiguousarray(starts, dtype=np.int64)

@@ -58,7 +58,7 @@ def exp_neg_interval(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def ratio_interval(top: tuple[int, int], bottom: tuple[int, int], bits: int) -> tuple[int, int]:
-    """Enclose top/bottom, each given by the two ends of its interval in the same unit, in units of 2^−bits."""
+    """Enclose top/bottom, given by the ends of their intervals in one unit, in units of 2^−bits."""
     return (top[0] << bits) // bottom[1], -((-top[1] << bits) // bottom[0])
 
 
@@ -81,7 +81,7 @@ def certified_floor(lo: int, hi: int, work: int) -> int | None:
 
 
 def precisions(first: int) -> Iterator[int]:
-    """Working precisions to try, each twice the last; a probability that is no dyadic fraction ends the search."""
+    """Working precisions to try, each twice the last; some one settles what is no dyadic fraction."""
     while True:
         yield first
         first *= 2

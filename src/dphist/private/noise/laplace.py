@@ -13,8 +13,8 @@ Two ways of drawing share this. `BinaryLaplace` (base 2) needs a coin per bit: c
 draws. `TabledLaplace` (base 256, S folded into H) needs a table of 65,536 cells per digit: for many.
 
 Either way a decision is a comparison of uniform bits with a threshold whose first 80 bits are certified; on
-a tie (probability 2⁻⁸⁰ a threshold) `certified.settle` goes on with big integers. The time taken depends on the
-scale and on the random bits, never on counts.
+a tie (probability 2⁻⁸⁰ a threshold) `certified.settle` goes on with big integers. The time taken depends
+on the scale and on the random bits, never on counts.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _TABLED_TAIL = 28
 def wrapped(value: int) -> np.int64:
     """Reduce an integer modulo 2^64 into int64, as array addition does.
 
-    Wrapping x + noise is a function of x + noise alone, so it costs no privacy; scales are refused long before
-    it can happen in practice.
+    Wrapping x + noise is a function of x + noise alone, so it costs no privacy; scales are refused long
+    before it can happen in practice.
     """
     return np.int64((value + (1 << 63)) % (1 << 64) - (1 << 63))
 
@@ -67,16 +67,26 @@ class BinaryLaplace:
         self.cells = np.array([floor >> REST for floor in self.floors], dtype=np.uint16)
 
     def _floors(self) -> list[int]:
-        # Squaring exp(-t) gives the next bit's probability at the cost of one bit of precision.
+        """Certify the coins' first 80 bits, each power from the last by squaring.
+
+        In units of 2^−work let x ≤ exp(−t2^j) ≤ x + e. Then the square lies between ⌊x²⌋ and ⌊x²⌋ + 2e + 2:
+        rounding down takes one, 2xe is at most 2e, and e² is below one unit because e < 2^64 < 2^(work/2). The
+        slope of p/(1 + p) is at most one, so a coin's interval is wider than e by a rounding only.
+        """
         for work in certified.precisions(FLOOR + 40 + self.bits):
             one = 1 << work
-            lo, hi = certified.exp_neg_interval(self.rate, work)
+            low, high = certified.exp_neg_interval(self.rate, work)
+            gap = high - low
             coins: list[tuple[int, int]] = []
-            for _ in range(self.bits):
-                coins.append(((lo << work) // (one + lo), -((-hi << work) // (one + hi))))
-                lo, hi = lo * lo >> work, -(-hi * hi >> work)
-            sign = coins[0] if coins else ((lo << work) // (one + lo), -((-hi << work) // (one + hi)))
-            floors = [certified.certified_floor(*coin, work) for coin in [*coins, (lo, hi), sign]]
+            powers = []
+            for _ in range(self.bits + 1):
+                powers.append((low, gap))
+                coin = (low << work) // (one + low)
+                coins.append((coin, coin + gap + 1))
+                low, gap = low * low >> work, 2 * gap + 2
+            tail, gap = powers[-1]
+            intervals = [*coins[:-1], (tail, tail + gap), coins[0]]
+            floors = [certified.certified_floor(lo, hi, work) for lo, hi in intervals]
             settled = [floor for floor in floors if floor is not None]
             if len(settled) == len(floors):
                 return settled
@@ -89,22 +99,25 @@ class BinaryLaplace:
         rate = self.rate * (1 << level) if level < self.bits else self.rate
         return lambda bits: certified.logistic_interval(rate, bits)
 
-    def draw(self, keystream: Keystream, out: Int64s) -> None:
-        """Fill a flat array with draws."""
+    def add(self, keystream: Keystream, values: Int64s, out: Int64s) -> None:
+        """Write values + noise for one flat block; ``out`` may be ``values``."""
         levels = len(self.cells)
-        words = keystream.take(2 * levels * len(out)).view(np.uint16)
-        for position in sampling.draw_binary(words, self.cells, out):
-            level, i = divmod(int(position), len(out))
+        n = len(values)
+        words = keystream.take(2 * levels * n).view(np.uint16)
+        drawn = np.empty(n, dtype=np.int64)
+        for position in sampling.draw_binary(words, self.cells, drawn):
+            level, i = divmod(int(position), n)
             if self._settle(level, keystream):
-                drawn = int(out[i])
+                noise = int(drawn[i])
                 if level == levels - 1:
-                    drawn = ~drawn
+                    noise = ~noise
                 else:
                     raised = 1 << level
                     if level == self.bits:
                         raised *= 1 + certified.geometric(self.rate * raised, keystream)
-                    drawn = drawn + raised if drawn >= 0 else drawn - raised
-                out[i] = wrapped(drawn)
+                    noise = noise + raised if noise >= 0 else noise - raised
+                drawn[i] = wrapped(noise)
+        np.add(values, drawn, out=out)
 
     def _settle(self, level: int, keystream: Keystream) -> bool:
         """Decide a coin whose first sixteen bits equal its threshold's."""
@@ -122,16 +135,16 @@ class Ladder:
     first: int
     tailed: bool
     floors: list[int]
-    cells: npt.NDArray[np.uint16]
+    below: npt.NDArray[np.int16]
     rests: npt.NDArray[np.uint64]
     table: npt.NDArray[np.int16]
 
     @classmethod
     def of(cls, floors: list[int], first: int, tailed: bool) -> Ladder:
         """Tabulate certified floors."""
-        cells = np.array([floor >> REST for floor in floors], dtype=np.uint16)
+        below = sampling.count_below(np.array([floor >> REST for floor in floors], dtype=np.uint16))
         rests = np.array([floor & _REST_MASK for floor in floors], dtype=np.uint64)
-        return cls(first, tailed, floors, cells, rests, sampling.fill_table(cells, first))
+        return cls(first, tailed, floors, below, rests, sampling.fill_table(below, first))
 
 
 class TabledLaplace:
@@ -139,8 +152,8 @@ class TabledLaplace:
 
     The signed top Y is H if S = 0 and −1 − H if S = 1, so with C_k = P(Y ≤ k)
     C_(−m) = a·exp(−T(m − 1))/(1 + a) for m ≥ 1 and C_k = 1 − exp(−T(k + 1))/(1 + a) for k ≥ 0.
-    A low digit has P(d < m) = (1 − exp(−t_j m))/(1 − exp(−256 t_j)). Complementing X = −1 − G complements every
-    digit, hence X = 256^J·Y + low for Y ≥ 0 and 256^J·Y + (256^J − 1 − low) for Y < 0.
+    A low digit has P(d < m) = (1 − exp(−t_j m))/(1 − exp(−256 t_j)). Complementing X = −1 − G complements
+    every digit, hence X = 256^J·Y + low for Y ≥ 0 and 256^J·Y + (256^J − 1 − low) for Y < 0.
     Beyond ±M the top is memoryless: given Y ≥ M (or ≤ −M), its excess is a fresh geometric of rate T.
     """
 
@@ -188,27 +201,29 @@ class TabledLaplace:
 
     def add(self, keystream: Keystream, values: Int64s, out: Int64s) -> None:
         """Write values + noise for one flat block; ``out`` may be ``values``."""
-        n = len(values)
-        digits = np.empty((self.lows + 1, n), dtype=np.int16)
+        # Four digits come from one 64-bit word; the few digits past the end go unused.
+        whole_words = (len(values) + 3) // 4
+        digits = np.empty((self.lows + 1, 4 * whole_words), dtype=np.int16)
         repairs: list[tuple[int, int]] = []
         for level, ladder in enumerate(self.ladders):
-            words = keystream.take(2 * n).view(np.uint16)
+            words = keystream.take(8 * whole_words).view(np.uint64)
             row = digits[level]
             positions = sampling.look_up(words, ladder.table, row)
             if len(positions):
+                cells = words.view(np.uint16)
                 rests = keystream.take(8 * len(positions)).view(np.uint64)
                 hard = sampling.settle_digits(
-                    words, positions, rests, ladder.cells, ladder.rests, ladder.first, ladder.tailed, row
+                    cells, positions, rests, ladder.below, ladder.rests, ladder.first, ladder.tailed, row
                 )
                 for j in hard:
                     i = int(positions[j])
-                    digit = self._settle(level, int(words[i]) << REST | int(rests[j]), keystream)
+                    digit = self._settle(level, int(cells[i]) << REST | int(rests[j]), keystream)
                     if level < self.lows:
                         row[i] = digit
-                    else:
+                    elif i < len(values):
                         repairs.append((i, digit))
         sampling.add_digits(digits, values, out)
-        # The top digit of these was put down as zero; a tail may not fit the digits' type, so it is added here.
+        # The top digit of these was put down as zero; a tail may not fit a digit, so it is added here.
         for i, top in repairs:
             low = sum(int(digits[level, i]) << 8 * level for level in range(self.lows))
             size = 1 << 8 * self.lows
@@ -275,22 +290,15 @@ def _low_floors(rate: Fraction) -> list[int]:
     raise AssertionError
 
 
-@dataclass
-class LaplaceLaw:
-    """What is kept about one scale: the coins, and how many draws were asked of them."""
-
-    binary: BinaryLaplace
-    drawn: int = 0
-
-
-# Keyed by numerator and denominator: hashing a Fraction costs more than the draw. lru_cache is safe between threads.
+# Keyed by numerator and denominator, because hashing a Fraction costs as much as a small draw. lru_cache is
+# safe between threads and, unlike a lock of our own, across forks.
 @lru_cache(maxsize=1024)
-def law(numerator: int, denominator: int) -> LaplaceLaw:
-    """Give the cached law of scale numerator/denominator."""
-    return LaplaceLaw(BinaryLaplace(Fraction(denominator, numerator)))
+def binary(numerator: int, denominator: int) -> BinaryLaplace:
+    """Give the coins of scale numerator/denominator."""
+    return BinaryLaplace(Fraction(denominator, numerator))
 
 
 @lru_cache(maxsize=32)
-def tables(numerator: int, denominator: int) -> TabledLaplace:
-    """Give the cached tables of scale numerator/denominator (128 KiB a digit)."""
+def tabled(numerator: int, denominator: int) -> TabledLaplace:
+    """Give the tables of scale numerator/denominator (128 KiB a digit)."""
     return TabledLaplace(Fraction(denominator, numerator))

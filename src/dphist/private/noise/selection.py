@@ -29,7 +29,7 @@ _LARGEST_RATE = 1 << 1000
 
 def rounded(rate: Fraction) -> float:
     """Give the nearest double of a rate, for the certified kernel only."""
-    return float(min(rate, _LARGEST_RATE))
+    return float(min(rate, Fraction(_LARGEST_RATE)))
 
 
 def select(
@@ -58,8 +58,8 @@ def select_exactly(keystream: Keystream, scores: Int64s, rate: Fraction, prefix:
 
     Candidate i is right when U·T lies between the cumulative weights before and after it. With weights
     enclosed by integers [l, h] the sums are enclosed by the sums of the ends, and U·T by
-    [prefix·Σl, (prefix + 1)·Σh]·2^−known. An answer is given only when the enclosures do not overlap, so it is
-    the answer of the infinitely long U; otherwise both are refined.
+    [prefix·Σl, (prefix + 1)·Σh]·2^−known. An answer is given only when the enclosures do not overlap, so it
+    is the answer of the infinitely long U; otherwise both are refined.
     """
     if len(scores) == 0:
         raise InputError("starts: a part has no candidate")
