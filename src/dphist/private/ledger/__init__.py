@@ -2,7 +2,7 @@
 
 ::
 
-    amounts.py   numbers read exactly: 0.1 is one tenth
+    amounts.py   amounts as they are kept and shown
     lines.py     the history: hash-chained lines, and the books that follow from them
     witness.py   a note beside the ledger of how far it had come, against restoring an old one
     sqlite.py    the store: one file, many processes
@@ -10,8 +10,7 @@
     book.py      Ledger and Reservation, which users meet
 """
 
-from dphist.private.ledger.amounts import exact
 from dphist.private.ledger.book import Ledger, Reservation
 from dphist.private.ledger.lines import Entry, Head, Line
 
-__all__ = ["Entry", "Head", "Ledger", "Line", "Reservation", "exact"]
+__all__ = ["Entry", "Head", "Ledger", "Line", "Reservation"]

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import NoReturn, TypeVar
 
 from dphist import errors
-from dphist.private.ledger.amounts import Amount, added, exact, shown
+from dphist.private.exact import Number
+from dphist.private.ledger.amounts import added, amount_of, shown
 from dphist.private.ledger.lines import COLUMNS, START, Books, Budget, Entry, Head, Line, line_from
 from dphist.private.ledger.sqlite import SqliteStore
 from dphist.private.ledger.store import Run, Store
@@ -111,9 +112,9 @@ class Ledger:
                     )
             self._written(line)
 
-    def create(self, dataset: str, total: Amount) -> None:
+    def create(self, dataset: str, total: Number) -> None:
         """Give a population its total budget, once."""
-        dataset, amount = one_line(dataset, "dataset"), exact(total, "total")
+        dataset, amount = one_line(dataset, "dataset"), amount_of(total, "total")
         with self._store.writing() as run:
             self._catch_up(run)
             if dataset in self._books.budgets:
@@ -125,10 +126,10 @@ class Ledger:
             run("INSERT INTO budgets (dataset, total, spent) VALUES (?, ?, '0')", (dataset, str(amount)))
         self._written(line)
 
-    def raise_total(self, dataset: str, total: Amount, purpose: str) -> None:
+    def raise_total(self, dataset: str, total: Number, purpose: str) -> None:
         """Allow a population more in all, with the reason on record; a total is never lowered."""
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
-        amount = exact(total, "total")
+        amount = amount_of(total, "total")
         with self._store.writing() as run:
             self._catch_up(run)
             budget = self._budget(dataset)
@@ -142,14 +143,14 @@ class Ledger:
             self._update(run, dataset, budget, total=amount, spent=budget.spent)
         self._written(line)
 
-    def reserve(self, dataset: str, epsilon: Amount, purpose: str, unit: object = "") -> Reservation:
+    def reserve(self, dataset: str, epsilon: Number, purpose: str, unit: object = "") -> Reservation:
         """Spend `epsilon` of a population's budget, durably, or refuse and spend nothing.
 
         When this returns the spend is on disk. If it raises anything but a refusal, the spend may or may not
         have been written; draw no noise and reserve again.
         """
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
-        amount, protected = exact(epsilon), one_line(str(unit), "unit", blank=True)
+        amount, protected = amount_of(epsilon, "epsilon"), one_line(str(unit), "unit", blank=True)
         with self._store.writing() as run:
             self._catch_up(run)
             budget = self._budget(dataset)

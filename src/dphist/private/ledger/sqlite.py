@@ -17,6 +17,7 @@ from dphist.private.ledger.store import Run
 
 FORMAT = 1
 _APPLICATION = 0x64706C67  # "dplg": marks the file as a ledger of ours
+_SMALLEST = 512  # bytes: the smallest page of a database
 
 _TABLES = (
     """CREATE TABLE lines (
@@ -80,12 +81,12 @@ class SqliteStore:
             raise errors.OutputError(f"{path} exists; a backup is never written over another file")
         partial = path.with_name(path.name + ".partial")
         try:
-            with self.reading(), closing(sqlite3.connect(partial)) as copy:
-                self._connected().backup(copy)
+            with self.reading():
+                _copy(self._connected(), partial)
             _sync(partial)
             partial.rename(path)
             _sync(path.parent)
-        except (sqlite3.Error, OSError) as error:
+        except OSError as error:
             raise errors.OutputError(f"the backup {path} cannot be written: {error}") from error
         finally:
             with suppress(OSError):
@@ -102,6 +103,8 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Run]:
+        with _forking:
+            pass  # a fork that waits for the lock goes first, however busy the other threads are
         with self._lock:
             if self._closed:
                 raise errors.LedgerError(f"the ledger {self.place} is closed; open it again with Ledger.open")
@@ -161,6 +164,9 @@ class SqliteStore:
     def _connect(self) -> sqlite3.Connection:
         if self._file is not None and _identity(self.path) != self._file:
             raise errors.LedgerError(f"the ledger {self.place} was moved or replaced; open it again")
+        if self.path.is_file() and 0 < self.path.stat().st_size < _SMALLEST:
+            # SQLite takes the stump of a database for an empty one, and everything spent would be forgotten.
+            raise errors.LedgerError(_DAMAGED.format(place=self.place))
         connection = sqlite3.connect(
             self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
@@ -247,6 +253,14 @@ def _explained(error: sqlite3.Error, place: str) -> str:
     name = "_".join((getattr(error, "sqlite_errorname", None) or "").split("_")[:2])
     meaning = _MEANINGS.get(name, "the ledger {place} cannot be used: {error}")
     return meaning.format(place=place, error=error)
+
+
+def _copy(source: sqlite3.Connection, path: Path) -> None:
+    try:
+        with closing(sqlite3.connect(path)) as copy:
+            source.backup(copy)
+    except sqlite3.Error as error:
+        raise errors.OutputError(f"the backup {path} cannot be written: {error}") from error
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
