@@ -1,0 +1,32 @@
+"""The command line: thin, it parses, calls and prints.
+
+Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 1 anything else.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from dphist.errors import DphistError
+
+
+def main() -> None:
+    """Run the command line; every error we know ends in one line and its exit code, never a traceback."""
+    from dphist.cli.commands import app
+
+    try:
+        app()
+    except DphistError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except MemoryError:
+        _complain("this does not fit in memory; use coarser bins or fewer attributes")
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output left, as `head` does.
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _complain(message: str) -> None:
+    sys.stderr.write(f"dphist: {message}\n")

@@ -1,0 +1,224 @@
+"""Every command, with what it takes. Heavy modules are imported by the command that needs them."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from dphist.cli import screen
+
+app = typer.Typer(
+    help="Publish histograms and data cubes with differential privacy: records in, one private release out.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+schema_app = typer.Typer(help="Draft and check schemas: what is public about the records.", no_args_is_help=True)
+ledger_app = typer.Typer(help="Open and read budgets.", no_args_is_help=True)
+app.add_typer(schema_app, name="schema")
+app.add_typer(ledger_app, name="ledger")
+
+ReleaseFile = Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
+Confidence = Annotated[float, typer.Option(help="How often the interval should hold the true count.")]
+
+
+class WorkloadName(StrEnum):
+    """What the release will be asked."""
+
+    CELLS = "cells"
+    PREFIXES = "prefixes"
+    RANGES = "ranges"
+    MARGINALS = "marginals"
+
+
+@app.command()
+def publish(
+    source: Annotated[str, typer.Argument(help="CSV, Parquet or JSON file or glob, or file.duckdb::table.")],
+    schema: Annotated[Path, typer.Option(help="The public domain, as TOML (`dphist schema new` drafts one).")],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss to spend, for example 1, 0.1 or 1/3.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the release goes.")],
+    mechanism: Annotated[Optional[str], typer.Option(help="A name, or name(option=value, …).")] = None,
+    workload: Annotated[Optional[WorkloadName], typer.Option(help="What the release will be asked most.")] = None,
+    ledger: Annotated[Optional[str], typer.Option(help="The budget's file.")] = None,
+    dataset: Annotated[Optional[str], typer.Option(help="Which budget in the ledger pays.")] = None,
+    rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
+    id: Annotated[Optional[str], typer.Option(help="The column that names the person; keeps at most --rows rows of each.")] = None,  # noqa: A002, E501
+    replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record, not only adding or removing one.")] = False,  # noqa: E501
+    nonnegative: Annotated[bool, typer.Option("--nonnegative", help="No count below zero (costs no budget, biases).")] = False,  # noqa: E501
+    integer: Annotated[bool, typer.Option("--integer", help="Whole numbers only (costs no budget).")] = False,
+) -> None:
+    """Turn records into one private release."""
+    from dphist.cli.publishing import publish_file
+
+    with screen.progress("counting records") as say:
+        release = publish_file(
+            source, schema, epsilon, output, mechanism=mechanism, workload=workload and workload.value, ledger=ledger,
+            dataset=dataset, rows=rows, id=id, replace=replace, nonnegative=nonnegative, integer=integer, say=say,
+        )  # fmt: skip
+    screen.line(f"{output}: {release!r}")
+
+
+@app.command()
+def query(
+    release: ReleaseFile,
+    question: Annotated[str, typer.Argument(help="For example: age between 30 and 40 and sex = 'F'")] = "",
+    confidence: Confidence = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Count the records in a range, with an honest interval."""
+    from dphist.release import load
+    from dphist.release.language import read_question
+
+    loaded = load(release)
+    answer = loaded.answer(read_question(question, loaded.domain), confidence=confidence)[0]
+    if as_json:
+        keys = ("value", "low", "high", "confidence", "method")
+        screen.line(json.dumps({key: getattr(answer, key) for key in keys}, ensure_ascii=False))
+    else:
+        screen.line(str(answer))
+        screen.line(f"interval: {answer.method}")
+
+
+@app.command()
+def show(release: ReleaseFile, as_json: Json = False) -> None:
+    """Say what a release holds, what was protected and what was spent; draw its first attribute."""
+    from dphist.cli.showing import describe, draw
+    from dphist.release import load
+
+    loaded = load(release)
+    if as_json:
+        screen.line(json.dumps(describe(loaded), ensure_ascii=False))
+        return
+    for key, value in describe(loaded).items():
+        screen.line(f"{key:>12}  {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    draw(loaded)
+
+
+@app.command()
+def records(
+    release: ReleaseFile,
+    count: Annotated[Optional[int], typer.Argument(help="How many; the released total if not given.")] = None,
+    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="A CSV or Parquet file; the screen if not given.")] = None,  # noqa: E501
+    seed: Annotated[int, typer.Option(help="Decides roundings; public.")] = 0,
+) -> None:
+    """Make synthetic records that follow a release."""
+    from dphist.cli.publishing import write_records
+    from dphist.release import load
+
+    write_records(load(release), count, seed, output)
+
+
+@app.command()
+def verify(release: ReleaseFile, as_json: Json = False) -> None:
+    """Replay the mechanism with no data and check that it gives the very same release."""
+    from dphist.release import load
+
+    loaded = load(release)
+    loaded.verify()
+    facts = {"verified": True, "epsilon": str(loaded.epsilon), "spent": str(loaded.transcript.spent())}
+    screen.line(json.dumps(facts) if as_json else f"verified: {len(loaded.transcript)} paid answers, spent {facts['spent']} of {facts['epsilon']}, and nothing else")  # noqa: E501
+
+
+@app.command()
+def mechanisms(as_json: Json = False) -> None:
+    """List every mechanism with its options."""
+    from dphist.cli.showing import mechanism_table
+
+    rows = mechanism_table()
+    if as_json:
+        screen.line(json.dumps(rows, ensure_ascii=False))
+    else:
+        screen.table(("name", "what it does", "options"), [(r["name"], r["summary"], r["options"]) for r in rows])
+
+
+@app.command()
+def audit(
+    mechanism: Annotated[str, typer.Argument(help="A mechanism's name or name(option=value, …).")],
+    epsilon: Annotated[str, typer.Option(help="The claim to attack.")] = "1",
+    runs: Annotated[int, typer.Option(help="How often to run the mechanism on each side.")] = 20_000,
+    as_json: Json = False,
+) -> None:
+    """Attack a mechanism's privacy claim by statistics; exit code 1 if the claim is refuted."""
+    from dphist.audit import audit as attack
+    from dphist.mechanisms.spec import parse
+
+    with screen.progress("running the mechanism on neighbouring data") as say:
+        report = attack(parse(mechanism), epsilon=epsilon, runs=runs, progress=say)
+    screen.line(json.dumps(report.to_json(), ensure_ascii=False) if as_json else str(report))
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path("dphist-demo"),
+    rows: Annotated[int, typer.Option(help="How many records to make up.")] = 1_000_000,
+) -> None:
+    """Make a million realistic records, publish, query, verify and draw them."""
+    from dphist.cli.demo import run_demo
+
+    run_demo(folder, rows)
+
+
+@schema_app.command("new")
+def schema_new(
+    source: Annotated[Path, typer.Argument(help="A data file; only column names and types are read.")],
+    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="The screen if not given.")] = None,
+) -> None:
+    """Draft a schema from column names and types; bounds are for you to fill in, because bounds from data leak."""
+    from dphist.cli.publishing import write_text
+    from dphist.domain import draft_schema
+
+    write_text(draft_schema(source), output)
+
+
+@schema_app.command("check")
+def schema_check(schema: Annotated[Path, typer.Argument(help="A schema file.")], as_json: Json = False) -> None:
+    """Check a schema and say how large its cube is."""
+    from dphist.cli.publishing import read_schema
+
+    domain = read_schema(schema)
+    facts: dict[str, Any] = {"attributes": dict(zip(domain.names, domain.shape, strict=True)), "cells": domain.size}
+    if as_json:
+        screen.line(json.dumps(facts, ensure_ascii=False))
+    else:
+        screen.line(f"{' × '.join(f'{name} {size}' for name, size in facts['attributes'].items())} = {domain.size:,} cells")  # noqa: E501
+
+
+@ledger_app.command("open")
+def ledger_open(
+    ledger: Annotated[str, typer.Argument(help="The ledger's file; made if missing.")],
+    dataset: Annotated[str, typer.Argument(help="The protected population.")],
+    total: Annotated[str, typer.Argument(help="What may be spent on it in all.")],
+) -> None:
+    """Give a population its total budget, once."""
+    from dphist.private.ledger import Ledger
+
+    with Ledger.open(ledger) as book:
+        book.create(dataset, total)
+    screen.line(f"{dataset}: total {total}")
+
+
+@ledger_app.command("show")
+def ledger_show(
+    ledger: Annotated[str, typer.Argument(help="The ledger's file.")],
+    dataset: Annotated[Optional[str], typer.Argument(help="One population; all if not given.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what was spent, on what, and what is left."""
+    from dphist.cli.showing import ledger_facts
+
+    facts = ledger_facts(ledger, dataset)
+    if as_json:
+        screen.line(json.dumps(facts, ensure_ascii=False))
+        return
+    for budget in facts:
+        screen.line(f"{budget['dataset']}: spent {budget['spent']} of {budget['total']}, {budget['remaining']} left")
+        rows = [(str(e["id"]), e["epsilon"], e["purpose"], e["status"], e["when"]) for e in budget["entries"]]
+        if rows:
+            screen.table(("id", "epsilon", "purpose", "status", "when"), rows)

@@ -1,0 +1,96 @@
+"""A million made-up records, from file to picture, in one command."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from dphist.cli import screen
+from dphist.cli.publishing import digest
+from dphist.cli.showing import draw
+from dphist.domain import Domain
+from dphist.private.ledger import Ledger
+from dphist.publish import publish
+from dphist.release import load
+from dphist.release.language import read_question
+
+SCHEMA = """\
+# What is public about the visits: what can be asked, never what was recorded.
+[[attribute]]
+name = "age"
+kind = "ordinal"
+range = [0, 100]
+
+[[attribute]]
+name = "sex"
+kind = "nominal"
+categories = ["F", "M"]
+
+[[attribute]]
+name = "hour"
+kind = "ordinal"
+range = [0, 24]
+"""
+
+# Ages like a population's, more women among the old, visits that peak twice a day. The rows are numbered and hashed, so
+# the same demo is made everywhere.
+_ROWS = """
+copy (
+  select least(99, floor(a))::integer as age, case when s < 0.5 + a / 900 then 'F' else 'M' end as sex,
+         (case when p < 0.55 then 9 + 2.2 * z when p < 0.9 then 17 + 2.5 * z else 24 * u end)::integer % 24 as hour
+  from (
+    select 100 * (1 - sqrt(1 - 0.98 * h(i, 1))) as a, h(i, 2) as s, h(i, 3) as p, h(i, 4) as u,
+           h(i, 5) + h(i, 6) + h(i, 7) + h(i, 8) - 2 as z
+    from range({rows}) t(i)
+  )
+) to '{path}' (format parquet)
+"""
+
+
+def run_demo(folder: Path, rows: int) -> None:
+    """Make records, publish them on a budget, ask, verify and draw."""
+    import duckdb
+
+    folder.mkdir(parents=True, exist_ok=True)
+    source, schema, out, ledger = (
+        folder / name for name in ("visits.parquet", "visits.toml", "release.parquet", "budget.db")
+    )
+    with screen.progress(f"making {rows:,} records"):
+        connection = duckdb.connect()
+        connection.execute("create macro h(i, k) as (hash(i * 31 + k * 7919) % 1000003) / 1000003.0")
+        connection.execute(_ROWS.format(rows=int(rows), path=str(source).replace("'", "''")))
+        connection.close()
+    schema.write_text(SCHEMA, encoding="utf-8")
+    screen.line(f"records   {source} ({rows:,} made-up visits)")
+    screen.line(f"schema    {schema}")
+
+    began = time.perf_counter()
+    with screen.progress("publishing"), Ledger.open(ledger) as book:
+        if "visits" not in book.datasets():
+            book.create("visits", 10)
+        release = publish(source, Domain.from_toml(schema), 1, ledger=book, dataset="visits")
+        release.save(out)
+        if release.receipt is not None:
+            book.complete(release.receipt[1], digest(out))
+        left = book.remaining("visits")
+    screen.line(f"release   {out} in {time.perf_counter() - began:.1f} s, ε = 1, {left} left in {ledger}")
+
+    read = load(out)
+    question = "age between 30 and 40 and sex = 'F'"
+    answer = read.answer(read_question(question, read.domain))[0]
+    screen.line(f"query     {question}: {answer}")
+    read.verify()
+    screen.line("verify    replayed without data: the same release, paid for to the last answer")
+    draw(read)
+    picture = folder / "release.svg"
+    _draw_file(read, picture)
+    screen.line(f"\npicture   {picture}")
+    screen.line(f'next      dphist query {out} "hour between 8 and 10"')
+
+
+def _draw_file(release: object, path: Path) -> None:
+    from dphist.cli.picture import bars
+    from dphist.release import Release
+
+    assert isinstance(release, Release)  # noqa: S101 -- narrows the type for the reader of this module
+    path.write_text(bars(release, "age"), encoding="utf-8")

@@ -1,0 +1,57 @@
+"""A histogram as an SVG file, with its error bars, and nothing to install."""
+
+from __future__ import annotations
+
+from html import escape
+
+from dphist.release import Release
+
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 860, 360, 70, 44, 46
+
+
+def bars(release: Release, name: str, confidence: float = 0.95) -> str:
+    """Draw one attribute of a release as bars with intervals."""
+    table = release.project(name, confidence=confidence)
+    labels = list(table.domain.attributes[0].labels)
+    top = max(float(table.high.max()), 1.0)
+    step = (_WIDTH - _LEFT - 20) / len(labels)
+    height = _HEIGHT - _BOTTOM - _TOP
+
+    def y(value: float) -> float:
+        return _TOP + height * (1 - max(0.0, value) / top)
+
+    marks = [_axis(top, y)]
+    every = max(1, -(-len(labels) // 16))
+    for i, label in enumerate(labels):
+        x = _LEFT + i * step
+        value, low, high = float(table.counts[i]), float(table.low[i]), float(table.high[i])
+        middle = x + step / 2
+        marks.append(
+            f'<rect x="{x + step * 0.08:.1f}" y="{y(value):.1f}" width="{step * 0.84:.1f}" '
+            f'height="{_TOP + height - y(value):.1f}" fill="#4c78a8"><title>{escape(label)}: {value:,.0f}</title></rect>'
+        )
+        marks.append(
+            f'<path d="M{middle:.1f} {y(low):.1f}V{y(high):.1f}" stroke="#222" stroke-width="1.2" fill="none"/>'
+        )
+        if i % every == 0:
+            marks.append(
+                f'<text x="{middle:.1f}" y="{_TOP + height + 16}" text-anchor="middle">{escape(label)}</text>'
+            )
+    title = f"{escape(name)}: estimated records, {confidence:.0%} intervals; {escape(release.guarantee.describe())}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
+        f'height="{_HEIGHT}" font-family="sans-serif" font-size="11" role="img">'
+        f'<title>{title}</title><rect width="100%" height="100%" fill="white"/>'
+        f'<text x="{_LEFT}" y="24" font-size="14">{title}</text>{"".join(marks)}'
+        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(name)}</text></svg>\n'
+    )
+
+
+def _axis(top: float, y: object) -> str:
+    parts = []
+    for i in range(5):
+        value = top * i / 4
+        height = y(value)  # type: ignore[operator]
+        parts.append(f'<path d="M{_LEFT} {height:.1f}H{_WIDTH - 20}" stroke="#ddd"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{value:,.0f}</text>')
+    return "".join(parts)

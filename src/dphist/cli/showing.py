@@ -1,0 +1,101 @@
+"""Releases, mechanisms and budgets in words and in a picture of characters."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from inspect import getdoc
+from pathlib import Path
+from typing import Any
+
+from dphist.cli import screen
+from dphist.errors import LedgerError
+from dphist.mechanisms import mechanisms
+from dphist.mechanisms.spec import show
+from dphist.private.ledger import Ledger
+from dphist.release import Release
+
+_WIDTH = 50
+_MOST_BARS = 40
+
+
+def describe(release: Release) -> dict[str, Any]:
+    """Say what a release holds and promises."""
+    facts: dict[str, Any] = {
+        "cells": " × ".join(f"{a.name} {a.size}" for a in release.domain.attributes) + f" = {release.domain.size:,}",
+        "guarantee": release.guarantee.describe(),
+        "mechanism": show(release.mechanism),
+        "spent": f"{release.transcript.spent()} of {release.epsilon} in {len(release.transcript)} questions",
+    }
+    if release.note:
+        facts["why"] = release.note
+    if release.polish:
+        facts["polish"] = ", ".join(release.polish)
+    if release.receipt:
+        facts["receipt"] = f"reservation {release.receipt[1]} of {release.receipt[0]}"
+    return facts
+
+
+def draw(release: Release) -> None:
+    """Draw the first attribute as bars, with the interval's reach behind each."""
+    attribute = release.domain.attributes[0]
+    table = release.project(attribute.name)
+    labels, values, highs = list(attribute.labels), table.counts, table.high
+    if len(labels) > _MOST_BARS:
+        step = -(-len(labels) // _MOST_BARS)
+        labels = [f"{labels[i]} …" for i in range(0, len(labels), step)]
+        values = [values[i : i + step].sum() for i in range(0, len(values), step)]
+        highs = None
+    top = max((*values, 1e-9)) if highs is None else max((*highs, 1e-9))
+    width = max(len(label) for label in labels)
+    screen.line("")
+    screen.line(f"{attribute.name} (bars: estimate{'' if highs is None else ', dots: up to the interval’s end'})")
+    for i, label in enumerate(labels):
+        bar = "█" * max(0, round(_WIDTH * float(values[i]) / float(top)))
+        if highs is not None:
+            bar += "·" * (round(_WIDTH * float(highs[i]) / float(top)) - len(bar))
+        screen.line(f"{label:>{width}} {bar} {float(values[i]):,.0f}")
+
+
+def mechanism_table() -> list[dict[str, str]]:
+    """List names, the first line of what each does, and its options with their defaults."""
+    rows = []
+    for name, build in mechanisms().items():
+        text = (getdoc(build) or "").strip().split("\n")[0]
+        rows.append({"name": name, "summary": text, "options": _options(build)})
+    return rows
+
+
+def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
+    """Read budgets and their entries."""
+    if "://" not in place and not Path(place).exists():
+        raise LedgerError(f"there is no ledger {place}; `dphist ledger open` makes one")
+    with Ledger.open(place) as book:
+        return [
+            {
+                "dataset": name,
+                "total": str(book.total(name)),
+                "spent": str(book.spent(name)),
+                "remaining": str(book.remaining(name)),
+                "entries": [
+                    {
+                        "id": entry.id,
+                        "epsilon": str(entry.epsilon),
+                        "purpose": entry.purpose,
+                        "status": entry.status,
+                        "when": str(entry.when),
+                    }
+                    for entry in book.entries(name)
+                ],
+            }
+            for name in ([dataset] if dataset is not None else book.datasets())
+        ]
+
+
+def _options(build: Any) -> str:
+    if not is_dataclass(build):
+        return ""
+    listed = []
+    for option in fields(build):
+        default = "" if option.default is MISSING else f"={option.default}"
+        listed.append(f"{option.name}{default}")
+    return ", ".join(listed)

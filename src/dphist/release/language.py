@@ -1,0 +1,177 @@
+"""Questions as people write them: ``age between 30 and 40 and sex = 'F'``.
+
+A question is conditions joined by ``and``; each names an attribute and restricts it by ``=``, ``!=``, ``<``, ``<=``,
+``>``, ``>=``, ``between … and …`` or ``in (…)``. Values are numbers, 'quoted text' or bare words. The language can do
+nothing but select cells of the release it is asked of.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import Any
+
+from dphist.domain import Attribute, Domain
+from dphist.errors import QueryError
+from dphist.workload import Workload
+
+Span = tuple[int, int]
+
+_LONGEST = 10_000
+_MOST_BOXES = 100_000
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+      | '(?P<text>(?:[^']|'')*)'
+      | "(?P<quoted>(?:[^"]|"")*)"
+      | (?P<word>[^\W\d][\w.-]*)
+      | (?P<sign><=|>=|!=|<>|=|<|>|\(|\)|,)
+    )""",
+    re.VERBOSE,
+)
+_HINT = "write for example: age between 30 and 40 and sex = 'F'"
+
+
+def read_question(text: str, domain: Domain) -> Workload:
+    """Turn one question into the boxes of cells it selects; an empty question selects everything."""
+    if len(text) > _LONGEST:
+        raise QueryError(f"the question is longer than {_LONGEST:,} characters")
+    chosen: dict[str, list[Span]] = {}
+    tokens = _Tokens(text)
+    while not tokens.done:
+        attribute = domain.attribute(_known(tokens.name(), domain))
+        spans = _condition(tokens, attribute)
+        before = chosen.get(attribute.name, [(0, attribute.size)])
+        chosen[attribute.name] = _both(before, spans)
+        if not tokens.done:
+            tokens.expect("and")
+            if tokens.done:
+                raise QueryError(f"the question ends after 'and'; {_HINT}")
+    axes = [chosen.get(attribute.name, [(0, attribute.size)]) for attribute in domain.attributes]
+    # A condition that no cell meets still has an answer: the empty box.
+    axes = [spans or [(0, 0)] for spans in axes]
+    total = 1
+    for spans in axes:
+        total *= len(spans)
+    if total > _MOST_BOXES:
+        raise QueryError("the question lists too many separate values; ask for ranges or groups instead")
+    boxes = list(product(*axes))
+    low = [[start for start, _ in box] for box in boxes]
+    high = [[stop for _, stop in box] for box in boxes]
+    return Workload(domain, low, high, [0] * len(boxes) if len(boxes) > 1 else None)
+
+
+class _Tokens:
+    """The words of a question, taken one by one."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[tuple[str, str]] = []
+        place = 0
+        while place < len(text.rstrip()):
+            match = _TOKEN.match(text, place)
+            if match is None:
+                raise QueryError(f"cannot read the question from character {place + 1} on; {_HINT}")
+            kind = str(match.lastgroup)
+            self._tokens.append((kind, match[kind]))
+            place = match.end()
+        self._next = 0
+
+    @property
+    def done(self) -> bool:
+        return self._next == len(self._tokens)
+
+    def take(self) -> tuple[str, str]:
+        if self.done:
+            raise QueryError(f"the question ends too early; {_HINT}")
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def name(self) -> str:
+        kind, text = self.take()
+        if kind not in ("word", "quoted"):
+            raise QueryError(f"expected the name of an attribute; {_HINT}")
+        return text.replace('""', '"')
+
+    def word(self) -> str:
+        kind, text = self.take()
+        return text.lower() if kind in ("word", "sign") else ""
+
+    def expect(self, *words: str) -> str:
+        found = self.word()
+        if found in ("or", "not"):
+            raise QueryError(f"'{found}' is not understood; use in (…) or != , and ask separate questions")
+        if found not in words:
+            raise QueryError(f"expected {' or '.join(words)}; {_HINT}")
+        return found
+
+    def value(self) -> Any:
+        kind, text = self.take()
+        if kind == "sign":
+            raise QueryError(f"expected a value; {_HINT}")
+        if kind != "number":
+            return text.replace("''", "'") if kind == "text" else text
+        return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
+
+
+def _known(name: str, domain: Domain) -> str:
+    for known in domain.names:
+        if known == name:
+            return known
+    folded = [known for known in domain.names if known.lower() == name.lower()]
+    if len(folded) == 1:
+        return folded[0]
+    raise QueryError(f"there is no attribute {name!r}; there are {', '.join(domain.names)}")
+
+
+def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
+    operator = tokens.expect("=", "!=", "<>", "<", "<=", ">", ">=", "between", "in")
+    if operator == "between":
+        low = tokens.value()
+        tokens.expect("and")
+        return [attribute.span(low, tokens.value())]
+    if operator == "in":
+        tokens.expect("(")
+        spans = [_equal(attribute, tokens.value())]
+        while tokens.expect(",", ")") == ",":
+            spans.append(_equal(attribute, tokens.value()))
+        return _union(spans)
+    value = tokens.value()
+    if operator == "=":
+        return [_equal(attribute, value)]
+    if operator in ("!=", "<>"):
+        start, stop = _equal(attribute, value)
+        return [(0, start), (stop, attribute.size)]
+    if attribute.kind == "nominal":
+        raise QueryError(f"{attribute.name}: its categories have no order; use = or in (…)")
+    start, stop = attribute.span(value, None) if operator in (">", ">=") else attribute.span(None, value)
+    if operator in (">=", "<="):
+        return [(start, stop)]
+    # A strict bound leaves its own cell out where a cell is one value. Nothing looks inside a bin, so a bin that the
+    # bound cuts stays.
+    scale = attribute.scale
+    if scale.form == "edges" or (scale.form == "dates" and scale.days != 1):
+        return [(start, stop)]
+    own = attribute.span(value, value)
+    return _both([(start, stop)], [(0, own[0]), (own[1], attribute.size)]) if own[1] > own[0] else [(start, stop)]
+
+
+def _equal(attribute: Attribute, value: Any) -> Span:
+    if attribute.kind == "nominal":
+        return attribute.span(value, value)
+    cell = attribute.index(value)
+    return cell, cell + 1
+
+
+def _union(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, stop in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
+    return merged
+
+
+def _both(one: list[Span], other: list[Span]) -> list[Span]:
+    met = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
+    return [(start, stop) for start, stop in met if start < stop]

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphist.domain import Domain, Nominal, Ordinal
+from dphist.errors import DphistError, QueryError
+from dphist.release.language import read_question
+
+DOMAIN = Domain(
+    [
+        Ordinal("age", range(0, 100)),
+        Nominal("sex", ["F", "M", "it's"]),
+        Ordinal("income", edges=[0, 10, 100, 1000]),
+        Ordinal("day", dates=("2024-01-01", "2024-03-01", "1d")),
+        Nominal("home town", {"north": ["a", "b"], "south": ["c", "d"]}),
+    ]
+)
+SHAPE = DOMAIN.shape
+
+
+def selected(text):
+    """Which cells a question adds up, found with one-hot counts along each axis."""
+    workload = read_question(text, DOMAIN)
+    found = []
+    for axis, n in enumerate(SHAPE):
+        picked = set()
+        for low, high in zip(workload.low, workload.high, strict=True):
+            picked |= set(range(low[axis], high[axis]))
+        found.append(sorted(picked) if len(picked) < n else "all")
+    return dict(zip(("age", "sex", "income", "day", "home"), found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "axis", "cells"),
+    [
+        ("age between 30 and 32", "age", [30, 31, 32]),
+        ("age = 30", "age", [30]),
+        ("AGE < 2", "age", [0, 1]),
+        ("age <= 2", "age", [0, 1, 2]),
+        ("age > 97", "age", [98, 99]),
+        ("age >= 97", "age", [97, 98, 99]),
+        ("age in (1, 2, 50)", "age", [1, 2, 50]),
+        ("age >= 10 and age < 12", "age", [10, 11]),
+        ("age > 3.5 and age < 6", "age", [4, 5]),
+        ("age != 5 and age < 7", "age", [0, 1, 2, 3, 4, 6]),
+        ("sex = 'F'", "sex", [0]),
+        ("sex = F", "sex", [0]),
+        ("sex = 'it''s'", "sex", [2]),
+        ("sex != 'F'", "sex", [1, 2]),
+        ("income = 50", "income", [1]),
+        ("income < 10", "income", [0]),
+        ("income < 50", "income", [0, 1]),
+        ("income >= 10 and income <= 100", "income", [1]),
+        ("day = '2024-01-02'", "day", [1]),
+        ("day < '2024-01-03'", "day", [0, 1]),
+        ("\"home town\" = 'south'", "home", [2, 3]),
+        ("\"home town\" in ('south', 'a')", "home", [0, 2, 3]),
+    ],
+)
+def test_conditions_select_the_cells_they_say(text, axis, cells):
+    found = selected(text)
+    assert found.pop(axis) == cells
+    assert set(found.values()) == {"all"}
+
+
+def test_an_empty_question_is_the_total_and_a_contradiction_is_nothing():
+    counts = np.ones(SHAPE)
+    assert read_question("", DOMAIN).answer(counts).tolist() == [DOMAIN.size]
+    assert read_question("  ", DOMAIN).answer(counts).tolist() == [DOMAIN.size]
+    assert read_question("age < 3 and age > 5", DOMAIN).answer(counts).tolist() == [0]
+
+
+def test_listed_values_are_counted_once_however_often_they_are_named():
+    counts = np.ones(SHAPE)
+    assert read_question("age in (1, 1, 2)", DOMAIN).answer(counts)[0] == counts[1:3].sum()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "weight = 3", "age", "age =", "age = 1 and", "age = 1 or age = 2", "not age = 1", "age between 1", "age in ()",
+        "age in (1", "age = 1 sex = 'F'", "age = 'F'", "sex = 'X'", "sex < 'F'", "age ~ 3", "age = 1; drop table x",
+        "'F' = sex", "age = 1 --", "home town = 'a'", "x" * 20_000,
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_a_query_error(text):
+    with pytest.raises(QueryError):
+        read_question(text, DOMAIN)
+
+
+@given(st.text(max_size=60) | st.lists(st.sampled_from(["age", "sex", "=", "<", "in", "(", ")", ",", "and", "between", "1", "'F'", "0.5"]), max_size=12).map(" ".join))  # fmt: skip
+def test_any_text_is_answered_or_refused_by_name(text):
+    try:
+        read_question(text, DOMAIN)
+    except DphistError:
+        pass

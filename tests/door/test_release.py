@@ -1,0 +1,268 @@
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphist.release.file as release_file
+from dphist.domain import Domain, Nominal, Ordinal
+from dphist.errors import NotPrivate, OutputError, QueryError, ReleaseError, VerificationError
+from dphist.histogram import Histogram
+from dphist.mechanisms.baseline import Laplace, Uniform
+from dphist.publish import _release
+from dphist.publish import publish
+from dphist.private.noise import Keystream, Noise
+from dphist.release import load
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+DOMAIN = Domain(
+    [
+        Ordinal("age", range(20, 30)),
+        Nominal("place", {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}, other=True),
+        Ordinal("income", edges=[0, 10, 100]),
+    ]
+)
+HISTOGRAM = Histogram(DOMAIN, (np.arange(120) * 37 % 41).reshape(DOMAIN.shape))
+
+
+@pytest.fixture
+def release():
+    return publish(HISTOGRAM, epsilon="1/2", mechanism="laplace")
+
+
+def test_answers_are_sums_of_the_published_counts(release):
+    assert release.answer().value == release.counts.sum()
+    some = release.answer(where={"age": (22, 24), "place": "south"})
+    assert some.value == release.counts[2:5, 2:5].sum()
+    assert some.low <= some.value <= some.high
+    apart = release.answer(where={"place": ["a", "d"]})
+    assert apart.value == pytest.approx(release.counts[:, [0, 3]].sum())
+    workload = Workload.random(DOMAIN, 50, seed=4)
+    many = release.answer(workload)
+    assert many.value == pytest.approx(workload.answer(release.counts))
+    assert many[3].value == many.value[3]
+    assert "exact" in some.method
+
+
+def test_wider_for_more_cells_more_confidence_and_less_budget(release):
+    def width(answer):
+        return answer.high - answer.value
+
+    one, all_ages = release.answer(where={"age": 22, "income": 5}), release.answer(where={"income": 5})
+    assert width(one) < width(all_ages)
+    assert width(release.answer(confidence=0.5)) < width(release.answer(confidence=0.99))
+    poor = publish(HISTOGRAM, epsilon="1/100", mechanism="laplace")
+    assert width(release.answer()) < width(poor.answer())
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -1, 2, float("nan")])
+def test_bad_confidence(release, confidence):
+    with pytest.raises(QueryError, match="confidence"):
+        release.answer(confidence=confidence)
+
+
+def test_questions_that_make_no_sense_are_named(release):
+    with pytest.raises(QueryError, match="weight"):
+        release.answer(where={"weight": 3})
+    with pytest.raises(QueryError, match="place"):
+        release.answer(where={"place": "nowhere"})
+    with pytest.raises(QueryError, match="not both"):
+        release.answer(Workload.cells(DOMAIN), where={})
+    with pytest.raises(QueryError, match="another domain"):
+        release.answer(Workload.cells(Domain([Ordinal("x", range(3))])))
+
+
+def test_projection_is_the_marginal_in_the_order_asked(release):
+    table = release.project(["income", "age"])
+    assert table.counts == pytest.approx(release.counts.sum(axis=1).T)
+    assert table.domain.names == ("income", "age")
+    assert list(table.to_pandas().columns) == ["income", "age", "estimate", "low", "high"]
+    assert release.project("age").counts.shape == (10,)
+
+
+def test_verify_accepts_what_was_published_and_nothing_else(release):
+    release.verify()
+    altered = release.counts.copy()
+    altered[0, 0, 0] += 1
+    with pytest.raises(VerificationError, match="other counts"):
+        _with(release, counts=altered).verify()
+    with pytest.raises(VerificationError):
+        _with(release, mechanism=Uniform()).verify()
+    with pytest.raises(VerificationError, match="more than"):
+        _with(release, guarantee=type(release.guarantee)(Fraction(1, 4), Unit())).verify()
+
+
+def test_saved_and_loaded_is_the_same_release(release, tmp_path):
+    path = tmp_path / "out.parquet"
+    release.save(path)
+    again = load(path)
+    again.verify()
+    assert np.array_equal(again.counts, release.counts)
+    assert (again.domain, again.guarantee, again.mechanism) == (DOMAIN, release.guarantee, Laplace())
+    assert again.answer(where={"age": 21}) == release.answer(where={"age": 21})
+    assert [child.name for child in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_the_file_opens_without_dphist(release, tmp_path):
+    import duckdb
+    import pandas as pd
+
+    path = tmp_path / "out.parquet"
+    release.save(path)
+    rows = duckdb.sql(f"select sum(estimate) from '{path}' where age between 22 and 24 and place in ('c','d','e')")
+    assert rows.fetchone()[0] == pytest.approx(release.counts[2:5, 2:5].sum())
+    frame = pd.read_parquet(path)
+    assert list(frame.columns) == ["age", "place", "income", "estimate"]
+    assert frame["income"].unique().tolist() == ["[0, 10)", "[10, 100]"]
+
+
+def test_the_file_holds_no_true_count(tmp_path):
+    odd = Histogram(Domain([Ordinal("x", range(3))]), np.array([918273645, 0, 564738291]))
+    path = tmp_path / "out.parquet"
+    release = publish(odd, epsilon="1/1000000")
+    release.save(path)
+    import pyarrow.parquet as pq
+
+    story = pq.read_schema(path).metadata[b"dphist"].decode()
+    assert "918273645" not in story
+    assert "564738291" not in story
+    assert str(918273645 + 564738291) not in story
+    assert not np.isin(release.counts, odd.counts).any()
+
+
+def test_polishing_costs_nothing_keeps_the_total_and_still_verifies(release, tmp_path):
+    nice = release.polished(nonnegative=True, integer=True)
+    assert (nice.counts >= 0).all()
+    assert (nice.counts == np.round(nice.counts)).all()
+    assert nice.counts.sum() == pytest.approx(release.counts.sum(), abs=0.51)
+    nice.verify()
+    nice.save(tmp_path / "nice.parquet")
+    again = load(tmp_path / "nice.parquet")
+    again.verify()
+    # The interval stands on the estimate before polishing.
+    question = {"age": 21, "place": "a"}
+    assert (again.answer(where=question).low, again.answer(where=question).high) == (
+        release.answer(where=question).low,
+        release.answer(where=question).high,
+    )
+    assert release.polished(total=1000).counts.sum() == pytest.approx(1000)
+
+
+def test_frames_have_a_row_per_cell(release):
+    assert release.to_pandas().shape == (120, 4)
+    assert release.to_polars().shape == (120, 4)
+    labelled = release.to_xarray()
+    assert float(labelled.sel(age="22", place="c", income="[0, 10)")) == release.counts[2, 2, 0]
+
+
+def test_synthetic_records_follow_the_counts():
+    release = publish(HISTOGRAM, epsilon=1000, mechanism="laplace")
+    records = release.records()
+    assert len(records) == round(release.counts.sum())
+    found = records.groupby("age").size().to_numpy()
+    assert np.abs(found - np.maximum(release.counts, 0).sum(axis=(1, 2))).max() <= 1
+    assert len(release.records(10)) == 10
+    assert release.records(10, seed=1).equals(release.records(10, seed=1))
+    with pytest.raises(QueryError, match="count"):
+        release.records(-1)
+
+
+def test_seeded_releases_refuse_to_be_saved(tmp_path):
+    noise = Noise(Keystream.for_tests(1))
+    seeded = _release(HISTOGRAM, Fraction(1), Laplace(), Unit(), None, noise=noise)
+    with pytest.raises(NotPrivate, match="test seed"):
+        seeded.save(tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_files_are_refused_with_a_reason(release, tmp_path):
+    path = tmp_path / "out.parquet"
+    release.save(path)
+    whole = path.read_bytes()
+    with pytest.raises(ReleaseError, match="there is no file"):
+        load(tmp_path / "missing.parquet")
+    for cut in (0, 3, 100, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(ReleaseError, match="truncated|damaged"):
+            load(path)
+    release.to_pandas().astype(str).to_parquet(path)
+    with pytest.raises(ReleaseError, match="not a dphist release"):
+        load(path)
+
+
+def test_files_of_a_newer_format_are_refused(release, tmp_path, monkeypatch):
+    monkeypatch.setattr(release_file, "FORMAT", 2)
+    release.save(tmp_path / "new.parquet")
+    monkeypatch.undo()
+    with pytest.raises(ReleaseError, match="newer"):
+        load(tmp_path / "new.parquet")
+
+
+def test_a_description_that_was_tampered_with_is_refused_or_fails_verification(release, tmp_path):
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "out.parquet"
+    release.save(path)
+    table = pq.read_table(path)
+    story = json.loads(table.schema.metadata[b"dphist"])
+    for damage in ("domain", "guarantee", "transcript", "estimate", "mechanism"):
+        broken = {key: value for key, value in story.items() if key != damage}
+        pq.write_table(table.replace_schema_metadata({b"dphist": json.dumps(broken).encode()}), path)
+        with pytest.raises(ReleaseError, match="damaged"):
+            load(path)
+    story["guarantee"]["epsilon"] = "1/4"
+    pq.write_table(table.replace_schema_metadata({b"dphist": json.dumps(story).encode()}), path)
+    with pytest.raises(VerificationError):
+        load(path).verify()
+
+
+def test_a_release_by_an_unknown_mechanism_can_be_read_but_not_replayed(release, tmp_path):
+    from dphist.errors import MechanismError
+
+    path = tmp_path / "out.parquet"
+    described = {"name": "elsewhere:Fancy", "options": {}}
+    _with(release, mechanism=release_file.ForeignMechanism(described)).save(path)
+    again = load(path)
+    assert np.array_equal(again.counts, release.counts)
+    with pytest.raises(MechanismError, match="Fancy"):
+        again.verify()
+
+
+def test_output_that_cannot_be_written_leaves_nothing_behind(release, tmp_path, monkeypatch):
+    with pytest.raises(OutputError, match="cannot write"):
+        release.save(tmp_path / "no" / "such" / "folder.parquet")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(release_file, "_write", full)
+    with pytest.raises(OutputError, match="disk"):
+        release.save(tmp_path / "out.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_crash_while_writing_keeps_the_old_file(release, tmp_path, monkeypatch):
+    path = tmp_path / "out.parquet"
+    release.save(path)
+    before = path.read_bytes()
+
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(release_file, "_write", crash)
+    with pytest.raises(KeyboardInterrupt):
+        release.save(path)
+    assert path.read_bytes() == before
+    assert [child.name for child in tmp_path.iterdir()] == ["out.parquet"]
+
+
+def test_repr_says_what_it_is_and_no_count(release):
+    assert "laplace" in repr(release)
+    assert "0.5-differential privacy" in repr(release)
+
+
+def _with(release, **changes):
+    from dataclasses import replace
+
+    return replace(release, **changes)
