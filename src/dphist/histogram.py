@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dphist.domain import Domain
+from dphist.domain import Domain, Ordinal
 from dphist.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
@@ -64,6 +64,17 @@ class Histogram:
         summed = self.counts.sum(axis=dropped, dtype=np.int64) if dropped else self.counts
         order = np.argsort(np.argsort(kept))
         return Histogram(self.domain.project(names), summed.transpose(order))
+
+    def unattributed(self) -> Histogram:
+        """The multiset of the counts: sorted ascending over ranks, forgetting which cell each belonged to.
+
+        Publish this when only the distribution of counts matters: sorted counts are smooth, so compression
+        and isotonic regression take most of the noise away. Raising one count of a multiset of integers
+        raises one entry of its sorted vector by one (the last copy of that value), so one record still moves
+        one cell by one and the guarantee is unchanged. The order itself is never released.
+        """
+        ranks = Domain([Ordinal("rank", range(self.counts.size))])
+        return Histogram(ranks, np.sort(self.counts, axis=None))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Histogram):

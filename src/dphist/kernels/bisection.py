@@ -1,11 +1,11 @@
 """Absolute error about the mean for every way to cut a run of cells in two, in one pass each way.
 
-The error of a run C is Σ|x − mean(C)|, a fraction with denominator |C|. Every function here returns it floored
-on the lattice of 1/1024 records, computed in integers with no rounding on the way.
+The error of a run C is Σ|x − mean(C)|, a fraction with denominator |C|. Every function here returns it
+floored on the lattice of 1/1024 records, computed in integers with no rounding on the way.
 
-Growing a run cell by cell, the error needs the count and the sum of the cells at or below the mean. A pointer into
-the sorted values follows the mean; it rarely moves far, and when it must it crosses whole blocks of 64 and 4,096
-ranks whose counts and sums are kept, so no data can make the scan quadratic.
+Growing a run cell by cell, the error needs the count and the sum of the cells at or below the mean. A
+pointer into the sorted values follows the mean; it rarely moves far, and when it must it crosses whole
+blocks of 64 and 4,096 ranks whose counts and sums are kept, so no data can make the scan quadratic.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _BLOCK, _SUPER = 6, 12
 
 @kernel
 def sort_parts(values: IntArray, starts: IntArray) -> IntArray:
-    """Give the cells of every part by ascending value, parts one after another (radix sort, then dealt out)."""
+    """Give the cells of every part by ascending value, parts one after another."""
+    # A radix sort of all cells, whose order is then dealt out to the parts.
     n = values.size
     order, other = np.arange(n), np.empty(n, dtype=np.int64)
     largest = np.int64(0)
@@ -59,7 +60,7 @@ def sort_parts(values: IntArray, starts: IntArray) -> IntArray:
 
 
 @kernel
-def _floored(count: int, total: int, low_count: int, low_sum: int) -> int:
+def _floored(count: int, total: np.int64, low_count: np.int64, low_sum: np.int64) -> np.int64:
     """⌊2^LATTICE · Σ|x − mean|⌋ = ⌊2^LATTICE · 2(low_count·mean − low_sum)⌋ without overflow."""
     whole, rest = total // count, total % count
     return ((low_count * whole - low_sum) << (LATTICE + 1)) + ((low_count * rest) << (LATTICE + 1)) // count
@@ -130,8 +131,8 @@ def _grow(
 def bisection_errors(values: IntArray, starts: IntArray) -> IntArray:
     """Error of every part left whole, and cut after its first 1, 2, … cells.
 
-    A part of s cells has s entries, at ``starts[p]``: entry 0 is the whole part, entry i the sum of the errors of
-    its first i cells and of the rest.
+    A part of s cells has s entries, at ``starts[p]``: entry 0 is the whole part, entry i the sum of the
+    errors of its first i cells and of the rest.
     """
     n = values.size
     order = sort_parts(values, starts)
@@ -180,7 +181,7 @@ def run_errors(values: IntArray, first: IntArray, last: IntArray) -> IntArray:
 
 @kernel
 def best_bisections(values: IntArray, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """Find the best cut of every part and its error; a part of one cell keeps cut 0 and its own error, zero."""
+    """Find the best cut of every part and its error; a part of one cell has cut 0 and error 0."""
     errors = bisection_errors(values, starts)
     cuts = np.zeros(starts.size - 1, dtype=np.int64)
     least = np.zeros(starts.size - 1, dtype=np.int64)

@@ -15,8 +15,8 @@ IntArray = NDArray[np.int64]
 def isotonic_blocks(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """Level and start of every block of the non-decreasing least-squares fit.
 
-    A stack of blocks, each at its mean; a new value that lies below the last block is merged into it until the levels
-    rise again. Each value is pushed and merged at most once, so the whole takes linear time.
+    A stack of blocks, each at its mean; a new value that lies below the last block is merged into it until
+    the levels rise again. Each value is pushed and merged at most once, so the whole takes linear time.
     """
     n = values.size
     sums, starts = np.empty(n), np.empty(n + 1, dtype=np.int64)

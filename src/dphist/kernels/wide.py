@@ -1,11 +1,13 @@
 """A Fourier transform in numbers twice as wide as a double, with an error bound that can be paid for.
 
-A *wide* number is an unevaluated sum of two doubles, ``high + low``, about 106 bits. Error-free sums and products
-of doubles (Knuth, Dekker) make its arithmetic out of ordinary instructions. A wide array is ``float64[2, …]``, a
-wide complex array ``float64[4, …]`` = real high, real low, imaginary high, imaginary low.
+A *wide* number is an unevaluated sum of two doubles, ``high + low``, about 106 bits. Error-free sums and
+products of doubles (Knuth, Dekker) make its arithmetic out of ordinary instructions. A wide array is
+``float64[2, …]``, a wide complex array ``float64[4, …]`` = real high, real low, imaginary high, imaginary
+low.
 
-Why so wide: a Fourier coefficient of counts is released on a lattice finer than its noise, for counts that may
-sum to 2⁶². A double's transform errs by about 2⁻⁴⁸ of that, more than the noise; this one by less than 2⁻⁹⁰.
+Why so wide: a Fourier coefficient of counts is released on a lattice finer than its noise, for counts that
+may sum to 2⁶². A double's transform errs by about 2⁻⁴⁸ of that, more than the noise; this one by less than
+2⁻⁹⁰.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from dphist.kernels.compile import kernel
 
 FloatArray = NDArray[np.float64]
 
-# One wide operation errs by at most a few units of 2⁻¹⁰⁶ relative to the size of its operands; one butterfly with
-# its rounded twiddle factor is fewer than 32 of them. Eight times that again is our margin.
+# One wide operation errs by at most a few units of 2⁻¹⁰⁶ relative to the size of its operands; one
+# butterfly with its rounded twiddle factor is fewer than 32 of them. Eight times that again is our margin.
 _BUTTERFLY = Fraction(1, 2**98)
 _DIGITS = 256  # bits of the integers that the tables are computed in
 
@@ -30,10 +32,11 @@ _DIGITS = 256  # bits of the integers that the tables are computed in
 def fourier_error(n: int) -> Fraction:
     """Bound ‖computed − exact‖₂ ÷ ‖input‖₂ for the orthonormal transform of ``n`` values by `wide_fourier`.
 
-    A power of two takes log₂ n passes of butterflies; each pass is an isometry up to √2, so errors add up over
-    passes relative to the norm. Other lengths go through a convolution of length L < 4n by three transforms. The
-    chirp has at most 2n entries of modulus one, so its transform is at most 2n anywhere and is known to
-    √(2nL)·passes·error; carrying both through the convolution and dividing by √n costs a factor below 8√n.
+    A power of two takes log₂ n passes of butterflies; each pass is an isometry up to √2, so errors add up
+    over passes relative to the norm. Other lengths go through a convolution of length L < 4n by three
+    transforms. The chirp has at most 2n entries of modulus one, so its transform is at most 2n anywhere and
+    is known to √(2nL)·passes·error; carrying both through the convolution and dividing by √n costs a factor
+    below 8√n.
     """
     if n & (n - 1) == 0:
         return _BUTTERFLY * (n.bit_length() + 3)
@@ -207,7 +210,7 @@ def _table(base: tuple[int, int], count: int) -> tuple[FloatArray, tuple[int, in
 
 @lru_cache(maxsize=2)
 def _chirp(n: int, length: int) -> tuple[FloatArray, FloatArray]:
-    """Bluestein's chirp exp(−πi j² ÷ n), and the transform of its conjugate laid around a circle, ÷ length."""
+    """Bluestein's chirp exp(−πi j² ÷ n), and the transform of its conjugate around a circle, ÷ length."""
     table = roots(2 * n, 2 * n)
     squares = (np.arange(n, dtype=np.int64) ** 2) % (2 * n)
     chirp = np.ascontiguousarray(table[:, squares])
@@ -246,7 +249,7 @@ def wide_fourier(values: FloatArray) -> FloatArray:
         _pointwise(x[:, :n], chirp, False)
         there = _transform(x, y, table)
         _pointwise(there, spectrum, False)
-        # The inverse transform is the transform between two conjugations; the second is folded into the chirp.
+        # The inverse transform is the transform between two conjugations.
         there[2:] *= -1.0
         back = _transform(there, y if there is x else x, table)[:, :n]
         back[2:] *= -1.0
@@ -324,7 +327,7 @@ def wide_sum(first: FloatArray, second: FloatArray) -> FloatArray:
 
 @kernel
 def root_lattice(energy: FloatArray, high: float, low: float, ceiling: float) -> NDArray[np.int64]:
-    """⌊√energy × (high + low)⌋ of wide non-negative numbers, cut at ``ceiling``: Newton's step on a double's root."""
+    """⌊√energy × (high + low)⌋ of wide non-negative numbers, cut at ``ceiling``."""
     out = np.empty(energy.shape[1], dtype=np.int64)
     for k in range(energy.shape[1]):
         if energy[0, k] <= 0.0:
@@ -333,7 +336,7 @@ def root_lattice(energy: FloatArray, high: float, low: float, ceiling: float) ->
         s = np.sqrt(energy[0, k])
         p, e = _two_product(s, s)
         a, b = _add(energy[0, k], energy[1, k], -p, -e)
-        t = a / (2.0 * s)
+        t = a / (2.0 * s)  # Newton's step from a double's root
         h = s + t
         a, b = _multiply(h, t - (h - s), high, low)
         if a >= ceiling:

@@ -13,6 +13,12 @@ from typing import Any
 MECHANISMS: dict[str, str] = {
     "laplace": "baseline:Laplace",
     "uniform": "baseline:Uniform",
+    "fpa": "fourier:FPA",
+    "efpa": "fourier:EFPA",
+    "spa": "fourier:SPA",
+    "phpartition": "hpartition:PHPartition",
+    "isotonic": "isotonic:Isotonic",
+    "mwem": "mwem:MWEM",
 }
 
 # Values that mechanisms are built of, but that are no mechanisms themselves.

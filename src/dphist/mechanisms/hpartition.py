@@ -1,0 +1,159 @@
+"""Cut the cells into runs of similar counts and release their means (Acs, Castelluccia and Chen, 2012)."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphist.errors import InputError, MechanismError, NotPrivate
+from dphist.estimate import Estimate, IndependentNoise, PieceNoise
+from dphist.kernels.bisection import LATTICE, best_bisections, run_errors
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Identity, Totals
+from dphist.private.scores.bisections import Bisections, Configurations
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PHPartition:
+    """Cut runs of cells in two again and again, keep the best partition on the way, release its means.
+
+    Every part, in queue order, is cut where the absolute error about the means falls most, or left whole;
+    the exponential mechanism decides. A part is cut at most d = ⌊log₂ n⌋ times from the top, so a quarter
+    of the budget in d equal shares pays for all cuts: one step lies in one part of each depth. Another
+    quarter picks how many of the cuts, in the order they were made, to keep; the rest (``share``) measures
+    the total of each part that remains.
+
+    Queue order is the order of depths, and from left to right within a depth: the queue starts with one
+    part, and parts join it in the order in which their parents left it. What is drawn for a part depends on
+    that part alone. So all parts of one depth can be drawn at once, with the same distribution and the same
+    order of cuts.
+
+    Budget that no part has a use for (everything settled before the last depth, or nothing cut at all)
+    measures the totals once more, and the answers are averaged by their precision.
+    """
+
+    share: Fraction = Fraction(1, 2)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise MechanismError(
+                "share must lie strictly between 0 and 1: the part of ε that measures totals"
+            )
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Cut depth by depth, keep a number of cuts, measure the parts."""
+        if data.size == 1:
+            noisy = data.measure(Identity())
+            return Estimate(noisy.values.astype(np.float64), IndependentNoise(cast(Fraction, noisy.scale)))
+        shape, n = data.shape, data.size
+        half = (1 - self.share) / 2
+        cutting, keeping, measuring = data.split(half, half, self.share)
+        price = measuring.unit_scale
+        cuts, unspent = _cut(cutting, price)
+        rights = [measuring, *unspent]
+        number = 0
+        if len(cuts[0]):
+            number = int(keeping.choose(Configurations(*cuts, price))[0, 0])
+        else:
+            rights.append(keeping)
+        starts = np.concatenate([np.zeros(1, dtype=np.int64), np.sort(cuts[1][:number])])
+        labels = np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
+        totals, scale = _measure(rights, labels, starts.size)
+        sizes = np.bincount(labels)
+        errors = PieceNoise(shape, labels, np.full(starts.size, scale))
+        return Estimate((totals / sizes)[labels].reshape(shape), errors, f"{starts.size} parts")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HPartition:
+    """The partition that `PHPartition` imitates, computed on the counts themselves: an offline tool.
+
+    It reads counts without noise, so a release refuses it. `cuts` greedily makes the one cut that lowers
+    Σ|x − mean| + price · parts most, as long as one does.
+    """
+
+    refused = "HPartition reads the true counts, so a release refuses it; use phpartition"
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Refuse, before anything is asked of the data."""
+        raise NotPrivate(self.refused)
+
+    def cuts(self, counts: ArrayLike, price: float) -> IntArray:
+        """Where the parts of the greedy partition start, in the order they were cut. Not private."""
+        values = np.ascontiguousarray(counts, dtype=np.int64).reshape(-1)
+        if not price > 0:
+            raise InputError("price must be above zero, in records per part")
+        if values.size and (values.min() < 0 or int(values.max()) * values.size >= 2**49):
+            raise InputError("counts must not be negative and must sum to less than 2⁴⁹")
+        made, heap = [0], [_offer(values, 0, values.size)] if values.size > 1 else []
+        while heap:
+            gain, first, middle, last = heapq.heappop(heap)
+            if -gain <= price * 2**LATTICE:
+                break
+            made.append(middle)
+            for low, high in ((first, middle), (middle, last)):
+                if high - low > 1:
+                    heapq.heappush(heap, _offer(values, low, high))
+        return np.array(made, dtype=np.int64)
+
+
+def _offer(values: IntArray, first: int, last: int) -> tuple[int, int, int, int]:
+    """The best cut of a run, as (−gain, first, middle, last) so that a heap gives the largest gain."""
+    cut, error = best_bisections(values[first:last], np.array([0, last - first], dtype=np.int64))
+    whole = run_errors(values, np.array([first]), np.array([last]))
+    return int(error[0] - whole[0]), first, first + int(cut[0]), last
+
+
+def _cut(
+    right: PrivateCounts, price: Fraction
+) -> tuple[tuple[IntArray, IntArray, IntArray], list[PrivateCounts]]:
+    """Cut depth by depth; gives (first, middle, last) of the cuts in queue order, and what was not spent."""
+    n = right.size
+    depth = max(1, n.bit_length() - 1)
+    bounds = np.array([0, n], dtype=np.int64)
+    active = np.array([n > 1])
+    made: list[IntArray] = []
+    for level in range(depth):
+        if not active.any():
+            break
+        now = right
+        if level < depth - 1:
+            share = Fraction(1, depth - level)
+            now, right = right.split(share, 1 - share)
+        labels = np.repeat(np.arange(active.size), np.diff(bounds))
+        going, _ = now.partition(labels, active.size).select(active)
+        picks = going.choose(Bisections(price))[0]
+        first, last = bounds[:-1][active], bounds[1:][active]
+        cut = picks > 0
+        first, middle, last = first[cut], (first + picks)[cut], last[cut]
+        made.append(np.stack([first, middle, last]))
+        # Only children of a cut go on: "no split" is final, and a single cell cannot be cut.
+        bounds = np.sort(np.concatenate([bounds, middle]))
+        born = np.isin(bounds[:-1], np.concatenate([first, middle]), assume_unique=True)
+        active = born & (np.diff(bounds) > 1)
+    else:
+        return _three(made), []
+    return _three(made), [right]
+
+
+def _three(made: list[IntArray]) -> tuple[IntArray, IntArray, IntArray]:
+    cuts = np.concatenate([np.zeros((3, 0), dtype=np.int64), *made], axis=1)
+    return cuts[0].copy(), cuts[1].copy(), cuts[2].copy()
+
+
+def _measure(rights: list[PrivateCounts], labels: IntArray, parts: int) -> tuple[NDArray[np.float64], float]:
+    """Measure the parts with every right and average by precision; the scale of the average's deviation."""
+    total, precision = np.zeros(parts), 0.0
+    for right in rights:
+        noisy = right.partition(labels, parts).measure(Totals())
+        weight = float(noisy.scale) ** -2
+        total += weight * noisy.values
+        precision += weight
+    return total / precision, precision**-0.5

@@ -1,0 +1,37 @@
+"""Counts that are known to rise, such as sorted ones (Hay, Rastogi, Miklau and Suciu, 2010)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+
+from dphist.estimate import Estimate, IndependentNoise
+from dphist.kernels.isotonic import isotonic
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Identity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Isotonic:
+    """Noise every count, then move to the nearest counts that never fall: the BoostMM of the literature.
+
+    Made for `Histogram.unattributed()`, whose counts are sorted: where many are alike, noise averages out
+    over them and almost nothing of it remains. On counts that do fall it smooths the fall away.
+
+    Private because everything after the noise reads released numbers only; sorting integers keeps one step
+    one step, so sorted counts need no more noise than others.
+    """
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Ask for every cell once, in C-order."""
+        noisy = data.measure(Identity())
+        counts = isotonic(noisy.values.reshape(-1).astype(np.float64))
+        errors = IndependentNoise(
+            cast(Fraction, noisy.scale),
+            "noise before the counts were made to rise, wider than needed where many counts are alike; "
+            "not covered: falling counts",
+        )
+        return Estimate(counts.reshape(data.shape), errors)

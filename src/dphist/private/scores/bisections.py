@@ -1,0 +1,111 @@
+"""Where to cut runs of cells in two, and how many of the cuts to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphist.errors import MechanismError
+from dphist.kernels.bisection import LATTICE, bisection_errors, run_errors
+from dphist.private.questions import Candidates, IntArray, Layout
+
+# Errors of n cells that sum to this stay in 64 bits on the lattice, and so do their products with n ≤ 2²⁴
+# cells.
+_LARGEST_SUM = 2**49
+_MOST_CELLS = 2**24
+_LARGEST_PRICE = 2**58
+
+
+@dataclass(frozen=True)
+class Bisections:
+    """Leave each part whole, or cut it in two at any place, by the absolute error that is left.
+
+    Parts must be runs of neighbouring cells. A run's error is err(C) = Σ|x − mean(C)|; candidate 0 of a
+    part is the whole part, candidate i cuts after its first i cells, and a cut costs ``price`` records
+    more. The score is minus error and price.
+
+    Why the range keeps the promise. Raising one of c counts by one moves its own deviation by up to 1 − 1/c
+    and the other c − 1 by up to 1/c each, so err(C) changes by at most δ(c) = 2 − 2/c either way; flooring
+    to the lattice of step γ makes that at most ⌈δ(c)/γ⌉ steps. A step changes the one run that holds its
+    cell. Two different candidates put that cell into runs of which at most one is the whole part of s
+    cells, so their changes differ by at most ⌈δ(s)/γ⌉ + ⌈δ(s − 1)/γ⌉: the range. Counts are first cut at a
+    public ceiling, under which one step stays at most one step.
+    """
+
+    price: Fraction
+
+    def draws(self, layout: Layout) -> int:
+        """One choice in every part."""
+        return 1
+
+    def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
+        """Score every cut of every part."""
+        _, starts = layout.group()
+        if layout.labels is not None and bool((np.diff(layout.labels) < 0).any()):
+            raise MechanismError(
+                "bisections need parts that are runs of neighbouring cells, numbered in order"
+            )
+        scores = -bisection_errors(_cut(counts), starts)
+        scores -= lattice_price(self.price)
+        scores[starts[:-1]] += lattice_price(self.price)
+        yield Candidates(scores, starts, error_range(int(np.diff(starts).max(initial=2))))
+
+
+@dataclass(frozen=True, eq=False)
+class Configurations:
+    """How many of a sequence of cuts to keep, by the absolute error that is left and the price of each.
+
+    Cut i parts the run ``first[i] … last[i] − 1``, made by the cuts before it, at ``middle[i]``. Candidate
+    t keeps the first t.
+
+    Why the range keeps the promise. The error of a configuration is the sum over its runs, and one step
+    changes one run in each. Take two configurations. If that run is the same in both, so is the change. If
+    not, one is a part of the other, so one has at most n cells and the other at most n − 1, and by the
+    argument of `Bisections` the changes differ by at most ⌈δ(n)/γ⌉ + ⌈δ(n − 1)/γ⌉. Subtracting the error of
+    the first configuration from all scores shifts all changes alike.
+    """
+
+    first: IntArray
+    middle: IntArray
+    last: IntArray
+    price: Fraction
+
+    def draws(self, layout: Layout) -> int:
+        """One choice."""
+        return 1
+
+    def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
+        """Score every number of cuts."""
+        if layout.parts != 1:
+            raise MechanismError("configurations are compared over all cells at once")
+        values = _cut(counts)
+        change = (
+            run_errors(values, self.first, self.middle)
+            + run_errors(values, self.middle, self.last)
+            - run_errors(values, self.first, self.last)
+            + lattice_price(self.price)
+        )
+        scores = np.concatenate([np.zeros(1, dtype=np.int64), -np.cumsum(change)])
+        yield Candidates(scores, np.array([0, scores.size], dtype=np.int64), error_range(layout.size))
+
+
+def error_range(size: int) -> int:
+    """⌈δ(s)/γ⌉ + ⌈δ(s − 1)/γ⌉ with δ(c) = 2 − 2/c, and at least one."""
+    # ⌈2 − 2/c⌉ on the lattice is 2 − ⌊2/c⌋ on it.
+    largest = [(2 << LATTICE) - (2 << LATTICE) // max(c, 1) for c in (size, size - 1)]
+    return max(1, sum(largest))
+
+
+def lattice_price(price: Fraction) -> int:
+    """The price of a cut on the lattice: public, so any rounding of it will do."""
+    return int(min(round(price * 2**LATTICE), _LARGEST_PRICE // _MOST_CELLS))
+
+
+def _cut(counts: IntArray) -> IntArray:
+    if counts.size > _MOST_CELLS:
+        raise MechanismError("bisections take at most 16,777,216 cells; coarsen the domain first")
+    ceiling = _LARGEST_SUM // max(1, counts.size)
+    return np.minimum(counts, ceiling)
