@@ -1,0 +1,145 @@
+"""From many runs on each side to one event, and from the event to a lower bound on ε.
+
+Three disjoint thirds of the runs keep the bound honest: the first learns how telling each released number is, the
+second picks the event, and only the third, which nothing was fitted to, is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+FloatArray = NDArray[np.float64]
+Shape = tuple[tuple[str, tuple[int, ...]], ...]
+
+_BINS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """What a mechanism released, run by run: which questions it asked (its shape), and all numbers."""
+
+    shapes: Sequence[Shape]
+    numbers: Sequence[FloatArray]
+
+    def part(self, third: int) -> Runs:
+        """Give one third of the runs."""
+        return Runs(self.shapes[third::3], self.numbers[third::3])
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+def lower_bound(one: Runs, other: Runs, alpha: float) -> float:
+    """Bound ε from below, wrongly with probability at most ``alpha``, trying both directions."""
+    score = _learn(one.part(0), other.part(0))
+    best = -np.inf
+    picks = score(one.part(1)), score(other.part(1))
+    finals = score(one.part(2)), score(other.part(2))
+    for direction in (0, 1):
+        sign = 1.0 if direction == 0 else -1.0
+        likely, rare = sign * picks[direction], sign * picks[1 - direction]
+        threshold = _threshold(likely, rare, alpha / 2)
+        hits = int(np.sum(sign * finals[direction] >= threshold))
+        misses = int(np.sum(sign * finals[1 - direction] >= threshold))
+        best = max(best, _ratio(hits, finals[direction].size, misses, finals[1 - direction].size, alpha / 2))
+    return float(best)
+
+
+def _threshold(likely: FloatArray, rare: FloatArray, alpha: float) -> float:
+    """Pick the event {score ≥ t} whose own lower bound is best."""
+    candidates = np.unique(np.quantile(np.concatenate([likely, rare]), np.linspace(0, 0.9995, 120), method="higher"))
+    likely, rare = np.sort(likely), np.sort(rare)
+    hits = likely.size - np.searchsorted(likely, candidates)
+    misses = rare.size - np.searchsorted(rare, candidates)
+    bounds = [
+        _ratio(int(h), likely.size, int(m), rare.size, alpha) for h, m in zip(hits, misses, strict=True)
+    ]
+    return float(candidates[int(np.argmax(bounds))])
+
+
+def _ratio(hits: int, of: int, misses: int, of_other: int, alpha: float) -> float:
+    """Clopper–Pearson: ln(lowest plausible p ÷ highest plausible q), each at half of alpha."""
+    if hits == 0:
+        return -np.inf
+    low = stats.beta.ppf(alpha / 2, hits, of - hits + 1)
+    high = stats.beta.ppf(1 - alpha / 2, misses + 1, of_other - misses) if misses < of_other else 1.0
+    return float(np.log(low / high))
+
+
+def _learn(one: Runs, other: Runs) -> Callable[[Runs], FloatArray]:
+    """Learn a score that grows with how much likelier a run is on the first side.
+
+    Independent noise makes the log-likelihood ratio a sum over the released numbers; each term is read off two
+    histograms, and numbers that tell nothing are left out, so that their sampling error does not drown the rest.
+    """
+    shapes = set(one.shapes) | set(other.shapes)
+    models = {shape: _Model.fit(shape, one, other) for shape in shapes}
+
+    def score(runs: Runs) -> FloatArray:
+        result = np.zeros(len(runs))
+        groups: dict[Shape, list[int]] = {}
+        for i, shape in enumerate(runs.shapes):
+            groups.setdefault(shape, []).append(i)
+        for shape, places in groups.items():
+            # A shape that was never seen in training tells nothing.
+            if shape in models:
+                result[places] = models[shape].score(np.array([runs.numbers[i] for i in places]))
+        return result
+
+    return score
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    prior: float
+    terms: Sequence[tuple[int, FloatArray, FloatArray]]
+
+    @staticmethod
+    def fit(shape: Shape, one: Runs, other: Runs) -> _Model:
+        first = np.array([row for s, row in zip(one.shapes, one.numbers, strict=True) if s == shape])
+        second = np.array([row for s, row in zip(other.shapes, other.numbers, strict=True) if s == shape])
+        prior = float(np.log((len(first) + 1) / (len(second) + 1)))
+        if len(first) < 2 * _BINS or len(second) < 2 * _BINS:
+            return _Model(prior, ())
+        terms: list[tuple[int, FloatArray, FloatArray]] = []
+        seen: set[bytes] = set()
+        for column in range(first.shape[1]):
+            values = np.concatenate([first[:, column], second[:, column]])
+            fingerprint = values[:64].tobytes()
+            if fingerprint in seen:
+                continue
+            seen.add(fingerprint)
+            edges = _edges(values)
+            a = np.bincount(np.searchsorted(edges, first[:, column], side="right"), minlength=edges.size + 1)
+            b = np.bincount(np.searchsorted(edges, second[:, column], side="right"), minlength=edges.size + 1)
+            if _telling(a, b):
+                terms.append((column, edges, np.log((a + 1) / (b + 1) * ((b.sum() + 1) / (a.sum() + 1)))))
+        return _Model(prior, terms)
+
+    def score(self, numbers: FloatArray) -> FloatArray:
+        result = np.full(len(numbers), self.prior)
+        for column, edges, ratio in self.terms:
+            result += ratio[np.searchsorted(edges, numbers[:, column], side="right")]
+        return result
+
+
+def _edges(values: FloatArray) -> FloatArray:
+    distinct = np.unique(values)
+    if distinct.size <= _BINS:
+        return (distinct[1:] + distinct[:-1]) / 2
+    return np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)[1:-1], method="nearest"))
+
+
+def _telling(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
+    total = a + b
+    kept = total > 0
+    expected = total[kept] * (a.sum() / total.sum())
+    spread = expected * (1 - a.sum() / total.sum())
+    chi = float(((a[kept] - expected) ** 2 / spread).sum())
+    freedom = max(1, int(kept.sum()) - 1)
+    return chi > freedom + 3 * np.sqrt(2 * freedom)
