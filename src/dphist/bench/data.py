@@ -44,7 +44,7 @@ def search_logs(n: int = 496, records: int = 32_768, seed: int = 0) -> IntArray:
 
 
 def search_timeline(n: int = 4_096, records: int = 335_889, seed: int = 0) -> IntArray:
-    """Draw the searches for a keyword in consecutive intervals: a low, slowly moving level and a few sharp bursts."""
+    """Draw searches for a keyword over time: a low, slowly moving level and a few sharp bursts."""
     draw = _generator(seed)
     time = np.linspace(0.0, 1.0, n)
     weights = 0.2 + np.exp(3.0 * time) / 8.0
