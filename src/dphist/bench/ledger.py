@@ -97,14 +97,15 @@ def churn(path: str, seed: int) -> None:
 
 def _spend_somewhere(ledger: Ledger, chance: random.Random) -> None:
     rounds = [int(name.removeprefix("round-")) for name in ledger.datasets()]
-    last = f"round-{max(rounds, default=0)}"
+    newest = max(rounds, default=0)
+    last = f"round-{newest}"
     try:
         _acknowledge(ledger, last, chance.choice(_AMOUNTS))
     except errors.BudgetExhausted:
         _say("refused")
         if ledger.remaining(last) < Fraction(1, 10):
             with suppress(errors.InputError):  # another process was first
-                ledger.create(f"round-{max(rounds) + 1}", _ROUND_TOTAL)
+                ledger.create(f"round-{newest + 1}", _ROUND_TOTAL)
     except errors.UnknownDataset:
         with suppress(errors.InputError):
             ledger.create(last, _ROUND_TOTAL)

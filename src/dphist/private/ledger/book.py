@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -106,10 +105,10 @@ class Ledger:
                 self._catch_up(run)
                 line = None
                 if not self._books.head.number:
+                    from uuid import uuid4
+
                     # A name of its own, so that two ledgers never share a hash. Not noise, and not secret.
-                    line = self._append(
-                        run, Line(number=1, kind="began", purpose=str(uuid.uuid4()), time=now())
-                    )
+                    line = self._append(run, Line(number=1, kind="began", purpose=str(uuid4()), time=now()))
             self._written(line)
 
     def create(self, dataset: str, total: Number) -> None:
@@ -248,7 +247,7 @@ class Ledger:
             self._catch_up(run)
             return [line_from(row) for row in run(f"SELECT {_ALL} FROM lines ORDER BY number")]  # noqa: S608
 
-    def verify(self, *heads: Head) -> Head:
+    def verify(self, *heads: tuple[int, str]) -> Head:
         """Replay the whole history from its first line, and check that it holds every given head.
 
         A head that was noted earlier (by `head`, or as a reservation's id and hash) must still be there: a
@@ -259,7 +258,7 @@ class Ledger:
             self._books = Books()
             self._catch_up(run)
             for head in heads:
-                self._require(run, head, lambda: older(self._store.place, None))
+                self._require(run, Head(*head), lambda: older(self._store.place, None))
             return self._books.head
 
     def backup(self, path: str | os.PathLike[str]) -> None:
