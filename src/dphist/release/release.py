@@ -102,8 +102,14 @@ class Release:
         if workload.query is not None:
             spread = spread.combine(workload.query, len(workload))
         width = half_widths(spread, confidence)
+        # An estimate whose structure was picked on its own noise names other numbers to stand on (`centre`).
+        stand = getattr(estimate.errors, "centre", None)
+        if stand is not None:
+            centre = np.asarray(stand(workload), dtype=np.float64)
         # A count is never negative: cutting at zero keeps coverage.
         low, high = np.maximum(centre - width, 0.0), np.maximum(centre + width, 0.0)
+        if stand is not None:
+            low, high = np.minimum(low, np.maximum(value, 0.0)), np.maximum(high, value)
         return Answers(value, low, high, confidence, estimate.errors.method)
 
     def project(self, names: str | Sequence[str], *, confidence: float = 0.95) -> Projection:
