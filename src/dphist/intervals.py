@@ -44,14 +44,16 @@ class Spread:
 
         Answers over disjoint cells may share draws, so standard deviations are added: never too narrow.
         """
-        deviation = np.bincount(query, weights=np.sqrt(self.variance), minlength=queries)
+        deviation = np.zeros(queries)
+        np.add.at(deviation, query, np.sqrt(self.variance))
         largest = np.zeros(queries)
         np.maximum.at(largest, query, self.largest)
         if self.terms is None:
             return Spread(deviation**2, largest)
         terms = np.zeros(queries, dtype=np.int64)
         np.add.at(terms, query, self.terms)
-        variance = np.bincount(query, weights=self.variance, minlength=queries)
+        variance = np.zeros(queries)
+        np.add.at(variance, query, self.variance)
         return Spread(variance, largest, terms, self.scale)
 
 
@@ -62,7 +64,8 @@ def half_widths(spread: Spread, confidence: float) -> FloatArray:
     beta = 1 - confidence
     if spread.terms is not None and spread.scale is not None:
         return _plain_sums(spread.terms, spread.scale, beta)
-    draws = np.where(spread.largest > 0, spread.variance / (2 * np.maximum(spread.largest, 1e-300) ** 2), 1.0)
+    noisy = spread.largest > 0
+    draws = np.divide(spread.variance, 2 * spread.largest**2, out=np.ones(noisy.shape), where=noisy)
     return np.sqrt(spread.variance) * _matched(np.maximum(draws, 1.0), beta)
 
 

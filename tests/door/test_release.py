@@ -9,8 +9,8 @@ from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import NotPrivate, OutputError, QueryError, ReleaseError, VerificationError
 from dphist.histogram import Histogram
 from dphist.mechanisms.baseline import Laplace, Uniform
-from dphist.publish import _release
-from dphist.publish import publish
+from dphist.door import _release
+from dphist.door import publish
 from dphist.private.noise import Keystream, Noise
 from dphist.release import load
 from dphist.unit import Unit

@@ -10,7 +10,7 @@ from dphist.cli.publishing import digest
 from dphist.cli.showing import draw
 from dphist.domain import Domain
 from dphist.private.ledger import Ledger
-from dphist.publish import publish
+from dphist.door import publish
 from dphist.release import load
 from dphist.release.language import read_question
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from dphist.domain import Domain
 from dphist.errors import InputError, OutputError
 from dphist.private.ledger import Ledger
-from dphist.publish import DEFAULT_MECHANISM, publish
+from dphist.door import DEFAULT_MECHANISM, publish
 from dphist.release import Release
 from dphist.release.file import atomic
 from dphist.unit import Unit

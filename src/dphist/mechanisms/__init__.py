@@ -6,8 +6,10 @@ function that builds one (a preset).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 MECHANISMS: dict[str, str] = {
@@ -46,3 +48,13 @@ class _Registry(Mapping[str, Callable[..., Any]]):
 def mechanisms() -> Mapping[str, Callable[..., Any]]:
     """Give everything that ``--mechanism`` accepts, by name."""
     return _Registry(MECHANISMS)
+
+
+class _CallableFolder(ModuleType):
+    """Lets ``dphist.mechanisms()`` list mechanisms although ``dphist.mechanisms`` is also the folder they live in."""
+
+    def __call__(self) -> Mapping[str, Callable[..., Any]]:
+        return mechanisms()
+
+
+sys.modules[__name__].__class__ = _CallableFolder

@@ -53,7 +53,7 @@ def show(value: object) -> str:
         given = getattr(value, option.name)
         if option.default is MISSING or given != option.default:
             changed.append(f"{option.name}={_show(given)}")
-    return described["name"] + (f"({', '.join(changed)})" if changed else "")
+    return str(described["name"]) + (f"({', '.join(changed)})" if changed else "")
 
 
 def _options(value: object) -> list[Any]:
