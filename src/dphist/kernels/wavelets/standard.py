@@ -1,0 +1,139 @@
+"""The standard decomposition: every axis in turn, in place, a piece that fits in the cache at a time, on two threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.compile import kernel
+from dphist.kernels.wavelets.axes import Axis
+
+# Slots that are transformed along all their axes before the next ones are touched: 8 MiB.
+SLAB = 1 << 20
+# Below this a second thread costs more than it saves.
+_WORTH_THREADS = 1 << 16
+THREADS = 2
+
+
+def slots(axes: Sequence[Axis]) -> tuple[int, ...]:
+    """The shape of the coefficients."""
+    return tuple(axis.slots for axis in axes)
+
+
+def corner(axes: Sequence[Axis]) -> tuple[slice, ...]:
+    """Where the cells lie in an array of that shape."""
+    return tuple(slice(0, axis.size) for axis in axes)
+
+
+def denominator(axes: Sequence[Axis]) -> int:
+    """What `inverse` multiplies the cells by."""
+    return prod(axis.denominator for axis in axes)
+
+
+def slab_start(axes: Sequence[Axis], largest: int = SLAB) -> int:
+    """The first of the trailing axes that fit in the cache together; at least the last one counts."""
+    start, size = len(axes) - 1, axes[-1].slots
+    while start > 0 and size * axes[start - 1].slots <= largest:
+        start -= 1
+        size *= axes[start].slots
+    return start
+
+
+def forward(cells: NDArray[np.int64], axes: Sequence[Axis]) -> NDArray[np.int64]:
+    """Give the integer coefficients of cells, in an array of their own."""
+    coefficients = np.zeros(slots(axes), dtype=np.int64)
+    coefficients[corner(axes)] = cells
+    sweep(coefficients, axes, lambda axis: axis.forward)
+    return coefficients
+
+
+def inverse(coefficients: NDArray[Any], axes: Sequence[Axis]) -> NDArray[Any]:
+    """Turn coefficients into cells times the denominator, in place; returns the view that holds the cells."""
+    sweep(coefficients, axes, lambda axis: axis.inverse)
+    return coefficients[corner(axes)]
+
+
+def sweep(
+    array: NDArray[Any],
+    axes: Sequence[Axis],
+    step: Callable[[Axis], Callable[[NDArray[Any], int, int], None]],
+    threads: int = THREADS,
+) -> None:
+    """Apply one direction of every axis to an array of slots: first within slabs, then across them."""
+    shape = slots(axes)
+    split = slab_start(axes)
+    slabs = array.reshape(-1, prod(shape[split:]))
+    threads = threads if array.size >= _WORTH_THREADS else 1
+
+    def within(begin: int, end: int) -> None:
+        for slab in slabs[begin:end]:
+            for axis in range(split, len(axes)):
+                view = slab.reshape(-1, shape[axis], prod(shape[axis + 1 :]))
+                step(axes[axis])(view, 0, view.shape[2])
+
+    together(within, len(slabs), threads)
+    for axis in range(split):
+        across(array, axes, axis, step, threads)
+
+
+def across(
+    array: NDArray[Any],
+    axes: Sequence[Axis],
+    axis: int,
+    step: Callable[[Axis], Callable[[NDArray[Any], int, int], None]],
+    threads: int = THREADS,
+) -> None:
+    """Apply one direction of one axis to a whole array, its columns shared among threads."""
+    view = array.reshape(-1, axes[axis].slots, prod(array.shape[axis + 1 :]))
+    threads = threads if array.size >= _WORTH_THREADS else 1
+    if view.shape[2] >= 64 * threads:
+        together(lambda first, last: step(axes[axis])(view, first, last), view.shape[2], threads)
+    else:
+        columns = view.shape[2]
+        together(
+            lambda first, last: step(axes[axis])(view[first:last], 0, columns), len(view), threads
+        )
+
+
+def together(work: Callable[[int, int], None], items: int, threads: int) -> None:
+    """Share items out among threads; kernels release the interpreter, so they run side by side."""
+    if threads < 2 or items < 2:
+        work(0, items)
+        return
+    cuts = [items * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, cuts[:-1], cuts[1:]))
+
+
+@kernel
+def add_numerators(counts, numerators, offsets, length, denominator, ceiling, dyadic, out):  # type: ignore[no-untyped-def]
+    """Write (count · denominator + numerator) ÷ denominator, row by row: the exact sum in integers, then one rounding.
+
+    Row r of ``numerators`` starts at ``offsets[r]``. ``out`` may be the memory of ``numerators`` when rows coincide: each
+    number is read before its place is written.
+    """
+    inverse = 1.0 / denominator
+    for row in range(offsets.size):
+        begin, source = row * length, offsets[row]
+        if dyadic:
+            for i in range(length):
+                count = min(counts[begin + i], ceiling)
+                out[begin + i] = np.float64(count * denominator + numerators[source + i]) * inverse
+        else:
+            for i in range(length):
+                count = min(counts[begin + i], ceiling)
+                out[begin + i] = np.float64(count * denominator + numerators[source + i]) / denominator
+
+
+@kernel
+def copy_rows(numerators, offsets, length, out):  # type: ignore[no-untyped-def]
+    """Copy rows that start at ``offsets`` next to each other."""
+    for row in range(offsets.size):
+        begin, source = row * length, offsets[row]
+        for i in range(length):
+            out[begin + i] = numerators[source + i]

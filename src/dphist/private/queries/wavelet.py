@@ -1,0 +1,300 @@
+"""Wavelet coefficients of a cube: the question behind Privelet, asked in integers.
+
+Along each axis a linear map W gives integer coefficients whose noise scales sₖ keep the promise Σₖ |W[k, x]| ÷ sₖ ≤ 1 for
+every cell x (proved for each kind of axis in `dphist.kernels.wavelets.axes`). The coefficients of a cube are the
+Kronecker product of these maps, and so are the scales. The promise multiplies:
+Σ |∏ W[kᵢ, xᵢ]| ÷ ∏ s[kᵢ] = ∏ Σ |W[kᵢ, xᵢ]| ÷ s[kᵢ] ≤ 1.
+
+Two questions share it. `Wavelet` returns the noisy coefficients. `WaveletCells` returns the cells rebuilt from them, and
+never computes the data's own coefficients: with A the integer inverse, A·W = D·identity for a public denominator D, so
+A·(W·x + noise) = D·x + A·noise. Every step is a sum or a product of 64-bit integers, which is exact arithmetic modulo
+2⁶⁴ whatever the noise; hence what is returned, (D·x + A·noise mod 2⁶⁴) ÷ D rounded once, is a function of the noisy
+integer coefficients and nothing else. It is post-processing of `Wavelet`'s answer, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.domain import Nominal
+from dphist.kernels.wavelets import standard
+from dphist.kernels.wavelets.axes import Axis, Calibration, HaarAxis, NominalAxis, PlainAxis
+from dphist.private.questions import IntArray, Layout, PricedNoise, Scales
+
+if TYPE_CHECKING:
+    from dphist.domain import Domain
+
+# Numerators stay below this, or they would not mean what they should: three quarters of what 64 bits hold.
+_LARGEST = 3 * 2**61
+# Nobody counts more records than this in one cell, nor, whatever the cube, more than 2⁶² in all (the gate sees to it).
+_FULLEST_CELL, _FULLEST_CUBE = 2**40, 2**62
+# Cubes below this are not worth a second thread.
+_WORTH_THREADS = 1 << 16
+
+Region = tuple[Any, ...]
+
+
+def wavelet_axes(
+    shape: Sequence[int],
+    domain: Domain | None,
+    plain: Sequence[int] = (),
+    calibration: Calibration = "tight",
+) -> tuple[Axis, ...]:
+    """Say how each axis is transformed: by its hierarchy if it is nominal, by Haar otherwise, not at all if plain."""
+    axes: list[Axis] = []
+    for place, size in enumerate(shape):
+        attribute = domain.attributes[place] if domain is not None else None
+        if place in plain or size == 1:
+            axes.append(PlainAxis(size))
+        elif isinstance(attribute, Nominal):
+            tree = attribute.hierarchy
+            axes.append(NominalAxis(tree.parent, tree.leaves, calibration))
+        else:
+            axes.append(HaarAxis(size))
+    return tuple(axes)
+
+
+def reference_scale(axes: Sequence[Axis]) -> Fraction:
+    """λ at ε = 1: the noise scale of a coefficient of weight one, the product of the axes' sensitivities."""
+    return Fraction(prod(axis.sensitivity for axis in axes))
+
+
+def numerators_fit(axes: Sequence[Axis], unit_scale: Fraction) -> bool:
+    """Whether cells can be rebuilt in 64-bit numerators, judged by public facts.
+
+    Room is needed for the fullest cell, and for noise of a hundred scales on every coefficient at once (a cell weighs
+    Haar coefficients by 2 in all, nominal ones by 9 at most). Privacy does not hang on it, precision does.
+    """
+    denominator = standard.denominator(axes)
+    fullest = min(_FULLEST_CELL, _FULLEST_CUBE // prod(axis.size for axis in axes))
+    noise = reference_scale(axes) * unit_scale * prod(1 if isinstance(axis, PlainAxis) else 9 for axis in axes)
+    return denominator * fullest <= _LARGEST and denominator * 100 * noise <= 2**60
+
+
+@dataclass(frozen=True)
+class Wavelet:
+    """Every wavelet coefficient, with the axes in ``plain`` left alone. The module's docstring has the proof."""
+
+    plain: tuple[int, ...] = ()
+    calibration: Calibration = "tight"
+
+    def axes(self, layout: Layout) -> tuple[Axis, ...]:
+        """How each axis is transformed."""
+        return wavelet_axes(layout.shape, layout.domain, self.plain, self.calibration)
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Transform a copy of the counts, exactly."""
+        return standard.forward(counts.reshape(layout.shape), self.axes(layout))
+
+    def scales(self, layout: Layout) -> Fraction | Scales:
+        """λ times the product of the slots' weights along the axes."""
+        axes = self.axes(layout)
+        scale = reference_scale(axes)
+        if all(len(axis.classes[0]) == 1 for axis in axes):
+            return scale
+        values = tuple(scale * prod(each) for each in product(*(axis.classes[0] for axis in axes)))
+        # Few classes, many coefficients: the narrowest index that holds them.
+        index = np.zeros((), dtype=np.min_scalar_type(len(values) - 1))
+        for axis in axes:
+            classes, place = axis.classes
+            index = index[..., None] * index.dtype.type(len(classes)) + place.astype(index.dtype)
+        return Scales(values, cast("NDArray[np.intp]", index))
+
+    def perturb(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> IntArray:
+        """Add the noise of `scales` to `answer` in place, a slab at a time."""
+        axes = self.axes(layout)
+        coefficients = self.answer(counts, layout)
+        split = standard.slab_start(axes)
+        shape = standard.slots(axes[split:])
+        slabs = coefficients.reshape(-1, *shape)
+        regions = _regions(axes[split:])
+        for slab, factor in zip(slabs, _factors(axes[:split]), strict=True):
+            _add_noise(slab, regions, reference_scale(axes) * factor, noise)
+        return coefficients
+
+
+@dataclass(frozen=True)
+class WaveletCells:
+    """The cells, rebuilt from noisy wavelet coefficients without holding those. The module's docstring has the proof.
+
+    The draws are taken in the same order as `Wavelet` takes them, so with the same entropy both see the same noise.
+    """
+
+    plain: tuple[int, ...] = ()
+    calibration: Calibration = "tight"
+
+    def axes(self, layout: Layout) -> tuple[Axis, ...]:
+        """How each axis is transformed."""
+        return wavelet_axes(layout.shape, layout.domain, self.plain, self.calibration)
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Give the counts, which is what the cells would be without noise."""
+        return counts.reshape(layout.shape)
+
+    def scales(self, layout: Layout) -> Fraction:
+        """λ, the scale of a coefficient of weight one; what gathers in a range is the business of the axes."""
+        return reference_scale(self.axes(layout))
+
+    def perturb(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> NDArray[np.float64]:
+        """Draw coefficients of pure noise, transform them back, and add the counts in the last pass."""
+        return _Rebuild(self.axes(layout), noise).cells(counts).reshape(layout.shape)
+
+
+class _Rebuild:
+    """Rebuilds cells slab by slab: this thread draws noise while another one transforms the slab before.
+
+    Axes outside the slab are inverted afterwards, in place on an array that has a row for each coefficient of that axis
+    and only cells along the later ones. So beside the counts there is one array of the cube's size (a few
+    rows more if the first axis is transformed) and slabs.
+    """
+
+    def __init__(self, axes: Sequence[Axis], noise: PricedNoise) -> None:
+        self.axes, self.noise = axes, noise
+        self.sizes = tuple(axis.size for axis in axes)
+        self.split = standard.slab_start(axes)
+        self.slab = standard.slots(axes[self.split :])
+        self.regions = _regions(axes[self.split :])
+        self.scale = reference_scale(axes)
+        self.denominator = standard.denominator(axes)
+        self.threads = standard.THREADS if prod(self.sizes) >= _WORTH_THREADS else 1
+        self.pool = ThreadPoolExecutor(1) if self.threads > 1 else None
+        self.scratch: list[IntArray] = []
+        self.running: list[Future[None] | None] = []
+        self.turn = 0
+        rows = np.arange(prod(self.slab[:-1]), dtype=np.int64).reshape(self.slab[:-1])
+        kept = rows[standard.corner(axes[self.split : -1])]
+        self.offsets: IntArray = kept.reshape(-1) * self.slab[-1]
+
+    def cells(self, counts: IntArray) -> NDArray[np.float64]:
+        """Give count + noise for every cell, flat."""
+        size, first = prod(self.sizes), self.axes[0]
+        # A transformed first axis is inverted where the result will stand; it needs its few extra rows for that.
+        inside = len(self.axes) == 1 or (self.split > 0 and not isinstance(first, PlainAxis))
+        out = np.empty((first.slots if inside else first.size, size // first.size), dtype=np.int64)
+        room = out if inside else None
+        target = out.reshape(-1)[:size]
+        try:
+            self._fill(0, Fraction(1), target, counts, room)
+            self._drain()
+        finally:
+            if self.pool is not None:
+                self.pool.shutdown()
+        return target.view(np.float64)
+
+    def _fill(
+        self, place: int, factor: Fraction, target: IntArray, counts: IntArray | None, room: IntArray | None
+    ) -> None:
+        """Write the cells of the axes from ``place`` on: with counts as floats, without them as numerators of noise."""
+        if place == self.split:
+            self._fill_slab(factor, target, counts, room)
+            return
+        axis = self.axes[place]
+        step = prod(self.sizes[place + 1 :])
+        if isinstance(axis, PlainAxis):
+            for i in range(axis.size):
+                part = slice(i * step, (i + 1) * step)
+                self._fill(place + 1, factor, target[part], None if counts is None else counts[part], None)
+            return
+        rows = np.empty((axis.slots, step), dtype=np.int64) if room is None else room
+        values, index = axis.classes
+        for row, which in zip(rows, index, strict=True):
+            self._fill(place + 1, factor * values[which], row, None, None)
+        self._drain()
+        standard.across(rows, [axis], 0, lambda axis: axis.inverse, self.threads)
+        whole = rows.reshape(-1)[: axis.size * step]
+        standard.together(
+            lambda begin, end: self._store(
+                whole[begin:end],
+                np.zeros(1, dtype=np.int64),
+                target[begin:end],
+                None if counts is None else counts[begin:end],
+            ),
+            whole.size,
+            self.threads,
+        )
+
+    def _fill_slab(
+        self, factor: Fraction, target: IntArray, counts: IntArray | None, room: IntArray | None
+    ) -> None:
+        turn, scratch = (-1, room.reshape(self.slab)) if room is not None else self._scratch()
+        scratch.fill(0)
+        _add_noise(scratch, self.regions, self.scale * factor, self.noise)
+
+        def finish() -> None:
+            inner = self.axes[self.split :]
+            standard.sweep(scratch, inner, lambda axis: axis.inverse, 1)
+            self._store(scratch.reshape(-1), self.offsets, target, counts)
+
+        if self.pool is None or turn < 0:
+            finish()
+        else:
+            self.running[turn] = self.pool.submit(finish)
+
+    def _scratch(self) -> tuple[int, IntArray]:
+        """Give a slab to draw into: two take turns, unless they are so large that memory matters more than time."""
+        if not self.scratch:
+            both = self.pool is not None and 16 * prod(self.slab) <= prod(self.sizes)
+            self.scratch = [np.empty(self.slab, dtype=np.int64) for _ in range(2 if both else 1)]
+            self.running = [None] * len(self.scratch)
+        turn = self.turn = (self.turn + 1) % len(self.scratch)
+        self._wait(turn)
+        return turn, self.scratch[turn]
+
+    def _wait(self, turn: int) -> None:
+        future, self.running[turn] = self.running[turn], None
+        if future is not None:
+            future.result()
+
+    def _drain(self) -> None:
+        for turn in range(len(self.running)):
+            self._wait(turn)
+
+    def _store(self, numerators: IntArray, offsets: IntArray, target: IntArray, counts: IntArray | None) -> None:
+        length = target.size // offsets.size
+        if counts is None:
+            standard.copy_rows(numerators, offsets, length, target)
+            return
+        denominator = self.denominator
+        # min(x, c) moves by at most one when x does: a public ceiling keeps one step one step.
+        ceiling = _LARGEST // denominator
+        dyadic = denominator & (denominator - 1) == 0
+        standard.add_numerators(
+            counts, numerators, offsets, length, denominator, ceiling, dyadic, target.view(np.float64)
+        )
+
+
+def _factors(axes: Sequence[Axis]) -> Iterator[Fraction]:
+    """The weight of every combination of slots, in the order of memory."""
+    for each in product(*(axis.classes[1].tolist() for axis in axes)):
+        yield prod((axis.classes[0][which] for axis, which in zip(axes, each, strict=True)), start=Fraction(1))
+
+
+def _regions(axes: Sequence[Axis]) -> list[tuple[Fraction, Region]]:
+    """Parts of a slab whose coefficients all have one weight."""
+    found = []
+    for each in product(*(range(len(axis.classes[0])) for axis in axes)):
+        weight = prod((axis.classes[0][which] for axis, which in zip(axes, each, strict=True)), start=Fraction(1))
+        places = [np.flatnonzero(axis.classes[1] == which) for axis, which in zip(axes, each, strict=True)]
+        runs = [slice(int(p[0]), int(p[-1]) + 1) if p[-1] - p[0] + 1 == p.size else None for p in places]
+        found.append((weight, tuple(runs) if None not in runs else np.ix_(*places)))
+    return found
+
+
+def _add_noise(
+    slab: IntArray, regions: list[tuple[Fraction, Region]], scale: Fraction, noise: PricedNoise
+) -> None:
+    for weight, region in regions:
+        part = slab[region]
+        if part.base is not None and part.flags.c_contiguous and np.shares_memory(part, slab):
+            noise.add_laplace(part, scale * weight, part)
+        else:
+            slab[region] = noise.add_laplace(np.ascontiguousarray(part), scale * weight)
