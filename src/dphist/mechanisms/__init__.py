@@ -21,6 +21,7 @@ MECHANISMS: dict[str, str] = {
     "phpartition": "hpartition:PHPartition",
     "isotonic": "isotonic:Isotonic",
     "mwem": "mwem:MWEM",
+    "privelet": "privelet:Privelet",
 }
 
 # Values that mechanisms are built of, but that are no mechanisms themselves.
