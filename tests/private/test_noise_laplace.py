@@ -49,6 +49,27 @@ def test_many_draws_follow_the_law(scale):
     assert chi_square(draws, scale) > 1e-6
 
 
+@pytest.mark.audit
+@pytest.mark.parametrize("scale", [Fraction(2), Fraction(40), Fraction(700)])
+def test_very_many_draws_follow_the_law(scale):
+    noise = Noise(Keystream.for_tests(11))
+    reach = int(scale * 12)
+    seen = np.zeros(2 * reach + 3, dtype=np.int64)
+    for _ in range(20):
+        draws = np.clip(noise.laplace(scale, 2_000_000), -reach - 1, reach + 1)
+        seen += np.bincount(draws + reach + 1, minlength=len(seen))
+    pmf = exact_pmf(scale, reach)
+    tail = (1 - pmf.sum()) / 2
+    expected = np.concatenate([[tail], pmf, [tail]]) * seen.sum()
+    assert expected.min() > 0.1
+    enough = expected > 20
+    # What is expected less than twenty times goes into one bin.
+    seen = np.append(seen[enough], seen[~enough].sum())
+    expected = np.append(expected[enough], expected[~enough].sum())
+    statistic = ((seen - expected) ** 2 / expected.clip(1e-9)).sum()
+    assert stats.chi2.sf(statistic, len(seen) - 1) > 1e-6
+
+
 @pytest.mark.parametrize("scale", [Fraction(5, 4), Fraction(10)])
 def test_a_wrong_scale_would_be_seen(scale):
     draws = Noise(Keystream.for_tests(2)).laplace(scale, 2_000_000)
@@ -232,11 +253,16 @@ def test_impossible_scales_are_refused(scale):
         Noise.system().laplace(scale, 3)
 
 
-def test_arrays_that_cannot_be_walked_in_one_pass_are_refused():
+def test_any_layout_of_values_but_only_whole_integers():
     noise = Noise.system()
-    with pytest.raises(InputError, match="values"):
-        noise.add_laplace(np.zeros((4, 4), dtype=np.int64).T[::2], Fraction(1))
+    turned = np.arange(12).reshape(3, 4).T
+    drawn = Noise(Keystream.for_tests(1)).laplace(Fraction(3), (4, 3))
+    assert (Noise(Keystream.for_tests(1)).add_laplace(turned, Fraction(3)) == turned + drawn).all()
     with pytest.raises(InputError, match="values"):
         noise.add_laplace(np.zeros(4), Fraction(1))
+    with pytest.raises(InputError, match="out"):
+        noise.add_laplace(
+            np.zeros((4, 4), dtype=np.int64), Fraction(1), np.zeros((4, 8), dtype=np.int64)[:, ::2]
+        )
     with pytest.raises(InputError, match="out"):
         noise.add_laplace(np.zeros(4, dtype=np.int64), Fraction(1), np.zeros(5, dtype=np.int64))

@@ -172,21 +172,26 @@ def add_digits(digits: npt.NDArray[np.int16], values: Int64s, out: Int64s) -> No
         for i in range(n):
             out[i] = values[i] + top[i]
         return
-    # One plain loop a digit: the compiler makes each of them wide.
-    low = np.empty(n, np.int64)
-    first = digits[0]
-    for i in range(n):
-        low[i] = first[i]
-    for level in range(1, lows):
-        row = digits[level]
-        shift = 8 * level
-        for i in range(n):
-            low[i] |= np.int64(row[i]) << shift
+    # Plain loops over a piece that stays in the nearest cache: the compiler makes each of them wide.
+    low = np.empty(1024, np.int64)
     shift = 8 * lows
     mask = (np.int64(1) << shift) - 1
-    for i in range(n):
-        sign = np.int64(top[i] >> 15)
-        out[i] = values[i] + (np.int64(top[i]) << shift) + (low[i] ^ (sign & mask))
+    for start in range(0, n, 1024):
+        size = min(1024, n - start)
+        for level in range(lows):
+            row = digits[level, start : start + size]
+            if level == 0:
+                for i in range(size):
+                    low[i] = row[i]
+            else:
+                for i in range(size):
+                    low[i] |= np.int64(row[i]) << (8 * level)
+        signed = top[start : start + size]
+        source = values[start : start + size]
+        target = out[start : start + size]
+        for i in range(size):
+            high = np.int64(signed[i])
+            target[i] = source[i] + (high << shift) + (low[i] ^ ((high >> 63) & mask))
 
 
 @kernel

@@ -1,7 +1,9 @@
 """The one home of randomness: exact samplers on the operating system's entropy.
 
-`Noise` is what the gate draws from. Every sampler here has exactly the probabilities it states, not
-floating-point approximations of them: a probability that is a little off is a privacy loss that no ε counts.
+`Noise` is what the gate draws from. On uniform bits every sampler here has exactly the probabilities it
+states, not floating-point approximations of them: a probability that is a little off is a privacy loss that
+no ε counts. The bits come from AES-256 under a key of the operating system's; that they cannot be told from
+uniform ones is the one assumption.
 
     keystream   random bytes, never handed out twice
     certified   integer enclosures of exp(−x); exact coins on top of them
@@ -57,15 +59,18 @@ class Noise:
     def add_laplace(self, values: Int64s, scale: Fraction, out: Int64s | None = None) -> Int64s:
         """Add discrete Laplace noise to integers in one pass; ``out`` may be ``values`` itself.
 
+        Probabilities are ∝ exp(−|k|/scale) for any positive rational scale below 2^53, tiny ones included.
         Needs a few blocks of 32,768 draws beside the arrays, whatever their size. Sums wrap modulo 2^64,
         which is a function of the noisy sum and so costs no privacy.
         """
         numerator, denominator = _positive(scale)
         if out is None:
             out = np.empty(values.shape, dtype=np.int64)
-        source, target = _flat(values, "values"), _flat(out, "out")
-        if source.shape != target.shape:
+        if values.dtype != np.int64 or out.dtype != np.int64 or not out.flags.c_contiguous:
+            raise InputError("values, out: must be 64-bit integers, and out contiguous")
+        if values.shape != out.shape:
             raise InputError("out: must have the shape of values")
+        source, target = np.ascontiguousarray(values).reshape(-1), out.reshape(-1)
         find = _laplace.tabled if len(source) >= _TABLES_PAY else _laplace.binary
         law = find(numerator, denominator)
         for start in range(0, len(source), _BLOCK):
@@ -119,12 +124,6 @@ def _positive(scale: Fraction) -> tuple[int, int]:
     if numerator >= denominator * _LARGEST_SCALE:
         raise InputError("scale: noise this large would leave 64-bit integers; spend more budget")
     return numerator, denominator
-
-
-def _flat(array: Int64s, name: str) -> Int64s:
-    if array.dtype != np.int64 or not array.flags.c_contiguous:
-        raise InputError(f"{name}: must be a contiguous array of 64-bit integers")
-    return array.reshape(-1)
 
 
 _SYSTEM = Noise(Keystream())

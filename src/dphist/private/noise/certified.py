@@ -17,9 +17,8 @@ from dphist.private.noise.keystream import Keystream
 Bounds = Callable[[int], tuple[int, int]]
 
 # Thresholds are compared with 16 bits that index a table and 64 more that settle the cells between values.
-WORD = 16
 REST = 64
-FLOOR = WORD + REST
+FLOOR = 16 + REST
 
 
 def exp_neg_interval(x: Fraction, bits: int) -> tuple[int, int]:
@@ -85,15 +84,6 @@ def precisions(first: int) -> Iterator[int]:
     while True:
         yield first
         first *= 2
-
-
-def floor_of(bounds: Bounds) -> int:
-    """Give ⌊p·2^80⌋, computing p as far as that takes."""
-    for work in precisions(FLOOR + 48):
-        floor = certified_floor(*bounds(work), work)
-        if floor is not None:
-            return floor
-    raise AssertionError
 
 
 def settle(bounds: Bounds, keystream: Keystream, prefix: int = 0, known: int = 0) -> bool:

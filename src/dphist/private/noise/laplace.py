@@ -70,8 +70,8 @@ class BinaryLaplace:
         """Certify the coins' first 80 bits, each power from the last by squaring.
 
         In units of 2^−work let x ≤ exp(−t2^j) ≤ x + e. Then the square lies between ⌊x²⌋ and ⌊x²⌋ + 2e + 2:
-        rounding down takes one, 2xe is at most 2e, and e² is below one unit because e < 2^64 < 2^(work/2). The
-        slope of p/(1 + p) is at most one, so a coin's interval is wider than e by a rounding only.
+        rounding down takes one, 2xe is at most 2e, and e² is below one unit because e < 2^64 < 2^(work/2).
+        The slope of p/(1 + p) is at most one, so a coin's interval is wider than e by a rounding only.
         """
         for work in certified.precisions(FLOOR + 40 + self.bits):
             one = 1 << work
@@ -134,17 +134,23 @@ class Ladder:
 
     first: int
     tailed: bool
-    floors: list[int]
-    below: npt.NDArray[np.int16]
+    cells: npt.NDArray[np.uint16]
     rests: npt.NDArray[np.uint64]
+    below: npt.NDArray[np.int16]
     table: npt.NDArray[np.int16]
 
     @classmethod
     def of(cls, floors: list[int], first: int, tailed: bool) -> Ladder:
         """Tabulate certified floors."""
-        below = sampling.count_below(np.array([floor >> REST for floor in floors], dtype=np.uint16))
+        cells = np.array([floor >> REST for floor in floors], dtype=np.uint16)
         rests = np.array([floor & _REST_MASK for floor in floors], dtype=np.uint64)
-        return cls(first, tailed, floors, below, rests, sampling.fill_table(below, first))
+        below = sampling.count_below(cells)
+        return cls(first, tailed, cells, rests, below, sampling.fill_table(below, first))
+
+    @property
+    def floors(self) -> list[int]:
+        """The thresholds' first 80 bits."""
+        return [int(cell) << REST | int(rest) for cell, rest in zip(self.cells, self.rests, strict=True)]
 
 
 class TabledLaplace:
@@ -233,8 +239,9 @@ class TabledLaplace:
     def _settle(self, level: int, prefix: int, keystream: Keystream) -> int:
         """Decide a digit from 80 bits that end in a tie or in a tail."""
         ladder = self.ladders[level]
+        floors = ladder.floors
         outcome = 0
-        for index, floor in enumerate(ladder.floors):
+        for index, floor in enumerate(floors):
             if prefix < floor:
                 break
             if prefix == floor and certified.settle(self._bounds(level, index), keystream, prefix, FLOOR):
@@ -242,7 +249,7 @@ class TabledLaplace:
             outcome += 1
         if ladder.tailed and outcome == 0:
             return ladder.first - certified.geometric(self.top_rate, keystream)
-        if ladder.tailed and outcome == len(ladder.floors):
+        if ladder.tailed and outcome == len(floors):
             return -ladder.first + certified.geometric(self.top_rate, keystream)
         return ladder.first + outcome
 
@@ -300,5 +307,5 @@ def binary(numerator: int, denominator: int) -> BinaryLaplace:
 
 @lru_cache(maxsize=32)
 def tabled(numerator: int, denominator: int) -> TabledLaplace:
-    """Give the tables of scale numerator/denominator (128 KiB a digit)."""
+    """Give the tables of scale numerator/denominator (some 400 KiB a digit)."""
     return TabledLaplace(Fraction(denominator, numerator))
