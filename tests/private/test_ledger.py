@@ -331,6 +331,18 @@ def test_every_commit_is_synced(ledger):
         assert run("PRAGMA journal_mode") == [("wal",)]
 
 
+def test_a_use_inside_another_is_refused_and_tears_nothing(ledger):
+    ledger.create("adults", 1)
+    with ledger._store.writing() as run:
+        run("UPDATE budgets SET total = '2'")
+        with pytest.raises(errors.LedgerError, match="signal handlers"):
+            ledger.reserve("adults", 1, "from a signal handler")
+        run("UPDATE budgets SET total = '1'")
+        assert ledger._store._connection.in_transaction
+    ledger.reserve("adults", 1, "after")
+    ledger.verify()
+
+
 def test_threads_share_a_ledger(ledger):
     ledger.create("adults", 5)
     refused = []

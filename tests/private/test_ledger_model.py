@@ -110,4 +110,4 @@ class Model(RuleBasedStateMachine):
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestModel.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

@@ -55,6 +55,7 @@ class SqliteStore:
         self._owner = os.getpid()
         self._file: tuple[int, int] | None = None
         self._closed = False
+        self._inside = False
         _stores.add(self)
 
     @contextmanager
@@ -108,6 +109,12 @@ class SqliteStore:
         with self._lock:
             if self._closed:
                 raise errors.LedgerError(f"the ledger {self.place} is closed; open it again with Ledger.open")
+            if self._inside:
+                # Rolling back here would tear the transaction that this one interrupts.
+                raise errors.LedgerError(
+                    f"the ledger {self.place} is in use by this very thread; do not use it in signal handlers"
+                )
+            self._inside = True
             try:
                 self._patiently(begin)
                 yield self._run
@@ -117,6 +124,8 @@ class SqliteStore:
                 if isinstance(error, sqlite3.Error):
                     raise errors.LedgerError(_explained(error, self.place)) from error
                 raise
+            finally:
+                self._inside = False
 
     def _run(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         assert self._connection is not None  # noqa: S101 -- only handed out inside a transaction
