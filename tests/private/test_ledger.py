@@ -363,6 +363,12 @@ def test_threads_share_a_ledger(ledger):
     assert len(refused) == 30
 
 
+def forks(test):
+    """Mark a test that forks; Python 3.12 warns of doing so beside threads, which is what is tested here."""
+    test = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")(test)
+    return pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")(test)
+
+
 def _in_child(action):
     """Fork, run the action in the child, and return whether it went well."""
     child = os.fork()
@@ -376,7 +382,7 @@ def _in_child(action):
     return os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+@forks
 def test_a_fork_does_not_share_the_connection(ledger):
     ledger.create("adults", 1)
     kept = ledger.reserve("adults", 0.1, "parent")
@@ -397,7 +403,7 @@ def test_a_fork_does_not_share_the_connection(ledger):
     ledger.verify()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+@forks
 def test_a_connection_that_crosses_a_fork_unnoticed_is_left_alone(ledger, monkeypatch):
     from dphist.private.ledger import sqlite
 
@@ -412,7 +418,7 @@ def test_a_connection_that_crosses_a_fork_unnoticed_is_left_alone(ledger, monkey
     old.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+@forks
 def test_a_fork_waits_for_the_transaction_of_another_thread(ledger):
     ledger.create("adults", 100)
     stop = threading.Event()

@@ -159,6 +159,7 @@ def test_many_processes_may_create_one_ledger_at_once(tmp_path):
     assert len({said for said, _ in heard}) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_one_reservation_opens_once_over_processes(tmp_path):
     if not hasattr(os, "fork"):
         pytest.skip("this platform does not fork")
