@@ -176,7 +176,7 @@ def likelihoods(values: IntArray, grid: FloatArray, c: float, rate: float) -> tu
 
 @kernel
 def moments(values: IntArray, grid: FloatArray, c: float, rate: float) -> tuple[FloatArray, FloatArray]:
-    """E[count] and E[count²] given each value and each level."""
+    """E[count] and Var[count] given each value and each level."""
     n, levels = values.size, grid.size
     first = np.zeros((n, levels))
     second = np.zeros((n, levels))
@@ -189,7 +189,7 @@ def moments(values: IntArray, grid: FloatArray, c: float, rate: float) -> tuple[
             _small_level(values, level, c, rate, 1, log_p, moment)
             first[:, k] = moment
             _small_level(values, level, c, rate, 2, log_p, moment)
-            second[:, k] = moment
+            second[:, k] = np.maximum(moment - first[:, k] ** 2, 0.0)
         else:
             s = math.sqrt(v)
             for i in range(n):
@@ -203,34 +203,9 @@ def moments(values: IntArray, grid: FloatArray, c: float, rate: float) -> tuple[
                 m = w * m1 + (1.0 - w) * m2
                 second_moment = w * (m1 * m1 + v * v1) + (1.0 - w) * (m2 * m2 + v * v2)
                 variance = second_moment - m * m
-                m = max(m, 0.0)
-                first[i, k] = m
-                second[i, k] = m * m + max(variance, 0.0)
+                first[i, k] = max(m, 0.0)
+                second[i, k] = max(variance, 0.0)
     return first, second
-
-
-@kernel
-def _steps(a: FloatArray, small: FloatArray, large: FloatArray) -> None:
-    """Both two-sided geometric kernels of one vector, four interleaved running sums."""
-    levels = a.size
-    s = 0.0
-    g = 0.0
-    for k in range(levels):
-        s = s * SMALL_STEP + a[k]
-        g = g * LARGE_STEP + a[k]
-        small[k] = s
-        large[k] = g
-    s = 0.0
-    g = 0.0
-    cs = (1.0 - SMALL_STEP) / (1.0 + SMALL_STEP)
-    cg = (1.0 - LARGE_STEP) / (1.0 + LARGE_STEP)
-    for k in range(levels - 1, -1, -1):
-        s *= SMALL_STEP
-        g *= LARGE_STEP
-        small[k] = (small[k] + s) * cs
-        large[k] = (large[k] + g) * cg
-        s += a[k]
-        g += a[k]
 
 
 @kernel
@@ -245,16 +220,25 @@ def _stretch(
     first: FloatArray,
     second: FloatArray,
     mean: FloatArray,
-    square: FloatArray,
+    within: FloatArray,
+    between: FloatArray,
 ) -> float:
-    """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills ``mean`` when it has room."""
+    """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills ``mean`` and the variances when they have room.
+
+    Each two-sided geometric kernel is one running sum up the levels and one down; all work of a cell is fused
+    into those two sweeps, because the sums' latency is what the time goes into.
+    """
     n = rows.size
     levels = jump.size
-    small = np.empty(levels)
-    large = np.empty(levels)
+    up_small = np.empty(levels)
+    up_large = np.empty(levels)
+    stay = np.empty(levels)
     v = np.empty(levels)
     evidence = 0.0
-    w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
+    r, g = SMALL_STEP, LARGE_STEP
+    w0, w3 = weights[0], weights[3]
+    w1 = weights[1] * (1.0 - r) / (1.0 + r)
+    w2 = weights[2] * (1.0 - g) / (1.0 + g)
     for i in range(n):
         a = forward[i]
         b = table[rows[i]]
@@ -265,10 +249,22 @@ def _stretch(
                 total += a[k]
         else:
             q = forward[i - 1]
-            _steps(q, small, large)
+            s = 0.0
+            t = 0.0
             for k in range(levels):
-                a[k] = b[k] * (w0 * q[k] + w1 * small[k] + w2 * large[k] + w3 * jump[k])
-                total += a[k]
+                s = s * r + q[k]
+                t = t * g + q[k]
+                stay[k] = w0 * q[k] + w1 * s + w2 * t + w3 * jump[k]
+            s = 0.0
+            t = 0.0
+            for k in range(levels - 1, -1, -1):
+                s *= r
+                t *= g
+                x = b[k] * (stay[k] + w1 * s + w2 * t)
+                a[k] = x
+                total += x
+                s += q[k]
+                t += q[k]
         evidence += math.log(total)
         total = 1.0 / total
         for k in range(levels):
@@ -281,6 +277,7 @@ def _stretch(
             total = 0.0
             m = 0.0
             m2 = 0.0
+            m3 = 0.0
             e1 = first[rows[i]]
             e2 = second[rows[i]]
             for k in range(levels):
@@ -288,8 +285,10 @@ def _stretch(
                 total += p
                 m += p * e1[k]
                 m2 += p * e2[k]
+                m3 += p * e1[k] * e1[k]
             mean[i] = m / total
-            square[i] = m2 / total
+            within[i] = m2 / total
+            between[i] = max(m3 / total - mean[i] * mean[i], 0.0)
         if i == 0:
             total = 0.0
             for k in range(levels):
@@ -298,33 +297,52 @@ def _stretch(
                 starts[k] += a[k] * back[k] / total
             break
         q = forward[i - 1]
-        c3 = 0.0
+        s = 0.0
+        t = 0.0
         c0 = 0.0
+        c3 = 0.0
         for k in range(levels):
-            v[k] = b[k] * back[k]
-            c0 += q[k] * v[k]
-            c3 += jump[k] * v[k]
-        _steps(v, small, large)
+            x = b[k] * back[k]
+            v[k] = x
+            s = s * r + x
+            t = t * g + x
+            up_small[k] = s
+            up_large[k] = t
+            c0 += q[k] * x
+            c3 += jump[k] * x
+        s = 0.0
+        t = 0.0
         c1 = 0.0
         c2 = 0.0
-        for k in range(levels):
-            c1 += q[k] * small[k]
-            c2 += q[k] * large[k]
+        for k in range(levels - 1, -1, -1):
+            x = up_small[k] + s * r
+            z = up_large[k] + t * g
+            s = s * r + v[k]
+            t = t * g + v[k]
+            c1 += q[k] * x
+            c2 += q[k] * z
+            stay[k] = w0 * v[k] + w1 * x + w2 * z
         f = 1.0 / (w0 * c0 + w1 * c1 + w2 * c2 + w3 * c3)
         moves[0] += w0 * c0 * f
         moves[1] += w1 * c1 * f
         moves[2] += w2 * c2 * f
         moves[3] += w3 * c3 * f
         j = w3 * f
+        c3 *= w3
         for k in range(levels):
             starts[k] += j * jump[k] * v[k]
-            back[k] = (w0 * v[k] + w1 * small[k] + w2 * large[k] + w3 * c3) * f
+            back[k] = (stay[k] + c3) * f
     return evidence
 
 
 @kernel
 def expect(
-    table: FloatArray, rows: IntArray, stretches: IntArray, jump: FloatArray, weights: FloatArray, forward: FloatArray
+    table: FloatArray,
+    rows: IntArray,
+    stretches: IntArray,
+    jump: FloatArray,
+    weights: FloatArray,
+    forward: FloatArray,
 ) -> tuple[float, FloatArray, FloatArray]:
     """One expectation step: evidence, expected jumps into each level, expected moves of each kind.
 
@@ -337,7 +355,9 @@ def expect(
     evidence = 0.0
     for s in range(stretches.shape[0]):
         part = rows[stretches[s, 0] : stretches[s, 1]]
-        evidence += _stretch(table, part, jump, weights, forward, starts, moves, empty, empty, none, none)
+        evidence += _stretch(
+            table, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
+        )
     return evidence, starts, moves
 
 
@@ -351,15 +371,31 @@ def infer(
     first: FloatArray,
     second: FloatArray,
     forward: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean and variance of every cell's count under the fitted model."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Posterior mean of every cell's count, and its variance in two parts.
+
+    The first part is what stays unknown of the count when its level is known: independent from cell to cell. The
+    second is what the level adds: neighbours that share a level share it.
+    """
     mean = np.empty(rows.size)
-    square = np.empty(rows.size)
+    within = np.empty(rows.size)
+    between = np.empty(rows.size)
     starts = np.zeros(jump.size)
     moves = np.zeros(4)
     for s in range(stretches.shape[0]):
         lo, hi = stretches[s, 0], stretches[s, 1]
         _stretch(
-            table, rows[lo:hi], jump, weights, forward, starts, moves, first, second, mean[lo:hi], square[lo:hi]
+            table,
+            rows[lo:hi],
+            jump,
+            weights,
+            forward,
+            starts,
+            moves,
+            first,
+            second,
+            mean[lo:hi],
+            within[lo:hi],
+            between[lo:hi],
         )
-    return mean, np.maximum(square - mean * mean, 0.0)
+    return mean, within, between

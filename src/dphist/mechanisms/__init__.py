@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 MECHANISMS: dict[str, str] = {
+    "posterior": "posterior:Posterior",
+    "adaptivetree": "adaptivetree:AdaptiveTree",
     "laplace": "baseline:Laplace",
     "uniform": "baseline:Uniform",
     "fpa": "fourier:FPA",
@@ -22,10 +24,36 @@ MECHANISMS: dict[str, str] = {
     "isotonic": "isotonic:Isotonic",
     "mwem": "mwem:MWEM",
     "privelet": "privelet:Privelet",
+    "blocks": "blocks:Blocks",
+    "matrix": "matrix:Matrix",
+    "tree": "tree:Tree",
+    "boost": "presets:boost",
+    "hb": "presets:hb",
+    "greedyh": "presets:greedyh",
+    "dawa": "presets:dawa",
+    "ahp": "presets:ahp",
+    "s1": "presets:s1",
+    "s-approx": "presets:s_approx",
+    "s2": "presets:s2",
+    "o+s1": "presets:o_s1",
+    "o+s-approx": "presets:o_s_approx",
+    "o+s2": "presets:o_s2",
+    "s1+mm": "presets:s1_mm",
+    "s-approx+mm": "presets:s_approx_mm",
+    "s2+mm": "presets:s2_mm",
+    "s1+pmm": "presets:s1_pmm",
+    "s-approx+pmm": "presets:s_approx_pmm",
+    "s2+pmm": "presets:s2_pmm",
+    "h": "presets:h",
+    "s1+h": "presets:s1_h",
+    "s2+h": "presets:s2_h",
 }
 
 # Values that mechanisms are built of, but that are no mechanisms themselves.
-INGREDIENTS: dict[str, str] = {}
+INGREDIENTS: dict[str, str] = {
+    "smooth": "smooth:Smooth",
+    "sort": "blocks:Sort",
+}
 
 
 class _Registry(Mapping[str, Callable[..., Any]]):
