@@ -7,6 +7,8 @@ recursively: starts come in increasing order and only a strictly smaller cost re
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -125,22 +127,51 @@ def power_grouping(costs: IntArray, price: int) -> IntArray:
     return starts_of(cut)
 
 
+def nested_buckets(n: int, lengths: tuple[int, ...]) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Parents, lows, highs and levels of the blocks of a tree over n cells; ``lengths`` fall, each a multiple of the next.
+
+    The last blocks end by the last cell. A block that covers the very cells of the block above it is that block, so
+    no bucket is there twice. The finest blocks become the leaves.
+    """
+    parents, lows, highs, levels = [], [], [], []
+    made = 0
+    above = np.zeros(0, np.int64)
+    above_length = 0
+    for level, length in enumerate(lengths):
+        low = np.arange(0, n, length, dtype=np.int64)
+        high = np.minimum(low + length, n)
+        if made == 0:
+            parent = np.full(low.size, -1, np.int64)
+            fresh = np.ones(low.size, np.bool_)
+        else:
+            over = low // above_length
+            parent = above[over]
+            fresh = (low != over * above_length) | (high != np.minimum((over + 1) * above_length, n))
+        node = np.where(fresh, made + np.cumsum(fresh) - 1, parent)
+        parents.append(parent[fresh])
+        lows.append(low[fresh])
+        highs.append(high[fresh])
+        levels.append(np.full(int(fresh.sum()), level, np.int64))
+        made += int(fresh.sum())
+        above, above_length = node, length
+    return np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), np.concatenate(levels)
+
+
 @kernel
-def tree_grouping(parent: IntArray, costs: IntArray, price: int) -> IntArray:
-    """Which nodes become buckets when buckets are subtrees: true where a node is kept whole.
+def tree_grouping(parent: IntArray, costs: NDArray[Any]) -> IntArray:
+    """Which nodes become buckets when buckets are subtrees: 1 where a node is kept whole, else 0.
 
     Bottom-up, a node is kept when it costs no more than the best of its children together; then the topmost kept
     nodes are the buckets. Parents come before children in the numbering.
     """
     m = len(parent)
-    below = np.zeros(m, np.int64)
+    below = np.zeros_like(costs)
     leaf = np.ones(m, np.bool_)
     whole = np.zeros(m, np.int64)
     for i in range(m - 1, -1, -1):
-        own = costs[i] + price
-        if leaf[i] or own <= below[i]:
+        if leaf[i] or costs[i] <= below[i]:
             whole[i] = 1
-            least = own
+            least = costs[i]
         else:
             least = below[i]
         if parent[i] >= 0:
@@ -156,21 +187,36 @@ def tree_grouping(parent: IntArray, costs: IntArray, price: int) -> IntArray:
 
 
 @kernel
-def squared_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
-    """Starts of the cheapest buckets at cost Σ(x − mean)² + prices[length], every length allowed.
+def prefix_squares(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Running sums of the values and of their squares, the squares with a second word for what rounding loses.
 
-    Prefix sums give each cost in O(1). Values are centred first, so the sums of squares do not swallow the differences.
+    One huge value would otherwise swallow the differences among small ones behind it. Values are moved by their
+    median first, made whole so that sums of integers stay exact.
     """
     n = len(values)
-    centre = 0.0
-    for i in range(n):
-        centre += values[i] / n
+    centre = np.floor(np.sort(values)[n // 2])
     total = np.zeros(n + 1)
     square = np.zeros(n + 1)
+    lost = np.zeros(n + 1)
     for i in range(n):
         x = values[i] - centre
         total[i + 1] = total[i] + x
-        square[i + 1] = square[i] + x * x
+        a, b = square[i], x * x
+        s = a + b
+        back = s - a
+        square[i + 1] = s
+        lost[i + 1] = lost[i] + ((a - (s - back)) + (b - back))
+    return total, square, lost
+
+
+@kernel
+def squared_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
+    """Starts of the cheapest buckets at cost Σ(x − mean)² + prices[length], every length allowed.
+
+    Prefix sums give each cost in O(1).
+    """
+    n = len(values)
+    total, square, lost = prefix_squares(values)
     inverse = np.zeros(n + 1)
     for m in range(1, n + 1):
         inverse[m] = 1.0 / m
@@ -178,11 +224,11 @@ def squared_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
     cut = np.zeros(n + 1, np.int64)
     best[0] = 0.0
     for i in range(n):
-        base = best[i] - square[i]
-        from_here = total[i]
+        base, total_i, square_i, lost_i = best[i], total[i], square[i], lost[i]
         for j in range(i + 1, n + 1):
-            t = total[j] - from_here
-            cost = base + square[j] - t * t * inverse[j - i] + prices[j - i]
+            t = total[j] - total_i
+            spread = ((square[j] - square_i) + (lost[j] - lost_i)) - t * t * inverse[j - i]
+            cost = base + (max(spread, 0.0) + prices[j - i])
             if cost < best[j]:
                 best[j] = cost
                 cut[j] = i
@@ -193,15 +239,7 @@ def squared_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
 def squared_power_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
     """Like ``squared_grouping`` with lengths that are powers of two: O(n log n)."""
     n = len(values)
-    centre = 0.0
-    for i in range(n):
-        centre += values[i] / n
-    total = np.zeros(n + 1)
-    square = np.zeros(n + 1)
-    for i in range(n):
-        x = values[i] - centre
-        total[i + 1] = total[i] + x
-        square[i + 1] = square[i] + x * x
+    total, square, lost = prefix_squares(values)
     best = np.full(n + 1, np.inf)
     cut = np.zeros(n + 1, np.int64)
     best[0] = 0.0
@@ -209,7 +247,8 @@ def squared_power_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
         m = 1
         while i + m <= n:
             t = total[i + m] - total[i]
-            cost = best[i] + max(0.0, square[i + m] - square[i] - t * t / m) + prices[m]
+            spread = ((square[i + m] - square[i]) + (lost[i + m] - lost[i])) - t * t / m
+            cost = best[i] + (max(spread, 0.0) + prices[m])
             if cost < best[i + m]:
                 best[i + m] = cost
                 cut[i + m] = i
@@ -218,36 +257,12 @@ def squared_power_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
 
 
 @kernel
-def squared_tree_grouping(
-    parent: IntArray, values: FloatArray, lows: IntArray, highs: IntArray, prices: FloatArray
-) -> IntArray:
-    """Which nodes become buckets at cost Σ(x − mean)² + prices[node]; as ``tree_grouping``, on noisy values."""
-    m = len(parent)
-    n = len(values)
-    total = np.zeros(n + 1)
-    square = np.zeros(n + 1)
-    for i in range(n):
-        total[i + 1] = total[i] + values[i]
-        square[i + 1] = square[i] + values[i] * values[i]
-    below = np.zeros(m)
-    leaf = np.ones(m, np.bool_)
-    whole = np.zeros(m, np.int64)
-    for i in range(m - 1, -1, -1):
-        length = highs[i] - lows[i]
-        t = total[highs[i]] - total[lows[i]]
-        own = max(0.0, square[highs[i]] - square[lows[i]] - t * t / length) + prices[i]
-        if leaf[i] or own <= below[i]:
-            whole[i] = 1
-            least = own
-        else:
-            least = below[i]
-        if parent[i] >= 0:
-            below[parent[i]] += least
-            leaf[parent[i]] = False
-    covered = np.zeros(m, np.bool_)
-    for i in range(m):
-        p = parent[i]
-        if p >= 0 and (covered[p] or whole[p] == 1):
-            covered[i] = True
-            whole[i] = 0
-    return whole
+def squared_deviations(values: FloatArray, lows: IntArray, highs: IntArray) -> FloatArray:
+    """Σ(x − mean)² of the given buckets, each in O(1) by prefix sums."""
+    total, square, lost = prefix_squares(values)
+    out = np.empty(len(lows))
+    for b in range(len(lows)):
+        i, j = lows[b], highs[b]
+        t = total[j] - total[i]
+        out[b] = max(0.0, ((square[j] - square[i]) + (lost[j] - lost[i])) - t * t / (j - i))
+    return out

@@ -1,0 +1,29 @@
+"""Sparse integer matrices times vectors, exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.compile import kernel
+
+IntArray = NDArray[np.int64]
+
+
+@kernel
+def sparse_product(rows: IntArray, columns: IntArray, weights: IntArray, values: IntArray) -> IntArray:
+    """Row r of the answer is the sum of weights times values over places ``rows[r] … rows[r + 1] − 1``."""
+    out = np.zeros(len(rows) - 1, np.int64)
+    for r in range(len(out)):
+        for place in range(rows[r], rows[r + 1]):
+            out[r] += weights[place] * values[columns[place]]
+    return out
+
+
+@kernel
+def column_sums(columns: IntArray, weights: IntArray, count: int) -> IntArray:
+    """Sum of the weights in every column."""
+    out = np.zeros(count, np.int64)
+    for place in range(len(columns)):
+        out[columns[place]] += weights[place]
+    return out

@@ -1,0 +1,219 @@
+"""Building blocks as values: order the cells, group them, and hand the groups to any mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.domain import Domain, Ordinal
+from dphist.errors import MechanismError
+from dphist.estimate import Errors, Estimate, IndependentNoise, PieceNoise, nonnegative
+from dphist.intervals import Spread
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.smooth import Smooth
+from dphist.mechanisms.tree import Tree
+from dphist.private.exact import exact
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Identity
+from dphist.workload import Workload
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sort:
+    """Put like cells next to one another: noise every cell with ``share`` of the budget and sort by what comes out.
+
+    One noisy copy gives the order and also the groups, so with an order the grouping spends nothing more.
+    """
+
+    share: Fraction = Fraction(13, 20)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", exact(self.share, "share"))
+        if not 0 < self.share < 1:
+            raise MechanismError("sort: share must lie between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """Compose a histogram scheme of blocks: ``order``, then ``group``, then ``inner`` on the groups.
+
+    Groups of neighbouring cells become single cells of a coarser histogram, ``inner`` estimates that, and a group's
+    estimate is spread evenly over its cells. With neither order nor group this is ``inner``, exactly. With
+    `Smooth` on "tree" sizes and a `Tree` inside, groups are whole subtrees that the tree never looks into.
+
+    Private because the budget is split between finding the structure and ``inner``; the structure is a private answer,
+    so merging and reordering cells by it is public, and under it one step stays one step.
+    """
+
+    order: Sort | None = None
+    group: Smooth | None = None
+    inner: Mechanism = Laplace()  # noqa: RUF009 -- a frozen value
+    nonnegative: bool = False
+    """Whether to move negative estimates to the nearest that are not and keep the total (only with order or group)."""
+
+    def __post_init__(self) -> None:
+        if self.order == "sort":  # as the text form writes a sort with nothing changed
+            object.__setattr__(self, "order", Sort())
+        if not isinstance(self.order, Sort | None):
+            raise MechanismError("blocks: order must be a sort, such as Sort()")
+        if not isinstance(self.group, Smooth | None):
+            raise MechanismError("blocks: group must be a smoothing, such as Smooth('absolute')")
+        if not isinstance(self.inner, Mechanism):
+            raise MechanismError("blocks: inner must be a mechanism")
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Find the structure, estimate on it, spread back."""
+        if self.order is None and self.group is None:
+            return self.inner.estimate(data)
+        if self.group is not None and self.group.sizes == "tree":
+            return self._pruned(data, self.group)
+        shape = data.shape
+        if self.order is not None:
+            copy, rest = data.split(self.order.share, 1 - self.order.share)
+            noisy = copy.measure(Identity())
+            values = noisy.values.reshape(-1)
+            order = np.argsort(-values, kind="stable")
+            if self.group is None:
+                return self._reordered(rest, order, shape)
+            starts = self.group.on_values(values[order], float(noisy.variance), (rest.unit_scale,))
+            labels = np.empty(values.size, dtype=np.int64)
+            labels[order] = _labels(starts, values.size)
+        elif self.group is not None:
+            seek, rest = data.split(self.group.share, 1 - self.group.share)
+            starts = self.group.buckets(seek, (rest.unit_scale,), ())
+            labels = _labels(starts, data.size)
+        coarse = self.inner.estimate(rest.coarsen(labels, starts.size))
+        sizes = np.bincount(labels, minlength=starts.size)
+        counts = self._finish((coarse.counts.reshape(-1) / sizes)[labels].reshape(shape))
+        return Estimate(counts, _grouped(coarse.errors, labels, sizes, shape), _note(starts.size))
+
+    def _pruned(self, data: PrivateCounts, group: Smooth) -> Estimate:
+        if not isinstance(self.inner, Tree) or self.order is not None:
+            raise MechanismError('blocks: sizes "tree" needs a tree inside, and no order')
+        shape, n = data.shape, data.size
+        sides, shares = self.inner.plan((n,))
+        seek, rest = data.split(group.share, 1 - group.share)
+        above = [sum(shares[:level], Fraction(0)) for level in range(len(shares))]
+        scales = tuple(rest.unit_scale / (1 - spent) for spent in above)
+        starts = group.buckets(seek, scales, tuple(side[0] for side in sides))
+        estimate = self.inner.estimate_grouped(rest, starts)
+        errors: Errors = estimate.errors
+        if len(shape) > 1:
+            errors = CellBound(errors, np.arange(n), np.ones(n, dtype=np.int64), shape)
+        return Estimate(self._finish(estimate.counts.reshape(shape)), errors, _note(starts.size))
+
+    def _reordered(self, rest: PrivateCounts, order: IntArray, shape: tuple[int, ...]) -> Estimate:
+        inside = self.inner.estimate(rest.arrange(order))
+        counts = np.empty(order.size)
+        counts[order] = inside.counts.reshape(-1)
+        place = np.empty(order.size, dtype=np.int64)
+        place[order] = np.arange(order.size)
+        errors = _grouped(inside.errors, place, np.ones(order.size, dtype=np.int64), shape)
+        return Estimate(self._finish(counts.reshape(shape)), errors)
+
+    def _finish(self, counts: FloatArray) -> FloatArray:
+        return nonnegative(counts) if self.nonnegative else counts
+
+
+def _labels(starts: IntArray, n: int) -> IntArray:
+    return np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
+
+
+def _note(groups: int) -> str:
+    return f"{groups:,} groups"
+
+
+def _grouped(errors: Errors, labels: IntArray, sizes: IntArray, shape: tuple[int, ...]) -> Errors:
+    if isinstance(errors, IndependentNoise):
+        if sizes.max(initial=1) == 1:
+            return errors
+        return PieceNoise(shape, labels, np.full(sizes.size, float(errors.scale)))
+    if len(shape) == 1 and bool((np.diff(labels) >= 0).all()):
+        return BucketNoise(errors, sizes)
+    return CellBound(errors, labels, sizes, shape)
+
+
+def _line(n: int) -> Domain:
+    return Domain([Ordinal("group", range(n))])
+
+
+@dataclass(frozen=True, eq=False)
+class BucketNoise:
+    """Noise of a range of cells from that of ranges of groups, when groups are runs of neighbours.
+
+    A range that takes shares a and b of its first and last group is the mixture (1−a)(1−b), a(1−b), (1−a)b, ab of four
+    ranges of whole groups. A standard deviation is a norm, so the mixture's is at most the mixture of theirs.
+    """
+
+    inner: Errors
+    sizes: IntArray
+
+    @property
+    def method(self) -> str:
+        """How intervals are obtained."""
+        return (
+            "noise of the groups' totals, given the released groups, bounded at groups that the range cuts; "
+            "not covered: the bias inside those groups"
+        )
+
+    def spread(self, workload: Workload) -> Spread:
+        """Mix four whole-group ranges for every range."""
+        ends = np.concatenate([[0], np.cumsum(self.sizes)])
+        low, high = workload.low[:, 0], workload.high[:, 0]
+        first = np.clip(np.searchsorted(ends, low, side="right") - 1, 0, self.sizes.size - 1)
+        last = np.clip(np.searchsorted(ends, high, side="left"), 1, self.sizes.size)
+        head = (np.minimum(ends[first + 1], high) - low) / self.sizes[first]
+        tail = (high - np.maximum(ends[last - 1], low)) / self.sizes[last - 1]
+        # A range inside one group is that group's total times the share it takes.
+        single = last - first <= 1
+        tail = np.where(single, 1.0, tail)
+        empty = high <= low
+        deviation, largest = np.zeros(len(low)), np.zeros(len(low))
+        groups = _line(self.sizes.size)
+        for skip_first, skip_last in ((0, 0), (1, 0), (0, 1), (1, 1)):
+            weight = np.where(skip_first, 1 - head, head) * np.where(skip_last, 1 - tail, tail)
+            start, stop = first + skip_first, last - skip_last
+            used = (weight > 0) & (stop > start) & ~empty
+            if not used.any():
+                continue
+            part = self.inner.spread(Workload(groups, start[used][:, None], stop[used][:, None]))
+            deviation[used] += weight[used] * np.sqrt(part.variance)
+            largest[used] += weight[used] * part.largest
+        return Spread(deviation**2, np.minimum(largest, deviation / np.sqrt(2)))
+
+
+@dataclass(frozen=True, eq=False)
+class CellBound:
+    """Noise of any box from that of single groups: standard deviations are added, which is never too little."""
+
+    inner: Errors
+    labels: IntArray
+    sizes: IntArray
+    shape: tuple[int, ...]
+
+    @property
+    def method(self) -> str:
+        """How intervals are obtained."""
+        return (
+            "a bound that adds up the standard deviations of the groups, given the released groups; "
+            "not covered: the bias inside groups that the range cuts"
+        )
+
+    def spread(self, workload: Workload) -> Spread:
+        """Sum every cell's share of its group's standard deviation over the box."""
+        each = self.inner.spread(Workload.cells(_line(self.sizes.size)))
+        deviation = _boxes(workload, (np.sqrt(each.variance) / self.sizes)[self.labels].reshape(self.shape))
+        return Spread(deviation**2, deviation / np.sqrt(2))
+
+
+def _boxes(workload: Workload, cells: FloatArray) -> FloatArray:
+    """Sums over every box of the workload, one by one also where a question unites several."""
+    boxes = workload if workload.query is None else Workload(workload.domain, workload.low, workload.high)
+    return np.maximum(np.asarray(boxes.answer(cells), dtype=np.float64), 0.0)

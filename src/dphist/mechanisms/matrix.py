@@ -1,0 +1,162 @@
+"""Fixed queries: measure a strategy that suits the questions, then solve for the cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError
+from dphist.estimate import Estimate, nonnegative
+from dphist.intervals import Spread
+from dphist.mechanisms.levels import Kind, searched
+from dphist.mechanisms.tree import Tree
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries.linear import Linear
+from dphist.workload import Workload
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Optimising writes out n × n matrices; beyond this a hierarchy is within a tenth of the best known anyway.
+_LARGEST_DENSE = 128
+# Weights of a strategy are whole multiples of 1/4096.
+_GRAIN = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """Measure a strategy chosen for the workload and answer everything from its least squares solution.
+
+    "hierarchy" takes nested blocks whose lengths and weights make the workload's mean variance least among such trees:
+    a search over a closed form, n log n in all, and never a matrix. "optimised" is for up to 128 cells: it starts at
+    that tree and improves a strategy of all cells plus weighted combinations of them (p-identity) by gradient
+    descent on the exact mean variance. The strategy depends on public sizes and the workload alone; it is rounded to
+    integers and its noise is the exact largest column sum, so privacy does not rest on the optimiser.
+
+    With workload "prefixes" this is PMM, with "all_ranges" MM; None takes the hint that came with the data.
+    """
+
+    workload: Kind | None = None
+    strategy: Literal["hierarchy", "optimised"] = "hierarchy"
+    nonnegative: bool = True
+
+    def __post_init__(self) -> None:
+        if self.workload not in (None, "cells", "prefixes", "all_ranges"):
+            raise MechanismError("matrix: workload must be 'cells', 'prefixes' or 'all_ranges'")
+        if self.strategy not in ("hierarchy", "optimised"):
+            raise MechanismError("matrix: strategy must be 'hierarchy' or 'optimised'")
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Measure the strategy and solve."""
+        kind = self._kind(data.workload, data.shape)
+        small = len(data.shape) == 1 and 2 <= data.size <= _LARGEST_DENSE
+        if self.strategy == "hierarchy" or not small or kind is None:
+            tree = Tree(fanout="auto", workload=self.workload, nonnegative=self.nonnegative)
+            return tree.estimate(data)
+        strategy = integer_strategy(data.size, kind)
+        noisy = data.measure(Linear.dense(strategy))
+        information = (strategy.T @ strategy).astype(np.float64)
+        counts = np.linalg.solve(information, strategy.T @ noisy.values.astype(np.float64))
+        covariance = np.linalg.inv(information) * float(noisy.variance)
+        errors = DenseNoise((covariance + covariance.T) / 2)
+        return Estimate(nonnegative(counts) if self.nonnegative else counts, errors)
+
+    def _kind(self, hint: Workload | None, shape: tuple[int, ...]) -> Kind | None:
+        if self.workload is not None:
+            return self.workload
+        if hint is None or hint.domain.shape != shape:
+            return "all_ranges"
+        return hint.kind if hint.kind in ("cells", "prefixes", "all_ranges") else None
+
+
+def mean_gram(n: int, kind: Kind) -> FloatArray:
+    """Mean of q qᵀ over the workload: the share of questions that hold both cells."""
+    i = np.arange(n)
+    low, high = np.minimum.outer(i, i), np.maximum.outer(i, i)
+    if kind == "cells":
+        return np.eye(n) / n
+    if kind == "prefixes":
+        return (n - high) / float(n)
+    return (low + 1) * (n - high) / (n * (n + 1) / 2.0)
+
+
+def strategy_variance(strategy: FloatArray, gram: FloatArray) -> float:
+    """Mean variance of the workload's answers at ε = 1 under least squares from this strategy."""
+    sensitivity = np.abs(strategy).sum(axis=0).max()
+    return float(2 * sensitivity**2 * np.trace(np.linalg.solve(strategy.T @ strategy, gram)))
+
+
+@lru_cache(maxsize=64)
+def integer_strategy(n: int, kind: Kind) -> IntArray:
+    """The optimised strategy in whole numbers; read-only, since it is kept."""
+    theta = _improve(_tree_rows(n, kind), mean_gram(n, kind))
+    weights = np.vstack([np.ones(n), theta]) / (1 + theta.sum(axis=0))
+    scaled = np.rint(weights * _GRAIN).astype(np.int64)
+    rows = np.vstack([np.diag(scaled[0]), scaled[1:]])
+    rows = rows[np.abs(rows).sum(axis=1) > 0]
+    rows.setflags(write=False)
+    return rows
+
+
+def _tree_rows(n: int, kind: Kind) -> FloatArray:
+    """Rows above the cells of the best tree, relative to the weight of a cell."""
+    sides, shares = searched(n, kind)
+    cell = float(shares[-1])
+    rows = []
+    for (length,), share in zip(sides[:-1], shares[:-1], strict=True):
+        block = np.arange(n) // length
+        rows += [np.where(block == b, float(share) / cell, 0.0) for b in range(-(-n // length))]
+    if not rows:
+        return np.zeros((1, n))
+    # A little unevenness, by rule, lets the descent leave the tree's symmetry.
+    tilt = 0.02 * np.cos(np.outer(np.arange(len(rows)) + 1.0, np.arange(n) + 0.5))
+    return np.maximum(np.array(rows) + np.abs(tilt), 0.0)
+
+
+def _improve(theta: FloatArray, gram: FloatArray) -> FloatArray:
+    """Descend on f(Θ) = tr[(I + ΘᵀΘ)⁻¹ (u uᵀ ∘ G)], u = 1 + column sums of Θ, over Θ ≥ 0.
+
+    f is half the mean variance at ε = 1 of the strategy [I; Θ] with its columns scaled to sum 1 (HDMM's p-identity). With
+    M = (I + ΘᵀΘ)⁻¹ its gradient is −2 ΘM(uuᵀ∘G)M, plus 2 (M∘G)u in every row.
+    """
+    # Loaded here: the optimiser takes longer to import than a release takes to make.
+    from scipy import optimize
+
+    shape = theta.shape
+
+    def value(flat: FloatArray) -> tuple[float, FloatArray]:
+        rows = flat.reshape(shape)
+        u = 1 + rows.sum(axis=0)
+        inner = np.linalg.solve(np.eye(shape[0]) + rows @ rows.T, rows)
+        M = np.eye(shape[1]) - rows.T @ inner
+        lifted = gram * np.outer(u, u)
+        slope = -2 * (rows @ M) @ lifted @ M + 2 * ((M * gram) @ u)[None, :]
+        return float((M * lifted).sum()), slope.reshape(-1)
+
+    found = optimize.minimize(
+        value, theta.reshape(-1), jac=True, method="L-BFGS-B", bounds=[(0, None)] * theta.size, options={"maxiter": 250}
+    )
+    improved: FloatArray = found.x.reshape(shape)
+    return improved
+
+
+@dataclass(frozen=True, eq=False)
+class DenseNoise:
+    """Noise of ranges of a few cells from their covariance written out."""
+
+    covariance: FloatArray
+    method: str = "exact variance of the strategy's least squares; not covered: the bias of cutting at zero"
+
+    def spread(self, workload: Workload) -> Spread:
+        """Sum the covariance over the range on both sides."""
+        n = len(self.covariance)
+        table = np.zeros((n + 1, n + 1))
+        table[1:, 1:] = self.covariance.cumsum(axis=0).cumsum(axis=1)
+        a, b = workload.low[:, 0], workload.high[:, 0]
+        variance = np.maximum(table[b, b] - table[a, b] - table[b, a] + table[a, a], 0.0)
+        # Which draw weighs most is not kept; the whole variance in one draw is the widest it can be.
+        return Spread(variance, np.sqrt(variance / 2))

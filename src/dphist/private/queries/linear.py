@@ -1,0 +1,60 @@
+"""Any public integer matrix as a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError
+from dphist.kernels.linear import column_sums, sparse_product
+from dphist.private.questions import IntArray, Layout
+
+# The gate keeps the sum of all counts below 2^62; a row may multiply that by its largest weight.
+_LARGEST_SUM = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The product of a public sparse matrix of integers with the counts, times ``unit``.
+
+    Row r has weights ``weights[rows[r]:rows[r + 1]]`` in the columns of the same places. One step in cell j changes answer r
+    by |weight| of (r, j), so Σ_r |Δ_r| is at most the largest sum of absolute weights in a column. That number,
+    computed in integers, is the scale of all answers: the promise holds exactly, and no rounding is involved. Real
+    strategies are rounded to integers first, the matrix and not the answer.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    weights: IntArray
+    unit: Fraction = Fraction(1)
+
+    @classmethod
+    def dense(cls, matrix: NDArray[np.int64], unit: Fraction = Fraction(1)) -> Linear:
+        """Take a matrix of integers as it is, leaving out zeros."""
+        kept = matrix != 0
+        rows = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
+        return cls(rows, np.nonzero(kept)[1].astype(np.int64), matrix[kept].astype(np.int64), unit)
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Multiply in integers; counts are cut at a public ceiling so that no product overflows."""
+        largest = int(np.abs(self.weights).max(initial=1))
+        ceiling = _LARGEST_SUM // (largest * max(1, layout.size))
+        answers: IntArray = sparse_product(self.rows, self.columns, self.weights, np.minimum(counts, ceiling))
+        return answers
+
+    def scales(self, layout: Layout) -> Fraction:
+        """The largest absolute column sum."""
+        if self.columns.size and not 0 <= int(self.columns.min()) <= int(self.columns.max()) < layout.size:
+            raise MechanismError("linear: columns must name cells")
+        return Fraction(max(1, self.sensitivity))
+
+    @cached_property
+    def sensitivity(self) -> int:
+        """The largest sum of absolute weights in a column."""
+        if not self.columns.size:
+            return 0
+        return int(column_sums(self.columns, np.abs(self.weights), int(self.columns.max()) + 1).max())
