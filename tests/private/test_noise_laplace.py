@@ -146,6 +146,36 @@ class Scripted:
         return Keystream.integer(self, bits)
 
 
+@pytest.mark.parametrize("scale", [Fraction(1, 10**9), Fraction(1, 10**300)])
+def test_scales_so_tiny_that_nothing_is_ever_added(scale):
+    noise = Noise(Keystream.for_tests(4))
+    assert not noise.laplace(scale, 10).any()
+    assert not noise.laplace(scale, 100_000).any()
+
+
+def test_thresholds_with_the_same_eighty_bits_are_compared_with_one_uniform():
+    # exp(-60), exp(-120), … all begin with 80 zeros. With them U < exp(-60) has probability 2^80·exp(-60).
+    law = TabledLaplace(Fraction(60))
+    assert law.ladders[-1].floors[:2] == [0, 0]
+    keystream = Keystream.for_tests(3)
+    drawn = [law._settle(0, 0, keystream) for _ in range(3000)]
+    below = math.exp(80 * math.log(2) - 60)
+    assert set(drawn) <= {-1, 0}
+    assert abs(sum(value == -1 for value in drawn) - 3000 * below) < 6 * math.sqrt(3000 * below)
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_a_bit_settled_late_raises_the_magnitude(negative):
+    law = BinaryLaplace(Fraction(1, 3))
+    words = np.full((len(law.cells), 1), 65535, dtype=np.uint16)
+    words[1] = law.cells[1]
+    words[-1] = 0 if negative else 65535
+    out = np.array([100])
+    # 64 zero bits are below any threshold: bit 1 is set, the magnitude is two.
+    law.add(Scripted([words.tobytes(), bytes(8)]), out, out)
+    assert out[0] == (100 - 3 if negative else 102)
+
+
 def test_a_tie_in_the_coins_is_settled_by_the_bits_that_follow():
     law = BinaryLaplace(Fraction(1, 3))
     n = 4000

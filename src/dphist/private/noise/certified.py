@@ -73,10 +73,14 @@ def logistic_interval(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def certified_floor(lo: int, hi: int, work: int) -> int | None:
-    """Give ⌊p·2^80⌋ when the interval [lo, hi]·2^−work that holds p settles it, else None."""
+    """Give ⌊p·2^80⌋ when lo ≤ p·2^work < hi settles it, else None.
+
+    The upper end is never reached: p is a rational function of exp(−x) with rational x > 0, which is
+    transcendental. Without that, 1 − exp(−10⁹) could not be told from 1 in less than 10⁹ bits.
+    """
     down = work - FLOOR
     floor = lo >> down
-    return floor if hi >> down == floor else None
+    return floor if (hi - 1) >> down == floor else None
 
 
 def precisions(first: int) -> Iterator[int]:
@@ -86,26 +90,34 @@ def precisions(first: int) -> Iterator[int]:
         first *= 2
 
 
-def settle(bounds: Bounds, keystream: Keystream, prefix: int = 0, known: int = 0) -> bool:
-    """Decide U < p exactly, for a uniform U whose first ``known`` bits are ``prefix``.
+class Uniform:
+    """A uniform number U in [0, 1) of which only as many bits are drawn as its comparisons need.
 
-    U lies in [prefix, prefix + 1]·2^−known. The answer is given only when that interval lies wholly on one
-    side of p, so it is the answer the infinitely long U would give. Each round halves the chance of another
-    at least 2^64 times.
+    U lies in [prefix, prefix + 1]·2^−known. A comparison answers only when that interval lies wholly on one
+    side of p, so it is the answer the infinitely long U would give; bits drawn for one comparison stay for the
+    next. Each round makes another 2^64 times less likely.
     """
-    while True:
-        lo, hi = bounds(known)
-        if prefix + 1 <= lo:
-            return True
-        if prefix >= hi:
-            return False
-        prefix = prefix << 64 | keystream.integer(64)
-        known += 64
+
+    def __init__(self, keystream: Keystream, prefix: int = 0, known: int = 0) -> None:
+        self.keystream = keystream
+        self.prefix = prefix
+        self.known = known
+
+    def below(self, bounds: Bounds) -> bool:
+        """Decide U < p exactly."""
+        while True:
+            lo, hi = bounds(self.known)
+            if self.prefix + 1 <= lo:
+                return True
+            if self.prefix >= hi:
+                return False
+            self.prefix = self.prefix << 64 | self.keystream.integer(64)
+            self.known += 64
 
 
 def bernoulli_exp_neg(x: Fraction, keystream: Keystream) -> bool:
     """Toss a coin that comes up with probability exactly exp(−x)."""
-    return settle(lambda bits: exp_neg_interval(x, bits), keystream, keystream.integer(64), 64)
+    return Uniform(keystream).below(lambda bits: exp_neg_interval(x, bits))
 
 
 def geometric(rate: Fraction, keystream: Keystream) -> int:

@@ -13,7 +13,7 @@ Two ways of drawing share this. `BinaryLaplace` (base 2) needs a coin per bit: c
 draws. `TabledLaplace` (base 256, S folded into H) needs a table of 65,536 cells per digit: for many.
 
 Either way a decision is a comparison of uniform bits with a threshold whose first 80 bits are certified; on
-a tie (probability 2⁻⁸⁰ a threshold) `certified.settle` goes on with big integers. The time taken depends
+a tie (probability 2⁻⁸⁰ a threshold) `certified.Uniform` goes on with big integers. The time taken depends
 on the scale and on the random bits, never on counts.
 """
 
@@ -70,7 +70,7 @@ class BinaryLaplace:
         """Certify the coins' first 80 bits, each power from the last by squaring.
 
         In units of 2^−work let x ≤ exp(−t2^j) ≤ x + e. Then the square lies between ⌊x²⌋ and ⌊x²⌋ + 2e + 2:
-        rounding down takes one, 2xe is at most 2e, and e² is below one unit because e < 2^64 < 2^(work/2).
+        rounding down takes one, 2xe is at most 2e, and e² is below one unit because e < 5·2^J < 2^(work/2).
         The slope of p/(1 + p) is at most one, so a coin's interval is wider than e by a rounding only.
         """
         for work in certified.precisions(FLOOR + 40 + self.bits):
@@ -125,7 +125,7 @@ class BinaryLaplace:
         rest = keystream.integer(REST)
         if rest != floor & _REST_MASK:
             return rest < floor & _REST_MASK
-        return certified.settle(self._bounds(level), keystream, floor, FLOOR)
+        return certified.Uniform(keystream, floor, FLOOR).below(self._bounds(level))
 
 
 @dataclass(frozen=True)
@@ -240,11 +240,11 @@ class TabledLaplace:
         """Decide a digit from 80 bits that end in a tie or in a tail."""
         ladder = self.ladders[level]
         floors = ladder.floors
+        # One U for all comparisons: at tiny scales several thresholds share their first 80 bits.
+        uniform = certified.Uniform(keystream, prefix, FLOOR)
         outcome = 0
         for index, floor in enumerate(floors):
-            if prefix < floor:
-                break
-            if prefix == floor and certified.settle(self._bounds(level, index), keystream, prefix, FLOOR):
+            if prefix < floor or (prefix == floor and uniform.below(self._bounds(level, index))):
                 break
             outcome += 1
         if ladder.tailed and outcome == 0:
