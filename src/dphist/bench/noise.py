@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m dphist.bench noise", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="draw less")
     options = parser.parse_args(argv)
-    peer, reason = _opendp(10_000 if options.quick else 100_000)
+    peer, reason = _opendp(2_000 if options.quick else 100_000)
     _many(100_000 if options.quick else 1_000_000, 2 if options.quick else 100, peer)
     _write(reason)
     _few(3 if options.quick else 30)

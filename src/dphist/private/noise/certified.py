@@ -94,8 +94,8 @@ class Uniform:
     """A uniform number U in [0, 1) of which only as many bits are drawn as its comparisons need.
 
     U lies in [prefix, prefix + 1]·2^−known. A comparison answers only when that interval lies wholly on one
-    side of p, so it is the answer the infinitely long U would give; bits drawn for one comparison stay for the
-    next. Each round makes another 2^64 times less likely.
+    side of p, so it is the answer the infinitely long U would give; bits drawn for one comparison stay for
+    the next. Each round makes another 2^64 times less likely.
     """
 
     def __init__(self, keystream: Keystream, prefix: int = 0, known: int = 0) -> None:
