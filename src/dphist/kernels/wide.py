@@ -121,8 +121,7 @@ def _stockham(x: FloatArray, y: FloatArray, roots: FloatArray) -> int:
 
 
 @kernel
-def _pointwise(x: FloatArray, factors: FloatArray, conjugate: bool) -> None:
-    sign = -1.0 if conjugate else 1.0
+def _pointwise(x: FloatArray, factors: FloatArray) -> None:
     for k in range(x.shape[1]):
         x[0, k], x[1, k], x[2, k], x[3, k] = _times(
             x[0, k],
@@ -131,8 +130,8 @@ def _pointwise(x: FloatArray, factors: FloatArray, conjugate: bool) -> None:
             x[3, k],
             factors[0, k],
             factors[1, k],
-            sign * factors[2, k],
-            sign * factors[3, k],
+            factors[2, k],
+            factors[3, k],
         )
 
 
@@ -246,14 +245,14 @@ def wide_fourier(values: FloatArray) -> FloatArray:
     for r in range(rows.shape[1]):
         x[:] = 0.0
         x[:, :n] = rows[:, r]
-        _pointwise(x[:, :n], chirp, False)
+        _pointwise(x[:, :n], chirp)
         there = _transform(x, y, table)
-        _pointwise(there, spectrum, False)
+        _pointwise(there, spectrum)
         # The inverse transform is the transform between two conjugations.
         there[2:] *= -1.0
         back = _transform(there, y if there is x else x, table)[:, :n]
         back[2:] *= -1.0
-        _pointwise(back, chirp, False)
+        _pointwise(back, chirp)
         target[:, r] = back
     return out
 
@@ -267,15 +266,45 @@ def widen(counts: NDArray[np.int64]) -> FloatArray:
 
 
 @kernel
-def hartley_lattice(
-    values: FloatArray, index: NDArray[np.int64], high: float, low: float, ceiling: float
+def difference_of_parts(values: FloatArray, high: float, low: float) -> FloatArray:
+    """(Real − imaginary part) × (high + low) of wide complex numbers ``[4, k]``: Hartley's coordinates."""
+    out = np.empty((2, values.shape[1]))
+    for k in range(values.shape[1]):
+        a, b = _add(values[0, k], values[1, k], -values[2, k], -values[3, k])
+        out[0, k], out[1, k] = _multiply(a, b, high, low)
+    return out
+
+
+@kernel
+def turned_real_parts(values: FloatArray, factors: FloatArray) -> FloatArray:
+    """Real part of wide complex ``values[4, r, k] × factors[4, k]`` for the first k entries of every row."""
+    rows, size = values.shape[1], factors.shape[1]
+    out = np.empty((2, rows, size))
+    for r in range(rows):
+        for k in range(size):
+            a, b = _multiply(values[0, r, k], values[1, r, k], factors[0, k], factors[1, k])
+            c, d = _multiply(values[2, r, k], values[3, r, k], factors[2, k], factors[3, k])
+            out[0, r, k], out[1, r, k] = _add(a, b, -c, -d)
+    return out
+
+
+def scaled(factors: FloatArray, high: float, low: float) -> FloatArray:
+    """Wide complex numbers ``[4, k]`` times the wide number high + low."""
+    constant = np.zeros_like(factors)
+    constant[0], constant[1] = high, low
+    out = factors.copy()
+    _pointwise(out, constant)
+    return out
+
+
+@kernel
+def to_lattice(
+    values: FloatArray, index: NDArray[np.int64], power: float, ceiling: float
 ) -> NDArray[np.int64]:
-    """Round (real − imaginary part) × (high + low) of chosen entries to integers, cut at ±ceiling."""
+    """Round chosen wide numbers × ``power`` (a power of two) to integers, cut at ±ceiling."""
     out = np.empty(index.size, dtype=np.int64)
     for i in range(index.size):
-        k = index[i]
-        a, b = _add(values[0, k], values[1, k], -values[2, k], -values[3, k])
-        a, b = _multiply(a, b, high, low)
+        a, b = values[0, index[i]] * power, values[1, index[i]] * power
         # Cutting a coordinate at a public ceiling moves no two answers further apart.
         if a >= ceiling:
             out[i] = np.int64(ceiling)
@@ -289,12 +318,10 @@ def hartley_lattice(
 
 @kernel
 def folded_energy(values: FloatArray, fold: NDArray[np.int64], size: int) -> FloatArray:
-    """Sum |value|² of the entries with the same ``fold`` index, as wide numbers."""
+    """Sum the squares of the wide numbers with the same ``fold`` index."""
     out = np.zeros((2, size))
     for k in range(fold.size):
         a, b = _multiply(values[0, k], values[1, k], values[0, k], values[1, k])
-        c, d = _multiply(values[2, k], values[3, k], values[2, k], values[3, k])
-        a, b = _add(a, b, c, d)
         f = fold[k]
         out[0, f], out[1, f] = _add(out[0, f], out[1, f], a, b)
     return out
@@ -326,8 +353,8 @@ def wide_sum(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 @kernel
-def root_lattice(energy: FloatArray, high: float, low: float, ceiling: float) -> NDArray[np.int64]:
-    """⌊√energy × (high + low)⌋ of wide non-negative numbers, cut at ``ceiling``."""
+def root_lattice(energy: FloatArray, power: float, ceiling: float) -> NDArray[np.int64]:
+    """⌊√energy × power⌋ of wide non-negative numbers, for a power of two, cut at ``ceiling``."""
     out = np.empty(energy.shape[1], dtype=np.int64)
     for k in range(energy.shape[1]):
         if energy[0, k] <= 0.0:
@@ -338,7 +365,7 @@ def root_lattice(energy: FloatArray, high: float, low: float, ceiling: float) ->
         a, b = _add(energy[0, k], energy[1, k], -p, -e)
         t = a / (2.0 * s)  # Newton's step from a double's root
         h = s + t
-        a, b = _multiply(h, t - (h - s), high, low)
+        a, b = h * power, (t - (h - s)) * power
         if a >= ceiling:
             out[k] = np.int64(ceiling)
         else:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from math import prod
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import fft
 
 from dphist.errors import MechanismError, NotPrivate
 from dphist.estimate import Estimate
@@ -15,7 +17,7 @@ from dphist.intervals import Spread
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.scores.frequencies import LowFrequencies
-from dphist.private.spectrum import bands, corner, kept, size
+from dphist.private.spectrum import Basis, bands, corner, kept
 from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -37,12 +39,15 @@ class FPA:
     """
 
     keep: int | tuple[int, ...] = 8
+    basis: Literal["fourier", "cosine"] = "fourier"
     joint: bool = True
 
     def __post_init__(self) -> None:
         each = self.keep if isinstance(self.keep, tuple) else (self.keep,)
         if not each or any(isinstance(k, bool) or not isinstance(k, int) or k < 1 for k in each):
             raise MechanismError("keep must be a whole number from 1, or one for each axis")
+        if self.basis not in ("fourier", "cosine"):
+            raise MechanismError("basis must be 'fourier' or 'cosine'")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for the low frequencies once."""
@@ -50,8 +55,10 @@ class FPA:
         keep = self.keep if isinstance(self.keep, tuple) else (self.keep,) * len(shape)
         if len(keep) != len(shape):
             raise MechanismError(f"keep gives {len(keep)} numbers for {len(shape)} axes")
-        most = bands(shape)
-        return _reconstruct(data, shape, tuple(min(k, m) for k, m in zip(keep, most, strict=True)))
+        most = bands(shape, self.basis)
+        return _reconstruct(
+            data, shape, tuple(min(k, m) for k, m in zip(keep, most, strict=True)), self.basis
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,17 +66,20 @@ class EFPA:
     """Keep as many low frequencies as are worth their noise.
 
     Leaving frequencies out costs the energy they held; keeping them costs noise. The exponential mechanism
-    picks the trade-off with ``share`` of the budget and the rest measures what was kept. ``joint`` picks a
-    corner of low frequencies on the axes of a table; ``joint=False`` strings its rows together in C-order,
-    as the paper does.
+    picks the trade-off with ``share`` of the budget and the rest measures what was kept. Fourier's waves
+    treat the first and the last cell as neighbours, so counts that end elsewhere than they began need many;
+    ``basis="cosine"`` has waves that do not (at up to √2 times the noise each), and ``"either"`` lets the
+    same choice decide. ``joint`` keeps a corner of low frequencies on the axes of a table; ``joint=False``
+    strings its rows together in C-order, as the paper does.
 
-    Private by composition of the choice (range 2 of √(tail energy)) and of the measurement. As printed it
-    is not private at any ε: noise on magnitudes only publishes true phases. Noise here is on real and
-    imaginary parts, z/(√n·ε) each, and the score's noise term is what that noise really adds,
+    Private by composition of the choice (one step moves each √(tail energy) by at most one) and of the
+    measurement. As printed it is not private at any ε: noise on magnitudes only publishes true phases. Here
+    every real coordinate is noised, by z/(√n·ε), and the score's noise term is what that really adds,
     √(2z)·z/(√n·ε).
     """
 
     share: Fraction = Fraction(1, 2)
+    basis: Literal["fourier", "cosine", "either"] = "fourier"
     joint: bool = True
 
     def __post_init__(self) -> None:
@@ -77,16 +87,19 @@ class EFPA:
             raise MechanismError(
                 "share must lie strictly between 0 and 1: the part of ε that picks frequencies"
             )
+        if self.basis not in ("fourier", "cosine", "either"):
+            raise MechanismError("basis must be 'fourier', 'cosine' or 'either'")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose a corner of frequencies, then measure it."""
         shape = _shape(data, self.joint)
-        if size(bands(shape)) == 1:
-            return _reconstruct(data, shape, bands(shape))
+        if data.size == 1:
+            return _reconstruct(data, shape, (1,) * len(shape), "fourier")
         choosing, measuring = data.split(self.share, 1 - self.share)
-        pick = choosing.choose(LowFrequencies(shape, measuring.unit_scale))
-        place = np.unravel_index(int(pick[0, 0]), bands(shape))
-        return _reconstruct(measuring, shape, tuple(int(k) + 1 for k in place))
+        bases: tuple[Basis, ...] = ("fourier", "cosine") if self.basis == "either" else (self.basis,)
+        score = LowFrequencies(shape, measuring.unit_scale, bases)
+        basis, keep = score.place(int(choosing.choose(score)[0, 0]))
+        return _reconstruct(measuring, shape, keep, basis)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,15 +119,16 @@ class SPA:
 
 
 @dataclass(frozen=True, eq=False)
-class FourierNoise:
-    """Noise of ``scale`` on each kept coordinate; a range gathers what each kept wave sums to over it.
+class WaveNoise:
+    """Noise of ``scale`` on the coordinate of each kept wave; a range gathers what each wave sums to over it.
 
-    Over a range of L of n cells the wave of frequency m sums to a complex number of size |sin(πmL/n) ÷
-    sin(πm/n)|, wherever the range lies, so the variance is a product over axes of functions of the length.
+    Waves are products over axes, and so is the variance. Both bases have closed forms for sums over ranges,
+    and one transform turns those into a table for all ranges of an axis.
     """
 
     shape: Shape
     keep: Shape
+    basis: Basis
     scale: float
     method: str = (
         "noise of the kept frequencies, given which were kept; not covered: the dropped frequencies, a bias"
@@ -122,60 +136,87 @@ class FourierNoise:
 
     def spread(self, workload: Workload) -> Spread:
         """Gather the kept waves over every box."""
-        lengths = np.maximum(workload.high - workload.low, 0)
-        runs = np.ones(len(lengths))
-        if len(self.shape) != lengths.shape[1]:
-            lengths, runs = _strung_together(lengths, workload.domain.shape)
-        variance = np.full(len(lengths), 2.0 * self.scale**2)
+        low, high = workload.low, np.maximum(workload.low, workload.high)
+        runs = np.ones(len(low))
+        if len(self.shape) != low.shape[1]:
+            low, high, runs = _strung_together(low, high, workload.domain.shape)
+        variance = np.full(len(low), 2.0 * self.scale**2)
+        largest = np.full(len(low), self.scale)
         for axis, (n, k) in enumerate(zip(self.shape, self.keep, strict=True)):
-            variance *= _gathered(n, k)[lengths[:, axis]]
-        whole = np.prod(lengths, axis=1, dtype=np.float64)
-        largest = whole.copy()
-        for axis, (n, k) in enumerate(zip(self.shape, self.keep, strict=True)):
-            if k > 1:
-                # A wave sums to the same size over a range and over what the range leaves out.
-                length = lengths[:, axis]
-                part = np.minimum(length, n - length) / np.maximum(length, 1)
-                largest = np.maximum(largest, np.sqrt(2.0) * whole * part)
-        largest *= self.scale / np.sqrt(size(self.shape))
+            length = high[:, axis] - low[:, axis]
+            if self.basis == "fourier":
+                variance *= _fourier_gathers(n, k, length)
+            else:
+                variance *= _cosine_gathers(n, k, low[:, axis], high[:, axis], runs > 1)
+            # A wave is at most √2/√n high anywhere, the constant one 1/√n.
+            largest *= length * np.sqrt((2.0 if k > 1 else 1.0) / n)
         # Runs of one box share their draws: adding deviations is never too narrow.
-        return Spread(variance * runs**2, largest * runs)
+        return Spread(variance * runs**2, np.minimum(largest, np.sqrt(variance / 2.0)) * runs)
 
 
 def _shape(data: PrivateCounts, joint: bool) -> Shape:
     return data.shape if joint else (data.size,)
 
 
-def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape) -> Estimate:
-    noisy = data.measure(Frequencies(shape, keep))
-    waves = np.zeros(size(shape))
-    waves[corner(shape, keep)] = noisy.values.reshape(-1) * float(noisy.unit)
-    turned = np.fft.fftn(waves.reshape(shape))
-    # Hartley's basis is its own inverse.
-    counts = (turned.real - turned.imag) / np.sqrt(size(shape))
-    note = f"kept {' × '.join(map(str, kept(shape, keep)))} of {' × '.join(map(str, shape))} coordinates"
-    errors = FourierNoise(shape, keep, float(cast(Fraction, noisy.scale) * noisy.unit))
+def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape, basis: Basis) -> Estimate:
+    noisy = data.measure(Frequencies(shape, keep, basis))
+    waves = np.zeros(prod(shape))
+    waves[corner(shape, keep, basis)] = noisy.values.reshape(-1) * float(noisy.unit)
+    if basis == "cosine":
+        counts = np.asarray(fft.idctn(waves.reshape(shape), norm="ortho"))
+    else:
+        # Hartley's basis is its own inverse.
+        turned = np.fft.fftn(waves.reshape(shape))
+        counts = (turned.real - turned.imag) / np.sqrt(prod(shape))
+    held = " × ".join(map(str, kept(shape, keep, basis)))
+    note = f"kept {held} of {' × '.join(map(str, shape))} {basis} coordinates"
+    errors = WaveNoise(shape, keep, basis, float(cast(Fraction, noisy.scale) * noisy.unit))
     return Estimate(counts.reshape(data.shape), errors, note)
 
 
-def _gathered(n: int, keep: int) -> FloatArray:
-    """For every length L ≤ n: Σ over kept frequencies of |sum of the wave over L cells|² ÷ n."""
+def _fourier_gathers(n: int, keep: int, length: IntArray) -> FloatArray:
+    """Sum over kept waves of (sum of the wave over ``length`` neighbouring cells)².
+
+    Over L cells the waves of frequency ±m gather |sin(πmL/n) ÷ sin(πm/n)|²/n each, wherever the cells lie;
+    that is (1 − cos(2πmL/n)) ÷ (1 − cos(2πm/n)), for all L at once by one transform.
+    """
     frequency = np.arange(1, n)
     frequency = frequency[np.minimum(frequency, n - frequency) < keep]
     weights = np.zeros(n)
-    # |sin(πmL/n) ÷ sin(πm/n)|² = (1 − cos(2πmL/n)) ÷ (1 − cos(2πm/n)): for all L at once by one transform.
     weights[frequency] = 0.5 / np.sin(np.pi * frequency / n) ** 2
     turned = np.fft.fft(weights).real
-    length = np.arange(n + 1)
     return np.asarray((length**2.0 + np.maximum(turned[0] - turned[length % n], 0.0)) / n)
 
 
-def _strung_together(lengths: IntArray, shape: Shape) -> tuple[IntArray, FloatArray]:
-    """Boxes of a table as runs of its rows strung together: length of a run, and how many runs."""
-    run, runs = lengths[:, -1].copy(), np.ones(len(lengths))
+def _cosine_gathers(
+    n: int, keep: int, low: IntArray, high: IntArray, anywhere: NDArray[np.bool_]
+) -> FloatArray:
+    """Sum over kept waves of (sum of the wave over low … high − 1)², or the most it is ``anywhere``.
+
+    Wave m sums to (sin(πmh/n) − sin(πml/n)) ÷ √(2n)·sin(πm/2n) over l … h − 1. Squared and written in
+    cosines of differences and sums, one transform of length 2n tabulates Σₘ. Wherever the cells lie, the
+    difference of sines is at most 2 sin(πm(h − l)/2n).
+    """
+    frequency = np.arange(1, keep)
+    weights = np.zeros(2 * n)
+    weights[frequency] = 0.5 / (n * np.sin(np.pi * frequency / (2 * n)) ** 2)
+    turned = np.fft.fft(weights).real
+    squares = turned[0] - 0.5 * (turned[(2 * high) % (2 * n)] + turned[(2 * low) % (2 * n)])
+    crossed = turned[high - low] - turned[(high + low) % (2 * n)]
+    most = 2.0 * (turned[0] - turned[high - low])
+    return np.asarray((high - low) ** 2.0 / n + np.maximum(np.where(anywhere, most, squares - crossed), 0.0))
+
+
+def _strung_together(low: IntArray, high: IntArray, shape: Shape) -> tuple[IntArray, IntArray, FloatArray]:
+    """Boxes of a table as runs of its rows strung together: bounds of the first, and how many there are."""
+    run, runs = high[:, -1] - low[:, -1], np.ones(len(low))
+    start, stride = low[:, -1].copy(), shape[-1]
     whole = run == shape[-1]
     for axis in reversed(range(len(shape) - 1)):
-        run = np.where(whole, run * lengths[:, axis], run)
-        runs = np.where(whole, runs, runs * lengths[:, axis])
-        whole = whole & (lengths[:, axis] == shape[axis])
-    return run[:, None], runs
+        length = high[:, axis] - low[:, axis]
+        run = np.where(whole, run * length, run)
+        runs = np.where(whole, runs, runs * length)
+        whole = whole & (length == shape[axis])
+        start = start + low[:, axis] * stride
+        stride *= shape[axis]
+    return start[:, None], (start + run)[:, None], runs

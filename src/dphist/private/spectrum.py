@@ -1,53 +1,123 @@
-"""The spectrum of private counts, and the bound on its error that questions about it pay for.
+"""Private counts in an orthonormal basis of waves, and the error of computing them, which questions pay for.
 
-The basis is Hartley's: coordinate f of counts x over axes of n₁ × n₂ × … = n cells is Σⱼ xⱼ · cas(2π Σᵢ
-fᵢjᵢ/nᵢ) / √n with cas θ = cos θ + sin θ. It is orthonormal and spans, frequency by frequency, the same
-spaces as cosines and sines; the pair f, −f is the cosine and sine of that frequency turned by 45°. Odd,
-even and mixed lengths need no special cases: a frequency that is its own negative is simply alone.
+Two bases, each the same along every axis of a table:
+
+* ``fourier``, in Hartley's form: wave f is cas(2π Σᵢ fᵢjᵢ/nᵢ)/√n with cas θ = cos θ + sin θ. The pair f, −f
+is the
+  cosine and the sine of that frequency turned by 45°, so frequency by frequency it spans what Fourier's
+  basis spans, and odd and even lengths need no special cases: a frequency that is its own negative is
+  simply alone.
+* ``cosine``: wave f is the product over axes of cos(π fᵢ(jᵢ + ½)/nᵢ) times √(2/nᵢ), or √(1/nᵢ) for
+frequency 0. Its waves
+  do not close into a circle, so the first and the last cell need not be alike.
 
 The record limit. The gate cuts counts at a public ceiling so that they sum to at most 2⁶² whatever the
-data, so the Euclidean norm of any cells behind it is at most 2⁶². The transform (`dphist.kernels.wide`)
-errs relative to the norm, so its error is bounded by a public number: `spectrum_error`.
+data; so the Euclidean norm of any cells behind it is at most 2⁶². The transforms (`dphist.kernels.wide`)
+err relative to that norm, so their error has a public bound: `coordinates_error`.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from math import isqrt, prod
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.wide import fourier_error, wide_fourier, widen, widen_integer
+from dphist.kernels.wide import (
+    difference_of_parts,
+    fourier_error,
+    roots,
+    scaled,
+    turned_real_parts,
+    wide_fourier,
+    widen,
+    widen_integer,
+)
 from dphist.private.questions import IntArray
 
 FloatArray = NDArray[np.float64]
+Basis = Literal["fourier", "cosine"]
+Shape = tuple[int, ...]
 
 RECORD_LIMIT = 2**62
 
 
-def spectrum(counts: IntArray, shape: tuple[int, ...]) -> FloatArray:
-    """Fourier coefficients Σⱼ xⱼ exp(−2πi f·j/n) as wide complex numbers ``[4, cells]``, flat in C-order."""
+def coordinates(counts: IntArray, shape: Shape, basis: Basis) -> FloatArray:
+    """All coordinates of the counts as wide numbers ``[2, cells]``, flat in C-order of their frequencies."""
     values = widen(counts.reshape(shape))
+    if basis == "fourier":
+        for axis in range(len(shape)):
+            last = np.ascontiguousarray(np.moveaxis(values, axis + 1, -1))
+            values = np.moveaxis(wide_fourier(last), -1, axis + 1)
+        return difference_of_parts(np.ascontiguousarray(values).reshape(4, -1), *_over_root(prod(shape), 1))
+    real = values[:2]
     for axis in range(len(shape)):
-        values = np.moveaxis(
-            wide_fourier(np.ascontiguousarray(np.moveaxis(values, axis + 1, -1))), -1, axis + 1
-        )
-    return np.ascontiguousarray(values).reshape(4, -1)
+        real = np.moveaxis(_cosines(np.moveaxis(real, axis + 1, -1)), -1, axis + 1)
+    return np.ascontiguousarray(real).reshape(2, -1)
 
 
-def spectrum_error(shape: tuple[int, ...]) -> Fraction:
+def coordinates_error(shape: Shape, basis: Basis) -> Fraction:
     """Bound ‖computed − exact coordinates‖₂ over all counts the gate lets through.
 
     Axes are transformed one after the other; each orthonormal transform keeps norms, so relative errors
-    add. The factor 2 covers their products and the final division by √n.
+    add. Cosines come from a Fourier transform of twice the length, of counts and their mirror image: √2
+    times the norm. The factor 2 at the front covers products of errors and the last multiplication.
     """
-    return 2 * RECORD_LIMIT * sum((fourier_error(n) for n in shape), Fraction(0))
+    relative = (fourier_error(n) if basis == "fourier" else 2 * fourier_error(2 * n) for n in shape)
+    return 2 * RECORD_LIMIT * sum(relative, Fraction(0))
 
 
-def over_root(n: int, power: int) -> tuple[float, float]:
-    """2^power ÷ √n as a wide number."""
-    return widen_integer(isqrt((1 << (512 + 2 * power)) // n))
+def column_sum(shape: Shape, keep: Shape, basis: Basis) -> Fraction:
+    """Bound Σ |wave(j)| over the kept waves, at any cell j: how far one step can move the kept coordinates.
+
+    Fourier: waves f and −f give (|cos θ + sin θ| + |cos θ − sin θ|)/√n = 2 max(|cos θ|, |sin θ|)/√n ≤ 2/√n,
+    a wave alone gives 1/√n; so z/√n for z waves. Cosine: an axis gives at most (1 + √2(k − 1))/√n for k
+    waves, and by Cauchy-Schwarz at most √k times the column's norm, which is at most √((2k − 1)/n) and at
+    most 1; axes multiply.
+    """
+    if basis == "fourier":
+        return prod(kept(shape, keep, basis)) / root_below(prod(shape))
+    total = Fraction(1)
+    for n, k in zip(shape, keep, strict=True):
+        plain = (1 + Fraction(isqrt(2 << 64) + 1, 1 << 32) * (k - 1)) / root_below(n)
+        norm = Fraction(1) if 2 * k - 1 >= n else root_above(2 * k - 1) / root_below(n)
+        total *= min(plain, root_above(k) * norm)
+    return total
+
+
+def bands(shape: Shape, basis: Basis) -> Shape:
+    """How many different absolute frequencies each axis has: the largest useful ``keep``."""
+    return tuple(n // 2 + 1 if basis == "fourier" else n for n in shape)
+
+
+def kept(shape: Shape, keep: Shape, basis: Basis) -> Shape:
+    """How many waves of each axis have an absolute frequency below ``keep``."""
+    return tuple(min(2 * k - 1, n) if basis == "fourier" else k for n, k in zip(shape, keep, strict=True))
+
+
+def corner(shape: Shape, keep: Shape, basis: Basis) -> IntArray:
+    """Flat places of the kept waves: frequencies 0, 1, …, and for Fourier then …, −2, −1, of every axis."""
+    places = np.zeros(1, dtype=np.int64)
+    for n, count in zip(shape, kept(shape, keep, basis), strict=True):
+        axis = np.arange(count, dtype=np.int64)
+        if basis == "fourier":
+            axis[(count + 1) // 2 :] += n - count
+        places = (places[:, None] * n + axis[None, :]).reshape(-1)
+    return places
+
+
+def fold(shape: Shape, basis: Basis) -> IntArray:
+    """The place of every wave among the absolute frequencies ``bands``, in C-order."""
+    places = np.zeros(1, dtype=np.int64)
+    for n, most in zip(shape, bands(shape, basis), strict=True):
+        frequency = np.arange(n, dtype=np.int64)
+        if basis == "fourier":
+            frequency = np.minimum(frequency, n - frequency)
+        places = (places[:, None] * most + frequency[None, :]).reshape(-1)
+    return places
 
 
 def root_below(n: int) -> Fraction:
@@ -55,26 +125,32 @@ def root_below(n: int) -> Fraction:
     return Fraction(isqrt(n << 128), 1 << 64)
 
 
-def kept(shape: tuple[int, ...], keep: tuple[int, ...]) -> tuple[int, ...]:
-    """How many frequencies of each axis lie below ``keep`` in absolute value: 2·keep − 1, or all of them."""
-    return tuple(min(2 * k - 1, n) for n, k in zip(shape, keep, strict=True))
+def root_above(n: int) -> Fraction:
+    """A fraction just above √n."""
+    return Fraction(isqrt(n << 128) + 1, 1 << 64)
 
 
-def bands(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How many different absolute frequencies each axis has: the largest useful ``keep``."""
-    return tuple(n // 2 + 1 for n in shape)
+def _cosines(values: FloatArray) -> FloatArray:
+    """The orthonormal cosine transform of wide real numbers along the last axis.
+
+    Counts followed by their mirror image are a sequence of length 2n whose Fourier coefficient m, turned by
+    exp(−πim/2n), is real: twice Σⱼ xⱼ cos(πm(j + ½)/n).
+    """
+    n = values.shape[-1]
+    rows = np.ascontiguousarray(values).reshape(2, -1, n)
+    mirrored = np.zeros((4, rows.shape[1], 2 * n))
+    mirrored[:2, :, :n] = rows
+    mirrored[:2, :, n:] = rows[:, :, ::-1]
+    return turned_real_parts(wide_fourier(mirrored), _cosine_factors(n)).reshape(values.shape)
 
 
-def corner(shape: tuple[int, ...], keep: tuple[int, ...]) -> IntArray:
-    """Flat places of the kept frequencies 0, 1, …, keep − 1, −(keep − 1), …, −1 of every axis, in C-order."""
-    places = np.zeros(1, dtype=np.int64)
-    for n, count in zip(shape, kept(shape, keep), strict=True):
-        axis = np.arange(count, dtype=np.int64)
-        axis[(count + 1) // 2 :] += n - count
-        places = (places[:, None] * n + axis[None, :]).reshape(-1)
-    return places
+@lru_cache(maxsize=4)
+def _cosine_factors(n: int) -> FloatArray:
+    factors = scaled(roots(4 * n, n), *_over_root(2 * n, 1))
+    factors[:, :1] = scaled(roots(4 * n, 1), *_over_root(4 * n, 1))
+    return factors
 
 
-def size(shape: tuple[int, ...]) -> int:
-    """How many cells a shape has."""
-    return prod(shape)
+def _over_root(n: int, numerator: int) -> tuple[float, float]:
+    """Numerator ÷ √n as a wide number."""
+    return widen_integer(isqrt((numerator * numerator << 512) // n))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def error_range(size: int) -> int:
 
 def lattice_price(price: Fraction) -> int:
     """The price of a cut on the lattice: public, so any rounding of it will do."""
-    return int(min(round(price * 2**LATTICE), _LARGEST_PRICE // _MOST_CELLS))
+    return int(min(ceil(price * 2**LATTICE), _LARGEST_PRICE // _MOST_CELLS))
 
 
 def _cut(counts: IntArray) -> IntArray:

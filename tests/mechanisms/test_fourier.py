@@ -1,0 +1,178 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.domain import Domain, Ordinal
+from dphist.errors import MechanismError, NotPrivate
+from dphist.mechanisms.fourier import EFPA, FPA, SPA, WaveNoise
+from dphist.mechanisms.spec import parse
+from dphist.private.spectrum import bands, corner
+from dphist.testing import check_mechanism, open_counts, run
+from dphist.workload import Workload
+
+SMOOTH = np.rint(200 * np.exp(-(((np.arange(256) - 90) / 30) ** 2)) + 40).astype(np.int64)
+
+
+def test_efpa_conforms():
+    check_mechanism(EFPA())
+    check_mechanism(EFPA(share=Fraction(1, 5), joint=False))
+    check_mechanism(EFPA(basis="cosine"))
+    check_mechanism(EFPA(basis="either"))
+
+
+def test_fpa_conforms():
+    check_mechanism(FPA(keep=3), bias="keeps three frequencies whatever the budget")
+    check_mechanism(FPA(keep=100))
+    check_mechanism(FPA(keep=100, joint=False))
+    check_mechanism(FPA(keep=100, basis="cosine"))
+
+
+def test_names_and_options_from_text():
+    assert parse("efpa(share='1/4')") == EFPA(share=Fraction(1, 4))
+    assert parse("fpa(keep=5)") == FPA(keep=5)
+    assert parse("spa") == SPA()
+
+
+@pytest.mark.parametrize("keep", [0, -1, True, (), (2, 0)])
+def test_keep_must_make_sense(keep):
+    with pytest.raises(MechanismError):
+        FPA(keep=keep)
+
+
+def test_keep_must_fit_the_axes():
+    with pytest.raises(MechanismError):
+        run(FPA(keep=(3, 3)), SMOOTH, 1)
+
+
+@pytest.mark.parametrize("share", [Fraction(0), Fraction(1), Fraction(3, 2)])
+def test_share_must_leave_something_for_both(share):
+    with pytest.raises(MechanismError):
+        EFPA(share=share)
+
+
+def test_bases_are_named():
+    with pytest.raises(MechanismError):
+        EFPA(basis="wavelet")
+    with pytest.raises(MechanismError):
+        FPA(basis="either")
+
+
+def test_spa_is_refused_before_anything_is_asked():
+    data = open_counts(SMOOTH, 1, seed=0)
+    with pytest.raises(NotPrivate, match="efpa"):
+        SPA().estimate(data)
+    data.split(1)  # the right is untouched
+
+
+def test_efpa_beats_plain_noise_on_smooth_counts():
+    """Fixed seeds; a smooth curve of 256 cells needs a few frequencies, so most of the noise is left out."""
+    errors = [np.mean((run(EFPA(), SMOOTH, Fraction(1, 10), seed=s).counts - SMOOTH) ** 2) for s in range(20)]
+    assert np.mean(errors) < 2 / 0.1**2 / 4
+
+
+def test_the_choice_follows_the_budget():
+    kept_coordinates = []
+    for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(10)):
+        notes = [run(EFPA(), SMOOTH, epsilon, seed=s).note for s in range(5)]
+        kept_coordinates.append(np.mean([int(note.split()[1]) for note in notes]))
+    assert kept_coordinates[0] < kept_coordinates[1] < kept_coordinates[2]
+
+
+def mean_squared(mechanism, counts, epsilon, seeds=8):
+    return np.mean(
+        [np.mean((run(mechanism, counts, epsilon, seed=s).counts - counts) ** 2) for s in range(seeds)]
+    )
+
+
+def test_two_dimensions_beat_rows_strung_together():
+    y, x = np.mgrid[0:32, 0:32] / 32
+    counts = np.rint(300 * np.exp(-40 * ((x - 0.45) ** 2 + (y - 0.55) ** 2))).astype(np.int64)
+    assert mean_squared(EFPA(), counts, 1) < mean_squared(EFPA(joint=False), counts, 1) / 2
+
+
+def test_cosines_beat_fourier_where_the_ends_differ_and_either_finds_out():
+    rising = np.rint(2000 * np.linspace(0, 1, 256) ** 2).astype(np.int64)
+    error = {basis: mean_squared(EFPA(basis=basis), rising, 1) for basis in ("fourier", "cosine", "either")}
+    assert error["cosine"] < error["fourier"] / 4
+    assert error["either"] < 1.3 * error["cosine"]
+    assert "cosine" in run(EFPA(basis="either"), rising, 1, seed=0).note
+
+
+def test_rows_strung_together_equal_the_flat_histogram():
+    counts = SMOOTH.reshape(16, 16)
+    flat = run(EFPA(), SMOOTH, 1, seed=3)
+    strung = run(EFPA(joint=False), counts, 1, seed=3)
+    np.testing.assert_array_equal(strung.counts.reshape(-1), flat.counts)
+
+
+def test_noise_has_the_stated_variance():
+    """Averaged over all cells and 200 seeds: 2z³/(n²ε²) a cell, within 5 % (the seeds are fixed)."""
+    keep, n = 4, 32
+    counts = np.zeros(n, dtype=np.int64)
+    got = np.mean([run(FPA(keep=keep), counts, 1, seed=s).counts ** 2 for s in range(200)])
+    z = 2 * keep - 1
+    assert got == pytest.approx(2 * z**3 / n**2, rel=0.15)
+    estimate = run(FPA(keep=keep), counts, 1, seed=0)
+    cells = estimate.errors.spread(Workload.cells(Domain([Ordinal("x0", range(n))])))
+    np.testing.assert_allclose(cells.variance, 2 * z**3 / n**2, rtol=1e-3)
+
+
+def waves(shape, basis):
+    """Coordinates of unit vectors, by reconstructing from each coordinate alone."""
+    places = np.indices(shape).reshape(len(shape), -1)
+    if basis == "fourier":
+        angle = sum(2 * np.pi * np.outer(p, p) / n for p, n in zip(places, shape, strict=True))
+        return (np.cos(angle) + np.sin(angle)) / np.sqrt(np.prod(shape))
+    rows = 1.0
+    for p, n in zip(places, shape, strict=True):
+        height = np.where(p == 0, 1.0, np.sqrt(2.0)) / np.sqrt(n)
+        rows = rows * height[:, None] * np.cos(np.pi * np.outer(p, p + 0.5) / n)
+    return rows
+
+
+@pytest.mark.parametrize("basis", ["fourier", "cosine"])
+@pytest.mark.parametrize("shape", [(1,), (2,), (9,), (12,), (5, 6), (3, 4, 5)])
+def test_spread_equals_the_waves_summed_over_boxes(shape, basis):
+    domain = Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(shape)])
+    workload = Workload.random(domain, 40, seed=2)
+    most = bands(shape, basis)
+    for keep in ((1,) * len(shape), most, tuple(min(3, m) for m in most)):
+        spread = WaveNoise(shape, keep, basis, 1.5).spread(workload)
+        weights = np.array(
+            [workload.answer(wave.reshape(shape)) for wave in waves(shape, basis)[corner(shape, keep, basis)]]
+        )
+        np.testing.assert_allclose(spread.variance, 2 * 1.5**2 * (weights**2).sum(axis=0), atol=1e-9)
+        assert (spread.largest >= 1.5 * np.abs(weights).max(axis=0) - 1e-9).all()
+
+
+@pytest.mark.parametrize("basis", ["fourier", "cosine"])
+def test_spread_of_rows_strung_together_is_never_too_narrow_and_exact_for_single_runs(basis):
+    shape, keep = (4, 6), (5,)
+    domain = Domain([Ordinal("a", range(4)), Ordinal("b", range(6))])
+    low, high = np.array(list(np.ndindex(4, 6))), []
+    low, high = zip(
+        *[((a, b), (c, d)) for a, b in low for c in range(a + 1, 5) for d in range(b + 1, 7)], strict=True
+    )
+    workload = Workload(domain, np.array(low), np.array(high))
+    rows = waves((24,), basis)[corner((24,), keep, basis)]
+    exact = 2 * (np.array([workload.answer(wave.reshape(shape)) for wave in rows]) ** 2).sum(axis=0)
+    got = WaveNoise((24,), keep, basis, 1.0).spread(workload).variance
+    whole = (workload.high[:, 1] - workload.low[:, 1] == 6) | (workload.high[:, 0] - workload.low[:, 0] == 1)
+    np.testing.assert_allclose(got[whole], exact[whole], atol=1e-9)
+    assert (got >= exact - 1e-9).all()
+
+
+def test_intervals_cover_the_kept_part():
+    """The estimate's mean is the kept part of the counts; intervals cover it (fixed seeds)."""
+    counts = SMOOTH[:64]
+    domain = Domain([Ordinal("x0", range(64))])
+    workload = Workload.random(domain, 20, seed=9)
+    rows = waves((64,), "fourier")[corner((64,), (3,), "fourier")]
+    centre = workload.answer(rows.T @ (rows @ counts))
+    covered = []
+    for seed in range(100):
+        estimate = run(FPA(keep=3), counts, 1, seed=seed)
+        spread = estimate.errors.spread(workload)
+        covered.append(np.abs(workload.answer(estimate.counts) - centre) <= 2.1 * np.sqrt(spread.variance))
+    assert 0.92 < np.mean(covered) < 0.99

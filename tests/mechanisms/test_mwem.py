@@ -1,0 +1,72 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.errors import MechanismError
+from dphist.mechanisms.mwem import MWEM, _boxes, _dyadic
+from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing.gates import as_histogram
+from dphist.workload import Workload
+
+BIAS = "a few rounds of ranges cannot tell all cells apart"
+
+
+def test_conforms():
+    check_mechanism(MWEM(rounds=3), bias=BIAS)
+    check_mechanism(MWEM(rounds=1, passes=1, total=Fraction(1, 2)), bias=BIAS)
+
+
+@pytest.mark.parametrize(
+    "options", [{"rounds": 0}, {"passes": 0}, {"total": Fraction(0)}, {"total": Fraction(1)}]
+)
+def test_options_must_make_sense(options):
+    with pytest.raises(MechanismError):
+        MWEM(**options)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_dyadic_ranges_hold_the_whole_axis_and_every_cell_once(n):
+    ranges = [tuple(r) for r in _dyadic(n).tolist()]
+    assert len(set(ranges)) == len(ranges)
+    assert ranges[0] == (0, n)
+    assert {(i, i + 1) for i in range(n)} <= set(ranges)
+
+
+def test_the_workload_says_which_ranges_matter():
+    histogram = as_histogram(np.arange(8))
+    workload = Workload.prefixes(histogram.domain)
+    low, high = _boxes(open_counts(histogram, 1, seed=0, workload=workload))
+    np.testing.assert_array_equal(high, workload.high)
+    low, high = _boxes(open_counts(histogram, 1, seed=0))
+    assert len(low) == 15
+    low, high = _boxes(open_counts(np.zeros((4, 2), dtype=np.int64), 1, seed=0))
+    assert len(low) == 7 * 3
+
+
+def test_the_total_is_measured_not_known():
+    """With the same ε the sum of the estimate wanders around the truth by the noise that was paid for."""
+    counts = np.full(16, 100)
+    totals = [run(MWEM(rounds=2), counts, 1, seed=s).counts.sum() for s in range(200)]
+    assert np.std(totals) > 1
+    assert abs(np.mean(totals) - 1600) < 3
+
+
+def test_it_learns_one_busy_cell():
+    counts = np.zeros(64, dtype=np.int64)
+    counts[37] = 1000
+    estimate = run(MWEM(rounds=8, passes=100), counts, 10, seed=0)
+    assert estimate.counts[37] > 900
+    assert np.delete(estimate.counts, 37).max() < 50
+
+
+def test_rounds_reduce_the_error():
+    x = np.arange(128)
+    counts = np.rint(1000 * np.exp(-(((x - 30) / 12) ** 2))).astype(np.int64)
+    error = {
+        rounds: np.mean(
+            [np.mean((run(MWEM(rounds=rounds), counts, 10, seed=s).counts - counts) ** 2) for s in range(3)]
+        )
+        for rounds in (1, 12)
+    }
+    assert error[12] < error[1] / 2

@@ -1,0 +1,129 @@
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dphist.errors import MechanismError
+from dphist.private.queries.fourier import Frequencies
+from dphist.private.questions import Layout
+from dphist.private.spectrum import bands, column_sum, coordinates_error, corner, kept
+
+SHAPES = [(1,), (2,), (3,), (7,), (8,), (12,), (3, 4), (4, 4), (5, 1), (2, 3, 4)]
+
+
+def waves(shape, basis):
+    """The basis straight from its definition: row f, column j."""
+    places = np.indices(shape).reshape(len(shape), -1)
+    if basis == "fourier":
+        angle = sum(2 * np.pi * np.outer(p, p) / n for p, n in zip(places, shape, strict=True))
+        return (np.cos(angle) + np.sin(angle)) / np.sqrt(np.prod(shape))
+    product_of_waves = 1.0
+    for p, n in zip(places, shape, strict=True):
+        height = np.where(p == 0, 1.0, np.sqrt(2.0)) / np.sqrt(n)
+        product_of_waves = product_of_waves * height[:, None] * np.cos(np.pi * np.outer(p, p + 0.5) / n)
+    return product_of_waves
+
+
+def keeps(shape, basis):
+    return product(*(range(1, most + 1) for most in bands(shape, basis)))
+
+
+both = pytest.mark.parametrize("basis", ["fourier", "cosine"])
+
+
+@both
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_basis_is_orthonormal(shape, basis):
+    rows = waves(shape, basis)
+    np.testing.assert_allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-12)
+
+
+@both
+@pytest.mark.parametrize("shape", SHAPES)
+def test_corners_hold_what_lies_below_keep_and_close_under_negation(shape, basis):
+    for keep in keeps(shape, basis):
+        places = corner(shape, keep, basis)
+        assert len(set(places.tolist())) == len(places) == np.prod(kept(shape, keep, basis))
+        frequency = np.stack(np.unravel_index(places, shape), axis=1)
+        if basis == "fourier":
+            negative = {tuple(f) for f in ((-frequency) % np.array(shape)).tolist()}
+            assert negative == {tuple(f) for f in frequency.tolist()}
+            frequency = np.minimum(frequency, np.array(shape) - frequency)
+        assert (frequency.max(axis=0) < np.array(keep)).all()
+
+
+@both
+@pytest.mark.parametrize("shape", SHAPES)
+def test_answers_are_the_waves_of_the_counts(shape, basis):
+    counts = np.random.default_rng(1).integers(0, 10**6, int(np.prod(shape)))
+    for keep in keeps(shape, basis):
+        query = Frequencies(shape, keep, basis)
+        answer = query.answer(counts, Layout(shape)) * float(query.unit)
+        assert answer.shape == kept(shape, keep, basis)
+        expected = (waves(shape, basis) @ counts)[corner(shape, keep, basis)]
+        np.testing.assert_allclose(answer.reshape(-1), expected, atol=float(query.unit) + 1e-8)
+
+
+@both
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_step_moves_the_answers_further_than_promised(shape, basis):
+    """Every step from quiet, busy and enormous data: the sum of changes never passes the scale."""
+    n = int(np.prod(shape))
+    rng = np.random.default_rng(n)
+    starting = [np.zeros(n, dtype=np.int64), rng.integers(0, 1000, n), rng.integers(0, 2**62 // n, n)]
+    for keep in keeps(shape, basis):
+        query = Frequencies(shape, keep, basis)
+        scale, worst = query.scales(Layout(shape)), 0
+        for counts in starting:
+            before = query.answer(counts, Layout(shape))
+            for cell in range(n):
+                after = query.answer(counts + (np.arange(n) == cell), Layout(shape))
+                worst = max(worst, int(np.abs(after - before).sum()))
+        assert worst <= scale
+        # And the promise is not idle: the exact largest column is within a fifth of the bound on each axis.
+        assert worst >= 0.79 ** len(shape) * scale
+
+
+@both
+@pytest.mark.parametrize("n", [2, 9, 64, 101, 256])
+def test_column_sums_are_bounded_for_every_corner_of_longer_axes(n, basis):
+    absolute = np.abs(waves((n,), basis))
+    for keep in range(1, bands((n,), basis)[0] + 1):
+        exact = absolute[corner((n,), (keep,), basis)].sum(axis=0).max()
+        assert exact <= float(column_sum((n,), (keep,), basis)) * (1 + 1e-12)
+
+
+def test_the_scale_is_the_column_sum_plus_a_hair():
+    for basis in ("fourier", "cosine"):
+        for shape in [(16,), (100,), (65_536,), (256, 256), (65_535,)]:
+            for keep in ((1,) * len(shape), bands(shape, basis)):
+                query = Frequencies(shape, keep, basis)
+                paid = query.scales(Layout(shape)) * query.unit / column_sum(shape, keep, basis)
+                assert 1 < paid < 1.015
+
+
+def test_the_error_of_the_transform_is_paid_for_on_any_data():
+    assert 0 < coordinates_error((65_536,), "fourier") < Fraction(1, 2**25)
+    with_error = Frequencies((10**6,), (1,)).scales(Layout((10**6,)))
+    without = Fraction(1, 1000) / Frequencies((10**6,), (1,)).unit
+    assert with_error > without
+
+
+def test_counts_beyond_the_lattice_are_cut_not_wrapped():
+    query = Frequencies((2,), (2,))
+    assert query.answer(np.array([2**61, 2**61 - 1]), Layout((2,)))[0] == 2**61
+
+
+@pytest.mark.parametrize("keep", [(0,), (6,), (1, 1)])
+def test_impossible_corners_are_refused(keep):
+    with pytest.raises(MechanismError):
+        Frequencies((8,), keep)
+
+
+def test_rows_can_be_strung_together():
+    counts = np.arange(12)
+    strung = Frequencies((12,), (3,)).answer(counts, Layout((3, 4)))
+    np.testing.assert_array_equal(strung, Frequencies((12,), (3,)).answer(counts, Layout((12,))))
+    with pytest.raises(MechanismError):
+        Frequencies((13,), (3,)).answer(counts, Layout((3, 4)))
