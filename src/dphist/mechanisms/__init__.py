@@ -17,6 +17,8 @@ MECHANISMS: dict[str, str] = {
     "adaptivetree": "adaptivetree:AdaptiveTree",
     "laplace": "baseline:Laplace",
     "uniform": "baseline:Uniform",
+    "noisefirst": "noisefirst:NoiseFirst",
+    "structurefirst": "structurefirst:StructureFirst",
     "fpa": "fourier:FPA",
     "efpa": "fourier:EFPA",
     "spa": "fourier:SPA",
