@@ -1,0 +1,18 @@
+"""Records into a histogram: one GROUP BY, run by the engine that holds them.
+
+`count` reads files and data frames with DuckDB, and any other engine through an Ibis table. What a row
+means for an attribute is written once (``keys``), in a dozen words that every engine understands
+(``engine``); so the same rows give the same counts everywhere, in any order, whatever the number of
+threads. Rows that fall in no cell (beyond the bounds, between the integers, unlisted, NULL, NaN, infinite)
+are dropped, or counted in the attribute's other cell.
+
+Nothing here is private yet. Errors therefore speak of columns and types, never of values, and the words of
+an engine's own errors, which may quote a record, are not passed on.
+"""
+
+from __future__ import annotations
+
+from dphist.sources.count import count
+from dphist.sources.draft import draft_schema
+
+__all__ = ["count", "draft_schema"]

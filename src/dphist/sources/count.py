@@ -1,0 +1,118 @@
+"""Counting: rows into the cells of a domain."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dphist.domain import Domain
+from dphist.domain.scales import IntArray
+from dphist.errors import SourceError, TooLargeError
+from dphist.histogram import Histogram
+from dphist.sources.engine import Bound, Column, Engine
+from dphist.sources.keys import read
+from dphist.sources.open import open_source
+from dphist.unit import Unit
+
+
+def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -> Histogram:
+    """Count the rows of a source in the cells of a domain.
+
+    The source is a path or glob of CSV, Parquet or JSON files, ``"file.duckdb::table"``, a pandas, polars
+    or pyarrow table, an Ibis table of any engine, or a `Histogram`, which passes through.
+
+    With ``unit.id``, at most ``unit.rows`` rows of each person are counted: the first ones in the order of
+    the engine's hash of (id, whole row), then of the cell. Rows without an id are dropped, and so are rows
+    in no cell, before the ranking.
+
+    *Why this hides a person in ``unit.rows`` steps.* Rows are ranked inside one id only, by a public
+    function of the row itself, so which rows of a person count depends on that person's rows and on nothing
+    else: adding or removing somebody changes nobody else's rows, and at most ``unit.rows`` rows of their
+    own. Two rows of a person that tie in both hash and cell are the same to the histogram, so it does not
+    matter which of them is kept, and the counts are the same for every physical order. A row whose id is
+    NULL is nobody's: counting it would protect it by no bound, and treating NULL as one person would let
+    one person's rows decide which rows of another are kept.
+    """
+    unit = unit or Unit()
+    if isinstance(source, Histogram):
+        return _pass_through(source, domain, unit)
+    if domain is None:
+        raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
+    check_memory(domain)
+    counts = np.zeros(domain.size, dtype=np.int64)
+    cells, rows = occupied(source, domain, unit)
+    # Several keys can mean one cell (the upper edge of the last bin), so rows are added, not assigned.
+    np.add.at(counts, cells, rows)
+    return Histogram(domain, counts.reshape(domain.shape))
+
+
+def occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArray]:
+    """The flat cells that hold rows, and how many, each perhaps several times; secret as the counts."""
+    needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
+    # Bounding hashes whole rows, so it reads every column.
+    engine = open_source(source, None if unit.id is not None else needed)
+    readings = [read(attribute, _column(engine, attribute.name), engine) for attribute in domain.attributes]
+    bound = None if unit.id is None else Bound(_column(engine, unit.id), unit.rows)
+    groups = engine.group([reading.key for reading in readings], bound)
+    flat = np.zeros(len(groups.rows), dtype=np.int64)
+    kept = np.ones(len(groups.rows), dtype=bool)
+    for attribute, reading, values, missing in zip(
+        domain.attributes, readings, groups.keys, groups.missing, strict=True
+    ):
+        other = -1 if attribute.other_cell is None else attribute.other_cell
+        cell = np.full(len(flat), other, dtype=np.int64)
+        cell[~missing] = reading.cells(values[~missing])
+        kept &= cell >= 0
+        flat = flat * attribute.size + cell
+    return flat[kept], groups.rows[kept]
+
+
+def _column(engine: Engine, name: str) -> Column:
+    for column in engine.columns:
+        if column.name == name:
+            return column
+    listed = ", ".join(column.name for column in engine.columns)
+    raise SourceError(f"there is no column {name}; there are {listed}")
+
+
+def _pass_through(histogram: Histogram, domain: Domain | None, unit: Unit) -> Histogram:
+    if domain is not None and domain != histogram.domain:
+        raise SourceError(
+            "domain: the histogram has another one; leave it out or project the histogram first"
+        )
+    if unit.id is not None:
+        raise SourceError("unit: a histogram has no column of ids; bound the rows first and give rows alone")
+    return histogram
+
+
+def check_memory(domain: Domain) -> None:
+    """Refuse a cube that does not fit in memory, before any of it is allocated."""
+    needed, free = domain.size * 8, available_memory()
+    # A release holds the counts, the noisy answers and the estimate at the same time.
+    if 3 * needed > free:
+        axes = " × ".join(f"{a.name} {a.size:,}" for a in domain.attributes)
+        raise TooLargeError(
+            f"the domain has {domain.size:,} cells ({axes}); its counts take {needed:,} bytes, "
+            f"a release three times that, and {free:,} bytes are available: use wider bins, fewer "
+            "attributes or several smaller domains"
+        )
+
+
+def available_memory() -> int:
+    """Bytes this process may still take: what the system can free, within the container's limit."""
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                free = int(line.split()[1]) * 1024
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        if limit != "max":
+            free = min(free, max(int(limit) - used, 0))
+    except (OSError, ValueError):
+        # Other systems have no such files; all of the memory is then the bound.
+        pass
+    return free

@@ -1,0 +1,66 @@
+"""Drafting a schema from a file's column names and types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dphist.errors import SourceError
+from dphist.sources.engine import Column
+from dphist.sources.open import open_path
+
+_HEAD = """\
+# What each attribute means: its bounds, bins or categories. # # Fill in every line that starts with "#
+choose". Only names and types of columns were taken from the file. Bounds and # categories must come from
+what everybody knows (a code book, the law, common sense), never from the records: the # oldest age or the
+rarest category would tell about somebody before any noise is added. # # Rows outside are dropped; add
+other = true  to count them in a cell of their own. Delete attributes you do not need.
+"""
+
+_CHOICES = {
+    "integer": [
+        ("ordinal", "# choose: range = [0, 100]            # the integers 0..99, a cell each"),
+        ("ordinal", "# choose: edges = [0, 18, 65, 120]    # or bins [0, 18), [18, 65), [65, 120]"),
+    ],
+    "real": [("ordinal", "# choose: edges = [0, 10, 20, 50]     # bins [0, 10), [10, 20), [20, 50]")],
+    "text": [
+        ("nominal", '# choose: categories = ["a", "b"]      # or groups: {north = ["a", "b"], south = ["c"]}')
+    ],
+    "truth": [("nominal", "categories = [false, true]")],
+    "date": [
+        ("ordinal", '# choose: dates = [2024-01-01, 2025-01-01, "1mo"]   # stop excluded; steps d, w, mo, y')
+    ],
+}
+
+
+def draft_schema(source: Any) -> str:
+    """Draft a TOML schema with the names and types of a file's columns, and bounds left to fill in.
+
+    No value is used: neither a bound nor a category is ever taken from the records. The types of Parquet
+    and DuckDB columns are declared in the file. In CSV and JSON files every field is text, and the draft
+    leaves open what it is.
+    """
+    if not isinstance(source, str | Path):
+        raise SourceError("source: a schema is drafted from a path")
+    engine = open_path(str(source))
+    blocks = [_HEAD]
+    for column in engine.columns:
+        blocks.append(_block(column))
+    return "\n".join(blocks)
+
+
+def _block(column: Column) -> str:
+    import tomlkit
+
+    name = f"name = {tomlkit.item(column.name).as_string()}"
+    if column.family == "undeclared":
+        lines = ["# a field of a text file: keep one of the kinds", 'kind = "ordinal"']
+        lines += [line for family in ("integer", "date") for _, line in _CHOICES[family]]
+        lines += ['# kind = "nominal"', _CHOICES["text"][0][1]]
+    else:
+        family = {"time": "date", "zoned time": "date"}.get(column.family, column.family)
+        choices = _CHOICES.get(family)
+        if choices is None:
+            return f"# {column.name} holds {column.type}, which cannot be an attribute\n"
+        lines = [f"# {column.type}", f'kind = "{choices[0][0]}"', *(line for _, line in choices)]
+    return "\n".join(["[[attribute]]", name, *lines, ""])

@@ -1,0 +1,114 @@
+"""What an engine must be able to say, for an attribute's cells to be computed where the rows are."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+# What kind of values a column holds. A CSV or JSON field, or a column of nothing but NULL, is undeclared:
+# it is read as what the domain declares.
+Family = Literal[
+    "integer", "real", "text", "truth", "date", "time", "zoned time", "undeclared", "something else"
+]
+Expression = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's name, its type in the engine's words, and the kind of values it holds."""
+
+    name: str
+    type: str
+    family: Family
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """At most ``rows`` rows for each value of the column ``id``."""
+
+    id: Column
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How to group rows by one attribute.
+
+    ``value`` is evaluated only where ``inside`` holds (None: everywhere), and is NULL for rows that have no
+    cell. ``other`` says that rows without a cell are kept, with a NULL key, rather than dropped.
+    """
+
+    inside: Expression | None
+    value: Expression
+    other: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The answer to the GROUP BY: each key's values and where they are NULL, and the numbers of rows."""
+
+    keys: list[npt.NDArray[Any]]
+    missing: list[npt.NDArray[np.bool_]]
+    rows: npt.NDArray[np.int64]
+
+
+class Engine(Protocol):
+    """A table somewhere, and the words to count its rows."""
+
+    columns: tuple[Column, ...]
+
+    def column(self, column: Column) -> Expression:
+        """The column's value."""
+
+    def parse(self, value: Expression, family: Family) -> Expression:
+        """An undeclared value as a real number, truth value or time; NULL where it is none."""
+
+    def real(self, value: Expression) -> Expression:
+        """As a 64-bit float."""
+
+    def integer(self, value: Expression) -> Expression:
+        """As a 64-bit integer; only asked where the value is one."""
+
+    def floor(self, value: Expression) -> Expression:
+        """The largest 64-bit integer that is not above the value; only asked where it fits."""
+
+    def text(self, value: Expression) -> Expression:
+        """As text."""
+
+    def days(self, value: Expression, family: Family) -> Expression:
+        """Days since 1970-01-01, of a time by its calendar day, of a zoned time by its day in UTC."""
+
+    def day(self, day: dt.date, family: Family) -> Expression:
+        """The first moment of a day, to be compared with a column."""
+
+    def between(self, value: Expression, low: Expression, high: Expression) -> Expression:
+        """Whether low ≤ value ≤ high; not true for NULL and NaN."""
+
+    def before(self, value: Expression, bound: Expression) -> Expression:
+        """Whether value < bound."""
+
+    def same(self, value: Expression, other: Expression) -> Expression:
+        """Whether two values are equal."""
+
+    def is_multiple(self, value: Expression, first: int, step: int) -> Expression:
+        """Whether an integer is some steps away from the first."""
+
+    def steps(self, value: Expression, first: int, step: int) -> Expression:
+        """How many whole steps an integer is above the first."""
+
+    def one_of(self, value: Expression, choices: Sequence[Any]) -> Expression:
+        """Whether the value is one of a list."""
+
+    def position(self, value: Expression, choices: Sequence[str]) -> Expression:
+        """The place of a text in a short list, counted from 1; NULL where it is not in it."""
+
+    def when(self, condition: Expression, value: Expression, otherwise: Expression | None) -> Expression:
+        """One value where a condition is true, another (or NULL) elsewhere; only that one is evaluated."""
+
+    def group(self, keys: Sequence[Key], bound: Bound | None) -> Groups:
+        """Count the rows by their keys, after bounding."""

@@ -1,0 +1,174 @@
+"""What a row means for an attribute, said in the words of any engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.domain import Attribute, Nominal
+from dphist.domain.scales import Bins, Dates, IntArray, Integers, Steps
+from dphist.errors import SourceError
+from dphist.sources.engine import Column, Engine, Expression, Family, Key
+
+# A list this short is searched by position; a longer one is tested by hash and looked up here.
+_SHORT = 64
+# Division of integers below this is exact to the unit in 64-bit floats, which some engines divide by.
+_DIVISIBLE = 2**48
+_EPOCH_DAY = 719_163  # 1970-01-01 as Python counts days
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The key of an attribute, and how its values become cells."""
+
+    key: Key
+    cells: Callable[[npt.NDArray[Any]], IntArray]
+
+
+def read(attribute: Attribute, column: Column, engine: Engine) -> Reading:
+    """Work out the key of one attribute from one column."""
+    if isinstance(attribute, Nominal):
+        return _categories(attribute, attribute.categories, column, engine)
+    match attribute.scale:
+        case Integers(values=values):
+            return _integers(attribute, values, column, engine)
+        case Bins(edges=edges):
+            return _bins(attribute, edges, column, engine)
+        case Steps(categories=categories):
+            return _categories(attribute, categories, column, engine)
+        case Dates() as dates:
+            return _dates(attribute, dates, column, engine)
+
+
+def _mismatch(column: Column, expected: str) -> SourceError:
+    return SourceError(f"the column {column.name} holds {column.type}, but the domain expects {expected}")
+
+
+def _number(attribute: Attribute, column: Column, engine: Engine) -> tuple[Expression, Family]:
+    """The column as integers or as floats; text is no number, except where no type is declared."""
+    value = engine.column(column)
+    if column.family == "undeclared":
+        return engine.parse(value, "real"), "real"
+    if column.family == "real":
+        return engine.real(value), "real"
+    if column.family != "integer":
+        raise _mismatch(column, "numbers")
+    return value, "integer"
+
+
+def _integers(attribute: Attribute, values: range, column: Column, engine: Engine) -> Reading:
+    value, family = _number(attribute, column, engine)
+    first, step = values.start, values.step
+    if family == "real":
+        inside = engine.between(value, _float_above(first), _float_below(values[-1]))
+        whole = engine.floor(value)
+        # The floor is only taken inside the bounds, where it exists: NaN and infinities have none.
+        fits = engine.same(value, whole)
+        if step > 1:
+            fits = engine.when(fits, engine.is_multiple(whole, first, step), None)
+        key = Key(engine.when(inside, fits, None), whole, attribute.other)
+    else:
+        inside, whole = engine.between(value, first, values[-1]), engine.integer(value)
+        if step > 1:
+            inside = engine.when(inside, engine.is_multiple(whole, first, step), None)
+        key = Key(inside, whole, attribute.other)
+    return Reading(key, lambda found: (found.astype(np.int64) - first) // step)
+
+
+def _bins(
+    attribute: Attribute, edges: range | tuple[int | float, ...], column: Column, engine: Engine
+) -> Reading:
+    value, family = _number(attribute, column, engine)
+    last = len(edges) - 2
+    if family == "integer":
+        # For integers x ≥ 2.5 says the same as x ≥ 3, without a detour through floats.
+        bounds: list[Any] = [math.ceil(edges[0]), math.floor(edges[-1])]
+        rounded: Callable[[Any], Any] = math.ceil
+    else:
+        bounds, rounded = [_float_above(edges[0]), _float_below(edges[-1])], _float_above
+    inside = engine.between(value, *bounds)
+    if isinstance(edges, range) and edges[-1] - edges[0] < _DIVISIBLE:
+        # Floor first: it is exact, while the difference of two floats may round up to an edge.
+        whole = engine.integer(value) if family == "integer" else engine.floor(value)
+        key = engine.steps(whole, edges.start, edges.step)
+    else:
+        key = _search(value, [rounded(edge) for edge in edges], engine)
+    # The last bin is closed: its upper edge would begin one bin more.
+    return Reading(Key(inside, key, attribute.other), lambda found: np.minimum(found.astype(np.int64), last))
+
+
+def _search(value: Expression, edges: Sequence[Any], engine: Engine) -> Expression:
+    """The bin of a value known to lie between the edges, by halving: log₂(bins) comparisons a row."""
+
+    def halve(start: int, stop: int) -> Expression:
+        if stop - start == 1:
+            return start
+        middle = (start + stop) // 2
+        return engine.when(engine.before(value, edges[middle]), halve(start, middle), halve(middle, stop))
+
+    return halve(0, len(edges) - 1)
+
+
+def _float_above(number: float) -> float:
+    """The smallest float that is not below a number, which Python compares exactly."""
+    near = float(number)
+    return near if near >= number else math.nextafter(near, math.inf)
+
+
+def _float_below(number: float) -> float:
+    near = float(number)
+    return near if near <= number else math.nextafter(near, -math.inf)
+
+
+def _categories(attribute: Attribute, categories: Sequence[Any], column: Column, engine: Engine) -> Reading:
+    value, kind = engine.column(column), type(categories[0])
+    if kind is bool:
+        if column.family == "undeclared":
+            value = engine.parse(value, "truth")
+        elif column.family != "truth":
+            raise _mismatch(column, "truth values")
+        inside: Expression | None = engine.one_of(value, categories)
+        value = engine.integer(value)
+    elif kind is int:
+        value, family = _number(attribute, column, engine)
+        inside = engine.one_of(value, [float(c) for c in categories] if family == "real" else categories)
+        value = engine.integer(value)
+    else:
+        if column.family not in ("text", "undeclared"):
+            raise _mismatch(column, "text")
+        value = engine.text(value)
+        if len(categories) <= _SHORT:
+            position = engine.position(value, categories)
+            return Reading(Key(None, position, attribute.other), lambda found: found.astype(np.int64) - 1)
+        inside = engine.one_of(value, categories)
+    places = {category: place for place, category in enumerate(categories)}
+
+    def look_up(found: npt.NDArray[Any]) -> IntArray:
+        return np.fromiter((places.get(value, -1) for value in found.tolist()), np.int64, found.size)
+
+    return Reading(Key(inside, value, attribute.other), look_up)
+
+
+def _dates(attribute: Attribute, dates: Dates, column: Column, engine: Engine) -> Reading:
+    value, family = engine.column(column), column.family
+    if family == "undeclared":
+        value, family = engine.parse(value, "time"), "time"
+    if family not in ("date", "time", "zoned time"):
+        raise _mismatch(column, "dates or times")
+    begin, end = engine.day(dates.start, family), engine.day(dates.stop, family)
+    # NULL before NULL is not true, so a missing date fails both comparisons.
+    inside = engine.when(engine.before(value, begin), False, engine.before(value, end))
+    days = engine.days(value, family)
+    first = dates.start.toordinal() - _EPOCH_DAY
+    if dates.days:
+        return Reading(
+            Key(inside, engine.steps(days, first, dates.days), attribute.other),
+            lambda found: found.astype(np.int64),
+        )
+    begins = [dates.begin(cell).toordinal() - _EPOCH_DAY for cell in range(dates.size + 1)]
+    return Reading(Key(inside, _search(days, begins, engine), attribute.other), lambda f: f.astype(np.int64))

@@ -1,0 +1,137 @@
+"""At most so many rows a person, chosen by that person's rows alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphist.domain import Domain, Nominal, Ordinal
+from dphist.errors import SourceError
+from dphist.sources import count
+from dphist.unit import Unit
+
+DOMAIN = Domain([Ordinal("age", range(4)), Nominal("sex", ["F", "M"])])
+row = st.tuples(
+    st.sampled_from([None, 1, 2, 3, 4]),
+    st.integers(-1, 4),
+    st.sampled_from(["F", "M", None]),
+    st.integers(0, 2),
+)
+
+
+def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
+    user, age, sex, extra = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return pa.table(
+        {
+            "user": pa.array(user, pa.int64()),
+            "age": pa.array(age, pa.int64()),
+            "sex": pa.array(sex, pa.string()),
+            "extra": pa.array(extra, pa.int64()),
+        }
+    )
+
+
+def reference(given: pa.Table, rows: int) -> np.ndarray:
+    """Each person by themselves: the engine's hash of the row, then the cell, in plain Python."""
+    hashes = (
+        duckdb.execute('SELECT hash("user", "user", age, sex, extra) FROM given').fetchall()
+        if len(given)
+        else []
+    )
+    people: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for (place,), line in zip(hashes, given.to_pylist(), strict=True):
+        if line["user"] is None or line["sex"] is None or not 0 <= line["age"] < 4:
+            continue
+        people[line["user"]].append((place, line["age"], "FM".index(line["sex"])))
+    counts = np.zeros(DOMAIN.shape, dtype=np.int64)
+    for lines in people.values():
+        for _, age, sex in sorted(lines)[:rows]:
+            counts[age, sex] += 1
+    return counts
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(row, max_size=40), st.integers(1, 4))
+def test_the_kept_rows_are_those_of_the_reference(rows: list[tuple[Any, ...]], limit: int) -> None:
+    table = table_of(rows)
+    counted = count(table, DOMAIN, Unit(rows=limit, id="user"))
+    assert counted.counts.tolist() == reference(table, limit).tolist()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(row, max_size=40), st.integers(1, 3), st.sampled_from([1, 2, 3, 4]))
+def test_removing_a_person_takes_only_their_rows(rows: list[tuple[Any, ...]], limit: int, who: int) -> None:
+    unit = Unit(rows=limit, id="user")
+    everybody = count(table_of(rows), DOMAIN, unit).counts
+    without = count(table_of([r for r in rows if r[0] != who]), DOMAIN, unit).counts
+    alone = count(table_of([r for r in rows if r[0] == who]), DOMAIN, unit).counts
+    assert np.array_equal(everybody, without + alone)
+    assert alone.sum() <= limit
+
+
+def test_the_same_rows_through_ibis_keep_the_same_promises() -> None:
+    rng = np.random.default_rng(5)
+    rows = [
+        (int(u), int(a), s, int(e))
+        for u, a, s, e in zip(
+            rng.integers(0, 30, 400),
+            rng.integers(-1, 5, 400),
+            rng.choice(["F", "M", "x"], 400),
+            rng.integers(0, 3, 400),
+            strict=True,
+        )
+    ]
+    connection = ibis.duckdb.connect()
+    unit = Unit(rows=2, id="user")
+
+    def through(lines: list[tuple[Any, ...]]) -> np.ndarray:
+        return count(connection.create_table("t", table_of(lines), overwrite=True), DOMAIN, unit).counts
+
+    everybody = through(rows)
+    for who in range(5):
+        alone = through([r for r in rows if r[0] == who])
+        assert alone.sum() <= 2
+        assert np.array_equal(everybody, through([r for r in rows if r[0] != who]) + alone)
+
+
+def test_identical_rows_count_up_to_the_limit() -> None:
+    table = table_of([(1, 2, "F", 0)] * 10)
+    assert count(table, DOMAIN, Unit(rows=3, id="user")).counts[2, 0] == 3
+
+
+def test_rows_outside_do_not_use_up_the_limit() -> None:
+    table = table_of(
+        [(1, -1, "F", k) for k in range(20)] + [(1, 2, None, k) for k in range(20)] + [(1, 2, "F", 0)]
+    )
+    assert count(table, DOMAIN, Unit(rows=1, id="user")).counts[2, 0] == 1
+
+
+def test_rows_of_nobody_are_dropped() -> None:
+    table = table_of([(None, 1, "F", 0)] * 5 + [(7, 1, "F", 0)])
+    assert count(table, DOMAIN, Unit(rows=4, id="user")).counts.sum() == 1
+    floats = pa.table({"user": [float("nan"), float("nan"), 1.0], "age": [1, 1, 1], "sex": ["F", "F", "F"]})
+    for source in (floats, ibis.memtable(floats)):
+        assert count(source, DOMAIN, Unit(rows=4, id="user")).counts.sum() == 1
+
+
+def test_an_id_that_is_not_there() -> None:
+    with pytest.raises(SourceError, match="no column person; there are user, age, sex, extra"):
+        count(table_of([(1, 1, "F", 0)]), DOMAIN, Unit(id="person"))
+
+
+def test_the_id_may_be_text_or_an_attribute(tmp_path: Path) -> None:
+    table = table_of([(1, 1, "F", 0), (1, 1, "M", 0), (2, 3, "F", 1)])
+    by_sex = count(table, DOMAIN, Unit(rows=1, id="sex"))
+    assert by_sex.counts.sum() == 2
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert count(tmp_path / "t.parquet", DOMAIN, Unit(rows=1, id="sex")) == by_sex
