@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dphist.audit.attack import Observe
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.audit.zoo.basic import ForgottenHalf, QuietNoise, TrueTotal, WrongSensitivity
+from dphist.audit.zoo.lossy import PrintedEFPA, PrintedSPA, same_imaginary_part, same_phase, turning_pair
 from dphist.mechanisms.protocol import Mechanism
 
 
@@ -32,4 +33,13 @@ def animals() -> dict[str, Animal]:
         "wrong sensitivity": Animal(WrongSensitivity(), "says one step moves the answers by one; it moves two"),
         "forgotten half": Animal(ForgottenHalf(), "asks twice and pays once"),
         "true total": Animal(TrueTotal(), "rescales the noisy counts to the true total"),
+        "EFPA as printed": Animal(
+            PrintedEFPA(), "publishes the true phase of every kept frequency", (turning_pair(),), same_phase
+        ),
+        "SPA as printed": Animal(
+            PrintedSPA(),
+            "publishes the true imaginary part of every kept coefficient",
+            (turning_pair(),),
+            same_imaginary_part,
+        ),
     }
