@@ -12,7 +12,7 @@ IntArray = NDArray[np.int64]
 
 @kernel
 def part_middles(counts: IntArray, order: IntArray, starts: IntArray) -> IntArray:
-    """Give each part's middle count, or the sum of its two middle counts if it has an even number; 0 if none."""
+    """Give each part's middle count, or the sum of the two if it has an even number of cells; 0 if none."""
     parts = starts.size - 1
     middles = np.zeros(parts, dtype=np.int64)
     for p in range(parts):

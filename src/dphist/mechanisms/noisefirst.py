@@ -32,19 +32,19 @@ _LOG_PRICE_MEDIAN = 0.9  # noise scales per bucket and per ln n
 class NoiseFirst:
     """Noise every cell, then merge runs of neighbours whose noise outweighs their difference.
 
-    The noisy counts already are private; everything after them is arithmetic on released numbers and costs nothing.
-    That is also why `improve` can be applied to what somebody else published. Buckets minimise squared
-    deviations from their means (or absolute ones from their medians) plus a price per bucket: the search over
-    every number of buckets k that the paper does by n dynamic programs, min over k of T[n, k] + price·k, is one
-    penalised segmentation, because minimising over k and over partitions into k buckets is minimising over
-    all partitions. On several axes the cells are taken in C order.
+    The noisy counts already are private; everything after them is arithmetic on released numbers and costs
+    nothing. That is also why `improve` can be applied to what somebody else published. Buckets minimise
+    squared deviations from their means (or absolute ones from their medians) plus a price per bucket: the
+    search over every number of buckets k that the paper does by n dynamic programs, min over k of T[n, k] +
+    price·k, is one penalised segmentation, because minimising over k and over partitions into k buckets is
+    minimising over all partitions. On several axes the cells are taken in C order.
 
-    Differences from the paper. Its price of two noise variances (three noise scales for medians) is the risk of
-    a *fixed* structure; a structure picked on the noisy data looks better than it is, and on constant data that
-    price still leaves a bucket for every six or seven cells. The default price grows with ln n instead: isolating
-    the largest of n Laplace draws, about ln n scales, must not pay for the two buckets it needs. Levels
-    below zero become zero. Algorithm 2 prints ``SSE(D, ·)`` once, which would read the true counts; only noisy ones
-    are read here.
+    Differences from the paper. Its price of two noise variances (three noise scales for medians) is the risk
+    of a *fixed* structure; a structure picked on the noisy data looks better than it is, and on constant
+    data that price still leaves a bucket for every six or seven cells. The default price grows with ln n
+    instead: isolating the largest of n Laplace draws, about ln n scales, must not pay for the two buckets it
+    needs. Levels below zero become zero. Algorithm 2 prints ``SSE(D, ·)`` once, which would read the true
+    counts; only noisy ones are read here.
     """
 
     statistic: Literal["mean", "median"] = "mean"
@@ -52,8 +52,7 @@ class NoiseFirst:
     bins: int | None = None
     """A number of buckets (Algorithms 1 and 5), or None to find it together with them (Algorithm 2)."""
     price: Literal["log", "paper"] | Fraction = "log"
-    """What a bucket costs when ``bins`` is None: "log", "paper", or a number of noise variances (for medians: noise
-    scales)."""
+    """What a bucket costs when ``bins`` is None: or a number of noise variances (medians: noise scales)."""
     keep: bool = False
     """Keep the noisy counts in buckets too uneven to gain from averaging (Equations 22 and 23)."""
     cut: bool = True
@@ -66,7 +65,9 @@ class NoiseFirst:
             raise MechanismError("noisefirst: bins must be at least 1, or None to find the number")
         if isinstance(self.price, str):
             if self.price not in ("log", "paper"):
-                raise MechanismError("noisefirst: price must be 'log', 'paper' or a number of noise variances")
+                raise MechanismError(
+                    "noisefirst: price must be 'log', 'paper' or a number of noise variances"
+                )
         elif self.price < 0:
             raise MechanismError("noisefirst: price must not be negative")
 
@@ -78,8 +79,8 @@ class NoiseFirst:
     def improve(self, published: Any, scale: Number | None = None) -> Any:
         """Merge cells that are already published: costs no budget, and asks nobody's leave.
 
-        ``published`` is a release made by ``laplace``, and a release comes back, which verifies; or an array of
-        counts with independent Laplace noise of ``scale``, and an `Estimate` comes back.
+        ``published`` is a release made by ``laplace``, and a release comes back, which verifies; or an array
+        of counts with independent Laplace noise of ``scale``, and an `Estimate` comes back.
         """
         if hasattr(published, "transcript"):
             values, noise = _published_cells(published)
@@ -136,16 +137,15 @@ class NoiseFirst:
 class NoisyCells:
     """Intervals that stand on the noisy counts themselves, before anything was merged.
 
-    Which cells were merged was decided by the very noise that averaging is to remove, so averages carry a selection
-    bias that no interval around them covers. Around the sum of the noisy counts the interval is exact.
+    Which cells were merged was decided by the very noise that averaging is to remove, so averages carry a
+    selection bias that no interval around them covers. Around the sum of the noisy counts the interval is
+    exact.
     """
 
     counts: FloatArray
     scale: Fraction
     exact: bool = True
-    method: str = (
-        "exact: the noise of the unmerged counts in the range, around their sum; widened to hold the merged answer"
-    )
+    method: str = "exact: noise of the unmerged counts in the range, around their sum, widened to hold the merged answer"
 
     def spread(self, workload: Workload) -> Spread:
         """Count the cells of every box."""
@@ -161,12 +161,14 @@ def _published_cells(published: Any) -> tuple[IntArray, Fraction]:
     """Find every cell's noisy count in a release, and its noise scale."""
     entries = list(published.transcript)
     if len(entries) != 1 or entries[0].verb != "measure" or entries[0].question.get("ask") != "Identity":
-        raise MechanismError("noisefirst: only a release that noised every cell once ('laplace') can be improved")
+        raise MechanismError(
+            "noisefirst: only a release that noised every cell once ('laplace') can be improved"
+        )
     return entries[0].answer, published.guarantee.unit.steps / entries[0].epsilon
 
 
 def _on_lattice(flat: NDArray[Any], scale: float) -> tuple[IntArray, float]:
-    """Write counts as integers times a unit: 1 unless they are fractions, or too far apart for 64-bit sums."""
+    """Write counts as integers times a unit: 1 unless they are fractions, or too far apart for 64 bits."""
     unit = 1.0
     if not np.issubdtype(flat.dtype, np.integer):
         while unit > scale / 64.0 and bool((flat != np.rint(flat / unit) * unit).any()):

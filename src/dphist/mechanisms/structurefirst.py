@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log
+from math import ceil, inf, log
 from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate, Errors, PieceNoise
+from dphist.estimate import Errors, Estimate, PieceNoise
 from dphist.intervals import Spread
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -26,7 +26,7 @@ IntArray = NDArray[np.int64]
 
 # When no ceiling is given, this share buys a noisy total and the ceiling is so many times the mean count.
 _TOTAL_SHARE = Fraction(1, 20)
-_TIMES_MEAN = 8
+_TIMES_MEAN = 128
 # The split is chosen on this grid.
 _GRID = 64
 
@@ -35,19 +35,20 @@ _GRID = 64
 class StructureFirst:
     """Place the bins' boundaries by the exponential mechanism, then noise one number a bin.
 
-    A bin of s cells needs one draw of noise for all of them, so its mean carries noise of 1/(s·ε₂) where a cell on
-    its own carries 1/ε. The structure costs ε₁: boundaries are drawn from right to left, each by the loss of
-    the best histogram it still allows, bins − 1 draws of ε₁/(bins − 1) each. Private because the draws
-    (`Boundaries`, with its proof) and the measurement of disjoint bins compose: ε₁ + ε₂ = ε. One bin, or as
-    many bins as cells, leaves nothing to choose, and the whole budget measures. On several axes the cells are
-    taken in C order.
+    A bin of s cells needs one draw of noise for all of them, so its mean carries noise of 1/(s·ε₂) where a
+    cell on its own carries 1/ε. The structure costs ε₁: boundaries are drawn from right to left, each by the
+    loss of the best histogram it still allows, bins − 1 draws of ε₁/(bins − 1) each. Private because the
+    draws (`Boundaries`, with its proof) and the measurement of disjoint bins compose: ε₁ + ε₂ = ε. One bin,
+    or as many bins as cells, leaves nothing to choose, and the whole budget measures. On several axes the
+    cells are taken in C order.
 
-    Differences from the paper. *Mean* is not private as printed when a count exceeds F; here counts are cut at F
-    inside the structure's losses only, which also allows the sharper weight exp(−ε₁E/((k−1)·2F)). F is an option, or
-    follows from a noisy total that is paid for, never from the data. *Median* publishes half the sum of the two
-    middles in bins of even size, with half the noise. A draw with little budget is close to uniform, and uniform draws
-    from right to left pile the boundaries up on the left; ``even`` offsets the scores by a public amount so that without
-    data every structure would be equally likely. A tree inside each bin pays for all of its levels.
+    Differences from the paper. *Mean* is not private as printed when a count exceeds F; here counts are cut
+    at F inside the structure's losses only, which also allows the sharper weight exp(−ε₁E/((k−1)·2F)). F is
+    an option, or follows from a noisy total that is paid for, never from the data. *Median* publishes half
+    the sum of the two middles in bins of even size, with half the noise. A draw with little budget is close
+    to uniform, and uniform draws from right to left pile the boundaries up on the left; ``even`` offsets the
+    scores by a public amount so that without data every structure would be equally likely. A tree inside
+    each bin pays for all of its levels.
     """
 
     statistic: Literal["mean", "median"] = "mean"
@@ -55,9 +56,9 @@ class StructureFirst:
     bins: int | None = None
     """How many bins; None takes a tenth of the number of cells."""
     ceiling: int | None = None
-    """F, above which counts look alike to the squared loss; None buys a noisy total and takes a multiple of the mean."""
-    split: Fraction | None = None
-    """The share of the structure; None minimises the bound on the expected loss (from public numbers alone)."""
+    """F, above which counts look alike to the squared loss; None buys a noisy total and multiplies the mean."""
+    split: Fraction | None = Fraction(1, 2)
+    """The share of the structure; None minimises a bound on the expected loss, from public numbers alone."""
     inside: Literal["flat", "two-level", "tree"] = "flat"
     """What is measured in a bin: its mean or median; its total and its cells; a binary tree of totals."""
     even: bool = True
@@ -106,22 +107,27 @@ class StructureFirst:
     def best_split(self, n: int, bins: int, ceiling: int | None, unit_scale: Fraction) -> Fraction:
         """Share the budget so that the bound on the expected loss is least: a function of public numbers.
 
-        A draw from weights exp(−cE) over m candidates exceeds the best E by at most (ln m)/c in expectation: that mean
-        less entropy/c is the least over all distributions, the best candidate alone included, and entropy is at
-        most ln m. With c = ε₁/((k−1)·R) and k−1 draws whose excesses add up, the structure loses at most
-        (k−1)²·R·ln n/ε₁ (R = 2F, or 2 under absolute loss). This replaces the paper's factor n/α, whose second branch is
-        wrong. Counting loses 2k/ε₂² (mean; n/ε₂ for medians), or as much as the levels inside bins cost.
+        A draw from weights exp(−cE) over m candidates exceeds the best E by at most (ln m)/c in expectation:
+        that mean less entropy/c is the least over all distributions, the best candidate alone included, and
+        entropy is at most ln m. With c = ε₁/((k−1)·R) and k−1 draws whose excesses add up, the structure
+        loses at most (k−1)²·R·ln n/ε₁ (R = 2F, or 2 under absolute loss). This replaces the paper's factor
+        n/α, whose second branch is wrong. No structure loses more than n·F²/4 (n·F/2 under absolute loss).
+        Counting loses 2k/ε₂² (mean; n/ε₂ for medians), or as much as the levels inside bins cost. The bound
+        is for the worst data: measured on ordinary data it gives the structure too much, so one half is the
+        default.
         """
         epsilon = 1.0 / float(unit_scale)
         mean = self.statistic == "mean"
         draws = float(bins - 1) ** 2 * log(n) * (2.0 * (ceiling or 1) if mean else 2.0)
+        worst = inf if ceiling is None else n * (ceiling**2 / 4.0 if mean else ceiling / 2.0)
         levels = {"flat": 0, "two-level": 2, "tree": ceil(log(n / bins, 2)) + 1}[self.inside]
 
         def bound(share: float) -> float:
             first, second = share * epsilon, (1.0 - share) * epsilon
+            structure = min(draws / first, worst)
             if not mean:
-                return draws / first + n * max(levels, 1) / second
-            return draws / first + (2.0 * n * levels**2 if levels else 2.0 * bins) / second**2
+                return structure + n * max(levels, 1) / second
+            return structure + (2.0 * n * levels**2 if levels else 2.0 * bins) / second**2
 
         return Fraction(min(range(1, _GRID), key=lambda i: bound(i / _GRID)), _GRID)
 
@@ -133,7 +139,9 @@ class StructureFirst:
         if self.statistic == "mean":
             noisy = right.measure(Totals())
             scale = float(cast(Fraction, noisy.scale))
-            return np.repeat(noisy.values / sizes, sizes), PieceNoise(shape, labels, np.full(starts.size, scale))
+            return np.repeat(noisy.values / sizes, sizes), PieceNoise(
+                shape, labels, np.full(starts.size, scale)
+            )
         noisy = right.measure(Middles())
         scale = float(cast(Fraction, noisy.scale))
         halves = np.where(sizes % 2 == 0, 0.5, 1.0)
@@ -148,9 +156,9 @@ class StructureFirst:
 def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[FloatArray, Errors]:
     """Measure nested blocks inside every bin and reconcile them by least squares.
 
-    A bin of s cells has ⌈log₂ s⌉ + 1 levels of blocks of halving length (or, not ``deep``, two: itself and its cells),
-    and a single cell has one. Bins with as many levels go together; their levels share the budget equally,
-    so a block carries noise of levels/ε₂. Blocks of a level are disjoint, and so are bins.
+    A bin of s cells has ⌈log₂ s⌉ + 1 levels of blocks of halving length (or, not ``deep``, two: itself and
+    its cells), and a single cell has one. Bins with as many levels go together; their levels share the
+    budget equally, so a block carries noise of levels/ε₂. Blocks of a level are disjoint, and so are bins.
     """
     shape, n = data.shape, data.size
     sizes = np.diff(np.append(starts, n))
@@ -207,8 +215,8 @@ def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[Float
 class RunNoise:
     """The noise of a box whose cells were treated as one row: of each of its runs, added up.
 
-    On one axis a box is one run and its variance is exact. On several it is a run for every row of the last axis;
-    runs may share a bin's noise, so their deviations are added, which is never too little.
+    On one axis a box is one run and its variance is exact. On several it is a run for every row of the last
+    axis; runs may share a bin's noise, so their deviations are added, which is never too little.
     """
 
     shape: tuple[int, ...]

@@ -13,10 +13,10 @@ from dphist.private.questions import IntArray, Layout
 class Middles:
     """Each part's median if it has an odd number of cells, else the *sum* of its two middle counts.
 
-    Parts are disjoint, so a step moves one answer only. Raising one count by one raises exactly one entry of the
-    part's sorted counts by one (the last copy of the value that was raised). A sum of distinct entries of the
-    sorted counts thus moves by at most one: scale 1 keeps the promise. Halving the sum of two middles afterwards
-    halves its noise, where noising the median itself would not.
+    Parts are disjoint, so a step moves one answer only. Raising one count by one raises exactly one entry of
+    the part's sorted counts by one (the last copy of the value that was raised). A sum of distinct entries
+    of the sorted counts thus moves by at most one: scale 1 keeps the promise. Halving the sum of two middles
+    afterwards halves its noise, where noising the median itself would not.
     """
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:

@@ -27,25 +27,27 @@ class Boundaries:
     q = j + i (j ≤ q < r), and its score is minus the least total loss of j bins on x₁…x_q and one on
     x_{q+1}…x_r. The walk starts at r = n, j = bins − 1; `places` reads it back from the drawn numbers.
 
-    Why the ranges keep the promise. Counts are first cut at a public ceiling F (an integer, at least 1), under
-    which one step stays at most one step; say x becomes x + 1, both in 0 … F. A candidate's cost is the
-    minimum, over partitions and levels μ in [0, F], of sums of losses in which the changed cell appears once, so
-    each sum changes by what the loss of that cell about one level changes.
+    Why the ranges keep the promise. Counts are first cut at a public ceiling F (an integer, at least 1),
+    under which one step stays at most one step; say x becomes x + 1, both in 0 … F. A candidate's cost is
+    the minimum, over partitions and levels μ in [0, F], of sums of losses in which the changed cell appears
+    once, so each sum changes by what the loss of that cell about one level changes.
 
-    * Squared: (x + 1 − μ)² − (x − μ)² = 2x + 1 − 2μ, which lies in an interval of length 2F that is the same for all
+    * Squared: (x + 1 − μ)² − (x − μ)² = 2x + 1 − 2μ, which lies in an interval of length 2F that is the same
+    for all
       sums. A minimum of sums, and so every candidate's cost, changes by a number in it: range 2F. (A step
-      that crosses the ceiling changes nothing.) Without the cut the interval grows with the largest count, and
-      the choice is not private.
+      that crosses the ceiling changes nothing.) Without the cut the interval grows with the largest count,
+      and the choice is not private.
     * Absolute: |x + 1 − μ| − |x − μ| lies in [−1, 1]: range 2, whatever the counts.
 
-    Levels are restricted to a public lattice, multiples of 2⁻ʰ of a record, so costs are integers in units of
-    4⁻ʰ (1 for absolute loss, where some integer is always a best level) and are minimised without any rounding: the
-    score is exactly what the proof speaks of. h and the largest ceiling that 64 bits allow are functions of the
-    number of cells and the ceiling asked for, never of a count.
+    Levels are restricted to a public lattice, multiples of 2⁻ʰ of a record, so costs are integers in units
+    of 4⁻ʰ (1 for absolute loss, where some integer is always a best level) and are minimised without any
+    rounding: the score is exactly what the proof speaks of. h and the largest ceiling that 64 bits allow are
+    functions of the number of cells and the ceiling asked for, never of a count.
 
-    ``even`` is 1 ÷ the budget of a draw. If given, each score is raised by a public number, the same on all data, so
-    changes and ranges are untouched: range · even · ln C(q − 1, j − 1), the logarithm of how many ways are left to
-    place the other boundaries. Where the data say nothing, every structure is then equally likely.
+    ``even`` is 1 ÷ the budget of a draw. If given, each score is raised by a public number, the same on all
+    data, so changes and ranges are untouched: range · even · ln C(q − 1, j − 1), the logarithm of how many
+    ways are left to place the other boundaries. Where the data say nothing, every structure is then equally
+    likely.
     """
 
     bins: int
@@ -58,7 +60,9 @@ class Boundaries:
         if layout.parts != 1:
             raise MechanismError("boundaries need cells in one part")
         if not 1 < self.bins < layout.size:
-            raise MechanismError("bins must lie strictly between 1 and the number of cells: else nothing is to choose")
+            raise MechanismError(
+                "bins must lie strictly between 1 and the number of cells: else nothing is to choose"
+            )
         if self.loss == "squared" and (self.ceiling is None or self.ceiling < 1):
             raise MechanismError("ceiling must be an integer of at least 1 under squared loss")
         return self.bins - 1
@@ -98,7 +102,8 @@ class Boundaries:
         ways = gammaln(q) - gammaln(j) - gammaln(q - j + 1)
         # Relative to the largest, and cut where 64 bits end: such a place is never drawn anyway.
         bonus = (ways - ways.max()) * float(self.even * tilt)
-        return np.rint(np.maximum(bonus, -float(2**60))).astype(np.int64)
+        rounded: IntArray = np.rint(np.maximum(bonus, -float(2**60))).astype(np.int64)
+        return rounded
 
     def places(self, picks: IntArray, cells: int) -> IntArray:
         """Read drawn numbers back as the starts of the bins, the first of which is 0."""
