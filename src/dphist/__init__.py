@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dphist import audit, errors, testing
     from dphist.domain import Domain, Nominal, Ordinal
+    from dphist.door import publish
     from dphist.histogram import Histogram
     from dphist.mechanisms import mechanisms
     from dphist.mechanisms.baseline import Laplace, Uniform
     from dphist.private.ledger import Ledger
-    from dphist.door import publish
     from dphist.release import Answer, Answers, Release, load
     from dphist.unit import Unit
     from dphist.workload import Workload
@@ -44,7 +44,7 @@ _HOMES = {
     "testing": "testing",
 }
 
-__all__ = [  # noqa: PLE0604 -- the table above is the one list
+__all__ = [
     "__version__",
     *_HOMES,
 ]

@@ -23,7 +23,11 @@ IntArray = NDArray[np.int64]
 
 
 class Errors(Protocol):
-    """What is known of the error of any range answer."""
+    """What is known of the error of any range answer.
+
+    Errors of an estimate whose structure was picked on its own noise may also have a method ``centre(workload)``: the
+    unbiased answers that the intervals stand on instead of the estimate.
+    """
 
     @property
     def method(self) -> str:
@@ -86,7 +90,9 @@ class PieceNoise:
             low, high = np.ascontiguousarray(workload.low[:, 0]), np.ascontiguousarray(workload.high[:, 0])
             variance = interval_part_squares(low, high, starts, weight)
         else:
-            strides = np.array([int(np.prod(self.shape[a + 1 :])) for a in range(len(self.shape))], dtype=np.int64)
+            strides = np.array(
+                [int(np.prod(self.shape[a + 1 :])) for a in range(len(self.shape))], dtype=np.int64
+            )
             variance = box_part_squares(workload.low, workload.high, strides, self.labels, weight)
         return Spread(variance, np.full(variance.shape, self.scales.max(initial=0.0)))
 

@@ -25,7 +25,12 @@ def test_sound_mechanisms_pass(mechanism):
 def test_every_animal_of_the_zoo_is_rejected(name):
     animal = animals()[name]
     report = audit(
-        animal.mechanism, epsilon=1, runs=animal.runs, pairs=animal.pairs, observe=animal.observe, confidence=0.999
+        animal.mechanism,
+        epsilon=1,
+        runs=animal.runs,
+        pairs=animal.pairs,
+        observe=animal.observe,
+        confidence=0.999,
     )
     assert not report.passed, str(report)
 

@@ -6,11 +6,10 @@ import pytest
 
 import dphist.release.file as release_file
 from dphist.domain import Domain, Nominal, Ordinal
+from dphist.door import _release, publish
 from dphist.errors import NotPrivate, OutputError, QueryError, ReleaseError, VerificationError
 from dphist.histogram import Histogram
 from dphist.mechanisms.baseline import Laplace, Uniform
-from dphist.door import _release
-from dphist.door import publish
 from dphist.private.noise import Keystream, Noise
 from dphist.release import load
 from dphist.unit import Unit
@@ -110,7 +109,9 @@ def test_the_file_opens_without_dphist(release, tmp_path):
 
     path = tmp_path / "out.parquet"
     release.save(path)
-    rows = duckdb.sql(f"select sum(estimate) from '{path}' where age between 22 and 24 and place in ('c','d','e')")
+    rows = duckdb.sql(
+        f"select sum(estimate) from '{path}' where age between 22 and 24 and place in ('c','d','e')"
+    )
     assert rows.fetchone()[0] == pytest.approx(release.counts[2:5, 2:5].sum())
     frame = pd.read_parquet(path)
     assert list(frame.columns) == ["age", "place", "income", "estimate"]
@@ -184,7 +185,7 @@ def test_damaged_files_are_refused_with_a_reason(release, tmp_path):
         load(tmp_path / "missing.parquet")
     for cut in (0, 3, 100, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        with pytest.raises(ReleaseError, match="truncated|damaged"):
+        with pytest.raises(ReleaseError, match=r"truncated|damaged"):
             load(path)
     release.to_pandas().astype(str).to_parquet(path)
     with pytest.raises(ReleaseError, match="not a dphist release"):

@@ -71,14 +71,21 @@ def test_shares_must_sum_to_exactly_one():
     assert len(open_counts(COUNTS, 1).split(0.1, 0.2, 0.7)) == 3
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "many", True, None, "1e99999", "", "1/0"])
+@pytest.mark.parametrize(
+    "epsilon", [0, -1, float("nan"), float("inf"), "many", True, None, "1e99999", "", "1/0"]
+)
 def test_a_bad_epsilon_is_a_named_error(epsilon):
     with pytest.raises(EpsilonError, match="epsilon"):
         open_counts(COUNTS, epsilon)
 
 
 def test_noise_scale_follows_budget_share_and_unit():
-    for unit, steps in ((Unit(), 1), (Unit(replace=True), 2), (Unit(rows=3), 3), (Unit(rows=3, replace=True), 6)):
+    for unit, steps in (
+        (Unit(), 1),
+        (Unit(replace=True), 2),
+        (Unit(rows=3), 3),
+        (Unit(rows=3, replace=True), 6),
+    ):
         half, rest = open_counts(COUNTS, "1/2", unit=unit).split("1/4", "3/4")
         assert half.measure(Identity()).scale == Fraction(8 * steps)
         assert rest.unit_scale == Fraction(8 * steps, 3)
@@ -87,7 +94,11 @@ def test_noise_scale_follows_budget_share_and_unit():
 def test_views_show_the_cells_they_say():
     assert exact_looking(COUNTS).measure(Identity()).values.tolist() == COUNTS.tolist()
     assert exact_looking(COUNTS).arrange([3, 0]).measure(Identity()).values.tolist() == [100, 5]
-    assert exact_looking(COUNTS).coarsen([0, 1, 0, 1, 2, 2]).measure(Identity()).values.tolist() == [12, 100, 6]
+    assert exact_looking(COUNTS).coarsen([0, 1, 0, 1, 2, 2]).measure(Identity()).values.tolist() == [
+        12,
+        100,
+        6,
+    ]
     assert exact_looking(COUNTS).sorted().measure(Identity()).values.tolist() == sorted(COUNTS.tolist())
     assert exact_looking(COUNTS).measure(Totals()).values.tolist() == [118]
     parts = exact_looking(COUNTS.reshape(2, 3)).partition([0, 1, 0, 1, 2, 2])

@@ -43,11 +43,15 @@ def test_large_sums_agree_with_the_continuum():
     assert half_widths(spread_of(10**6, 1000), 0.95)[0] == pytest.approx(1.96 * np.sqrt(2e6) * 1000, rel=1e-3)
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1, 1], [1, 0.5, 0.25, 0.125], [0.1] * 50, list(np.linspace(0.01, 1, 30))])
+@pytest.mark.parametrize(
+    "weights", [[1.0], [1, 1], [1, 0.5, 0.25, 0.125], [0.1] * 50, list(np.linspace(0.01, 1, 30))]
+)
 def test_weighted_sums_cover_between_the_promise_and_a_little_more(weights):
     weights = np.array(weights)
     scale = 200
-    draws = Noise(Keystream.for_tests(len(weights))).laplace(Fraction(scale), (60_000, weights.size)) @ weights
+    draws = (
+        Noise(Keystream.for_tests(len(weights))).laplace(Fraction(scale), (60_000, weights.size)) @ weights
+    )
     spread = Spread(np.array([2 * np.sum((weights * scale) ** 2)]), np.array([weights.max() * scale]))
     for confidence in (0.9, 0.95, 0.99):
         covered = np.mean(np.abs(draws) <= half_widths(spread, confidence)[0])
@@ -77,7 +81,9 @@ def test_questions_made_of_several_boxes():
     pieces = PieceNoise((40,), np.repeat(np.arange(4), 10), np.full(4, 2.0))
     apart = pieces.spread(Workload(LINE, [[0], [10]], [[5], [15]]))
     # Two halves of two parts: standard deviations are added, since in general they may share draws.
-    assert apart.combine(np.array([0, 0]), 1).variance[0] == pytest.approx((2 * np.sqrt(apart.variance[0])) ** 2)
+    assert apart.combine(np.array([0, 0]), 1).variance[0] == pytest.approx(
+        (2 * np.sqrt(apart.variance[0])) ** 2
+    )
 
 
 def test_piece_noise_matches_its_definition_on_lines_and_planes():

@@ -52,7 +52,9 @@ def lower_bound(one: Runs, other: Runs, alpha: float) -> float:
 
 def _threshold(likely: FloatArray, rare: FloatArray, alpha: float) -> float:
     """Pick the event {score ≥ t} whose own lower bound is best."""
-    candidates = np.unique(np.quantile(np.concatenate([likely, rare]), np.linspace(0, 0.9995, 120), method="higher"))
+    candidates = np.unique(
+        np.quantile(np.concatenate([likely, rare]), np.linspace(0, 0.9995, 120), method="higher")
+    )
     likely, rare = np.sort(likely), np.sort(rare)
     hits = likely.size - np.searchsorted(likely, candidates)
     misses = rare.size - np.searchsorted(rare, candidates)
@@ -142,4 +144,4 @@ def _telling(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
     spread = expected * (1 - a.sum() / total.sum())
     chi = float(((a[kept] - expected) ** 2 / spread).sum())
     freedom = max(1, int(kept.sum()) - 1)
-    return chi > freedom + 3 * np.sqrt(2 * freedom)
+    return bool(chi > freedom + 3 * np.sqrt(2 * freedom))

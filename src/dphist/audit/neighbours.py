@@ -21,7 +21,10 @@ class Pair:
     other: Histogram
 
     def __post_init__(self) -> None:
-        if self.one.domain != self.other.domain or int(np.abs(self.one.counts - self.other.counts).sum()) != 1:
+        if (
+            self.one.domain != self.other.domain
+            or int(np.abs(self.one.counts - self.other.counts).sum()) != 1
+        ):
             raise InputError("neighbours must have one domain and differ by one record")
 
 

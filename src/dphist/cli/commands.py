@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-schema_app = typer.Typer(help="Draft and check schemas: what is public about the records.", no_args_is_help=True)
+schema_app = typer.Typer(
+    help="Draft and check schemas: what is public about the records.", no_args_is_help=True
+)
 ledger_app = typer.Typer(help="Open and read budgets.", no_args_is_help=True)
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
@@ -39,17 +41,31 @@ class WorkloadName(StrEnum):
 @app.command()
 def publish(
     source: Annotated[str, typer.Argument(help="CSV, Parquet or JSON file or glob, or file.duckdb::table.")],
-    schema: Annotated[Path, typer.Option(help="The public domain, as TOML (`dphist schema new` drafts one).")],
+    schema: Annotated[
+        Path, typer.Option(help="The public domain, as TOML (`dphist schema new` drafts one).")
+    ],
     epsilon: Annotated[str, typer.Option(help="The privacy loss to spend, for example 1, 0.1 or 1/3.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the release goes.")],
-    mechanism: Annotated[Optional[str], typer.Option(help="A name, or name(option=value, …).")] = None,
-    workload: Annotated[Optional[WorkloadName], typer.Option(help="What the release will be asked most.")] = None,
-    ledger: Annotated[Optional[str], typer.Option(help="The budget's file.")] = None,
-    dataset: Annotated[Optional[str], typer.Option(help="Which budget in the ledger pays.")] = None,
+    mechanism: Annotated[str | None, typer.Option(help="A name, or name(option=value, …).")] = None,
+    workload: Annotated[
+        WorkloadName | None, typer.Option(help="What the release will be asked most.")
+    ] = None,
+    ledger: Annotated[str | None, typer.Option(help="The budget's file.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
     rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
-    id: Annotated[Optional[str], typer.Option(help="The column that names the person; keeps at most --rows rows of each.")] = None,  # noqa: A002, E501
-    replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record, not only adding or removing one.")] = False,  # noqa: E501
-    nonnegative: Annotated[bool, typer.Option("--nonnegative", help="No count below zero (costs no budget, biases).")] = False,  # noqa: E501
+    person: Annotated[
+        str | None,
+        typer.Option("--id", help="The column that names the person; keeps at most --rows rows of each."),
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Protect against replacing a record, not only adding or removing one."
+        ),
+    ] = False,
+    nonnegative: Annotated[
+        bool, typer.Option("--nonnegative", help="No count below zero (costs no budget, biases).")
+    ] = False,
     integer: Annotated[bool, typer.Option("--integer", help="Whole numbers only (costs no budget).")] = False,
 ) -> None:
     """Turn records into one private release."""
@@ -58,7 +74,7 @@ def publish(
     with screen.progress("counting records") as say:
         release = publish_file(
             source, schema, epsilon, output, mechanism=mechanism, workload=workload and workload.value, ledger=ledger,
-            dataset=dataset, rows=rows, id=id, replace=replace, nonnegative=nonnegative, integer=integer, say=say,
+            dataset=dataset, rows=rows, person=person, replace=replace, nonnegative=nonnegative, integer=integer, say=say,
         )  # fmt: skip
     screen.line(f"{output}: {release!r}")
 
@@ -95,15 +111,19 @@ def show(release: ReleaseFile, as_json: Json = False) -> None:
         screen.line(json.dumps(describe(loaded), ensure_ascii=False))
         return
     for key, value in describe(loaded).items():
-        screen.line(f"{key:>12}  {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+        screen.line(
+            f"{key:>12}  {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        )
     draw(loaded)
 
 
 @app.command()
 def records(
     release: ReleaseFile,
-    count: Annotated[Optional[int], typer.Argument(help="How many; the released total if not given.")] = None,
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="A CSV or Parquet file; the screen if not given.")] = None,  # noqa: E501
+    count: Annotated[int | None, typer.Argument(help="How many; the released total if not given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A CSV or Parquet file; the screen if not given.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides roundings; public.")] = 0,
 ) -> None:
     """Make synthetic records that follow a release."""
@@ -121,7 +141,11 @@ def verify(release: ReleaseFile, as_json: Json = False) -> None:
     loaded = load(release)
     loaded.verify()
     facts = {"verified": True, "epsilon": str(loaded.epsilon), "spent": str(loaded.transcript.spent())}
-    screen.line(json.dumps(facts) if as_json else f"verified: {len(loaded.transcript)} paid answers, spent {facts['spent']} of {facts['epsilon']}, and nothing else")  # noqa: E501
+    if as_json:
+        screen.line(json.dumps(facts))
+    else:
+        paid = f"{len(loaded.transcript)} paid answers, spent {facts['spent']} of {facts['epsilon']}"
+        screen.line(f"verified: {paid}, and nothing else")
 
 
 @app.command()
@@ -133,7 +157,9 @@ def mechanisms(as_json: Json = False) -> None:
     if as_json:
         screen.line(json.dumps(rows, ensure_ascii=False))
     else:
-        screen.table(("name", "what it does", "options"), [(r["name"], r["summary"], r["options"]) for r in rows])
+        screen.table(
+            ("name", "what it does", "options"), [(r["name"], r["summary"], r["options"]) for r in rows]
+        )
 
 
 @app.command()
@@ -168,26 +194,33 @@ def demo(
 @schema_app.command("new")
 def schema_new(
     source: Annotated[Path, typer.Argument(help="A data file; only column names and types are read.")],
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", help="The screen if not given.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The screen if not given.")] = None,
 ) -> None:
     """Draft a schema from column names and types; bounds are for you to fill in, because bounds from data leak."""
     from dphist.cli.publishing import write_text
-    from dphist.domain import draft_schema
+    from dphist.sources import draft_schema
 
     write_text(draft_schema(source), output)
 
 
 @schema_app.command("check")
-def schema_check(schema: Annotated[Path, typer.Argument(help="A schema file.")], as_json: Json = False) -> None:
+def schema_check(
+    schema: Annotated[Path, typer.Argument(help="A schema file.")], as_json: Json = False
+) -> None:
     """Check a schema and say how large its cube is."""
     from dphist.cli.publishing import read_schema
 
     domain = read_schema(schema)
-    facts: dict[str, Any] = {"attributes": dict(zip(domain.names, domain.shape, strict=True)), "cells": domain.size}
+    facts: dict[str, Any] = {
+        "attributes": dict(zip(domain.names, domain.shape, strict=True)),
+        "cells": domain.size,
+    }
     if as_json:
         screen.line(json.dumps(facts, ensure_ascii=False))
     else:
-        screen.line(f"{' × '.join(f'{name} {size}' for name, size in facts['attributes'].items())} = {domain.size:,} cells")  # noqa: E501
+        screen.line(
+            f"{' × '.join(f'{name} {size}' for name, size in facts['attributes'].items())} = {domain.size:,} cells"
+        )
 
 
 @ledger_app.command("open")
@@ -207,7 +240,7 @@ def ledger_open(
 @ledger_app.command("show")
 def ledger_show(
     ledger: Annotated[str, typer.Argument(help="The ledger's file.")],
-    dataset: Annotated[Optional[str], typer.Argument(help="One population; all if not given.")] = None,
+    dataset: Annotated[str | None, typer.Argument(help="One population; all if not given.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what was spent, on what, and what is left."""
@@ -218,7 +251,9 @@ def ledger_show(
         screen.line(json.dumps(facts, ensure_ascii=False))
         return
     for budget in facts:
-        screen.line(f"{budget['dataset']}: spent {budget['spent']} of {budget['total']}, {budget['remaining']} left")
+        screen.line(
+            f"{budget['dataset']}: spent {budget['spent']} of {budget['total']}, {budget['remaining']} left"
+        )
         rows = [(str(e["id"]), e["epsilon"], e["purpose"], e["status"], e["when"]) for e in budget["entries"]]
         if rows:
             screen.table(("id", "epsilon", "purpose", "status", "when"), rows)

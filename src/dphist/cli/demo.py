@@ -6,11 +6,12 @@ import time
 from pathlib import Path
 
 from dphist.cli import screen
+from dphist.cli.picture import bars
 from dphist.cli.publishing import digest
 from dphist.cli.showing import draw
 from dphist.domain import Domain
-from dphist.private.ledger import Ledger
 from dphist.door import publish
+from dphist.private.ledger import Ledger
 from dphist.release import load
 from dphist.release.language import read_question
 
@@ -39,8 +40,11 @@ copy (
   select least(99, floor(a))::integer as age, case when s < 0.5 + a / 900 then 'F' else 'M' end as sex,
          (case when p < 0.55 then 9 + 2.2 * z when p < 0.9 then 17 + 2.5 * z else 24 * u end)::integer % 24 as hour
   from (
-    select 100 * (1 - sqrt(1 - 0.98 * h(i, 1))) as a, h(i, 2) as s, h(i, 3) as p, h(i, 4) as u,
-           h(i, 5) + h(i, 6) + h(i, 7) + h(i, 8) - 2 as z
+    select case when h(i, 1) < 0.22 then 19.5 * h(i, 9)
+                when h(i, 1) < 0.70 then 18 + 42 * h(i, 9) + 3 * h(i, 10)
+                when h(i, 1) < 0.80 then 42 + 10 * (h(i, 9) + h(i, 10))
+                else 56 + 9 * h(i, 10) + 34 * (1 - sqrt(1 - h(i, 9))) end as a,
+           h(i, 2) as s, h(i, 3) as p, h(i, 4) as u, h(i, 5) + h(i, 6) + h(i, 7) + h(i, 8) - 2 as z
     from range({rows}) t(i)
   )
 ) to '{path}' (format parquet)
@@ -83,14 +87,6 @@ def run_demo(folder: Path, rows: int) -> None:
     screen.line("verify    replayed without data: the same release, paid for to the last answer")
     draw(read)
     picture = folder / "release.svg"
-    _draw_file(read, picture)
+    picture.write_text(bars(read, "age"), encoding="utf-8")
     screen.line(f"\npicture   {picture}")
     screen.line(f'next      dphist query {out} "hour between 8 and 10"')
-
-
-def _draw_file(release: object, path: Path) -> None:
-    from dphist.cli.picture import bars
-    from dphist.release import Release
-
-    assert isinstance(release, Release)  # noqa: S101 -- narrows the type for the reader of this module
-    path.write_text(bars(release, "age"), encoding="utf-8")

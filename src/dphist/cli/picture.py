@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
+from math import floor, log10
 
 from dphist.release import Release
 
@@ -28,7 +30,8 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
         middle = x + step / 2
         marks.append(
             f'<rect x="{x + step * 0.08:.1f}" y="{y(value):.1f}" width="{step * 0.84:.1f}" '
-            f'height="{_TOP + height - y(value):.1f}" fill="#4c78a8"><title>{escape(label)}: {value:,.0f}</title></rect>'
+            f'height="{_TOP + height - y(value):.1f}" fill="#4c78a8">'
+            f"<title>{escape(label)}: {value:,.0f}</title></rect>"
         )
         marks.append(
             f'<path d="M{middle:.1f} {y(low):.1f}V{y(high):.1f}" stroke="#222" stroke-width="1.2" fill="none"/>'
@@ -47,11 +50,14 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
     )
 
 
-def _axis(top: float, y: object) -> str:
+def _axis(top: float, y: Callable[[float], float]) -> str:
+    # Lines at 1, 2 or 5 times a power of ten, three to seven of them.
+    rough = top / 5
+    power = 10.0 ** floor(log10(rough))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
     parts = []
-    for i in range(5):
-        value = top * i / 4
-        height = y(value)  # type: ignore[operator]
+    for i in range(int(top / step) + 1):
+        height = y(i * step)
         parts.append(f'<path d="M{_LEFT} {height:.1f}H{_WIDTH - 20}" stroke="#ddd"/>')
-        parts.append(f'<text x="{_LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{value:,.0f}</text>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{i * step:,.0f}</text>')
     return "".join(parts)

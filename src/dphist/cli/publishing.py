@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dphist.domain import Domain
-from dphist.errors import InputError, OutputError
-from dphist.private.ledger import Ledger
 from dphist.door import DEFAULT_MECHANISM, publish
+from dphist.errors import DomainError, InputError, OutputError
+from dphist.private.ledger import Ledger
 from dphist.release import Release
 from dphist.release.file import atomic
 from dphist.unit import Unit
@@ -28,7 +28,7 @@ def publish_file(
     ledger: str | None,
     dataset: str | None,
     rows: int,
-    id: str | None,  # noqa: A002 -- the word users know
+    person: str | None,
     replace: bool,
     nonnegative: bool,
     integer: bool,
@@ -36,7 +36,7 @@ def publish_file(
 ) -> Release:
     """Publish to a file, and have the ledger remember which file it paid for."""
     domain = read_schema(schema)
-    unit = Unit(rows=rows, replace=replace, id=id)
+    unit = Unit(rows=rows, replace=replace, id=person)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
     _check_writable(output)
@@ -64,7 +64,10 @@ def read_schema(path: Path) -> Domain:
     """Read a schema file."""
     if not path.is_file():
         raise InputError(f"there is no schema {path}; draft one with `dphist schema new`")
-    return Domain.from_toml(path)
+    try:
+        return Domain.from_toml(path)
+    except DomainError as error:
+        raise DomainError(f"{path}: {error}") from None
 
 
 def named_workload(name: str | None, domain: Domain) -> Workload | None:

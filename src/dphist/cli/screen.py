@@ -32,7 +32,7 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
     """
     from dphist.kernels.compile import announce_compilation
 
-    announce_compilation(lambda: sys.stderr.write("compiling kernels for this machine (once, then kept on disk) …\n"))
+    announce_compilation(_compiling)
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -40,3 +40,7 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status(first) as status:
         yield lambda text: status.update(text)
+
+
+def _compiling() -> None:
+    sys.stderr.write("compiling kernels for this machine (once, then kept on disk) …\n")

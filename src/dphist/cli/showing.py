@@ -21,7 +21,8 @@ _MOST_BARS = 40
 def describe(release: Release) -> dict[str, Any]:
     """Say what a release holds and promises."""
     facts: dict[str, Any] = {
-        "cells": " × ".join(f"{a.name} {a.size}" for a in release.domain.attributes) + f" = {release.domain.size:,}",
+        "cells": " × ".join(f"{a.name} {a.size}" for a in release.domain.attributes)
+        + f" = {release.domain.size:,}",
         "guarantee": release.guarantee.describe(),
         "mechanism": show(release.mechanism),
         "spent": f"{release.transcript.spent()} of {release.epsilon} in {len(release.transcript)} questions",
@@ -39,21 +40,22 @@ def draw(release: Release) -> None:
     """Draw the first attribute as bars, with the interval's reach behind each."""
     attribute = release.domain.attributes[0]
     table = release.project(attribute.name)
-    labels, values, highs = list(attribute.labels), table.counts, table.high
+    labels, values = list(attribute.labels), [float(value) for value in table.counts]
+    highs = [float(value) for value in table.high]
     if len(labels) > _MOST_BARS:
         step = -(-len(labels) // _MOST_BARS)
         labels = [f"{labels[i]} …" for i in range(0, len(labels), step)]
-        values = [values[i : i + step].sum() for i in range(0, len(values), step)]
-        highs = None
-    top = max((*values, 1e-9)) if highs is None else max((*highs, 1e-9))
+        values = [sum(values[i : i + step]) for i in range(0, len(values), step)]
+        highs = []
+    top = max((*values, *highs, 1e-9))
     width = max(len(label) for label in labels)
     screen.line("")
-    screen.line(f"{attribute.name} (bars: estimate{'' if highs is None else ', dots: up to the interval’s end'})")
+    screen.line(f"{attribute.name} (bars: estimate{', dots: up to the interval’s end' if highs else ''})")
     for i, label in enumerate(labels):
-        bar = "█" * max(0, round(_WIDTH * float(values[i]) / float(top)))
-        if highs is not None:
-            bar += "·" * (round(_WIDTH * float(highs[i]) / float(top)) - len(bar))
-        screen.line(f"{label:>{width}} {bar} {float(values[i]):,.0f}")
+        bar = "█" * max(0, round(_WIDTH * values[i] / top))
+        if highs:
+            bar += "·" * (round(_WIDTH * highs[i] / top) - len(bar))
+        screen.line(f"{label:>{width}} {bar} {values[i]:,.0f}")
 
 
 def mechanism_table() -> list[dict[str, str]]:

@@ -38,7 +38,7 @@ def group_order(labels: IntArray, parts: int) -> tuple[IntArray, IntArray]:
 @kernel
 def labels_ok(labels: IntArray, parts: int) -> bool:
     """Tell whether every label names a part."""
+    wrong = 0
     for i in range(labels.size):
-        if labels[i] < 0 or labels[i] >= parts:
-            return False
-    return True
+        wrong += labels[i] < 0 or labels[i] >= parts
+    return wrong == 0

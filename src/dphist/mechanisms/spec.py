@@ -30,11 +30,15 @@ def to_json(value: object) -> dict[str, Any]:
     place = f"{type(value).__module__.rsplit('.', 1)[-1]}:{type(value).__name__}"
     for name, target in _ALL.items():
         if target == place:
-            return {"name": name, "options": {f.name: _encode(getattr(value, f.name)) for f in _options(value)}}
+            return {
+                "name": name,
+                "options": {f.name: _encode(getattr(value, f.name)) for f in _options(value)},
+            }
     # A mechanism from outside names its own home; loading imports nothing by itself.
-    return {"name": f"{type(value).__module__}:{type(value).__qualname__}", "options": {
-        f.name: _encode(getattr(value, f.name)) for f in _options(value)
-    }}
+    return {
+        "name": f"{type(value).__module__}:{type(value).__qualname__}",
+        "options": {f.name: _encode(getattr(value, f.name)) for f in _options(value)},
+    }
 
 
 def from_json(described: dict[str, Any]) -> Mechanism:

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import isfinite
+from numbers import Rational
 
 from dphist.errors import EpsilonError
 
-Number = int | float | str | Fraction | Decimal
+Number = int | float | str | Fraction | Decimal | Rational
 
 # No budget worth spending needs more; beyond it, exponents such as "1e-999999999" would only exhaust memory.
 _LONGEST = 60
@@ -18,14 +19,15 @@ _EXPONENTS = range(-60, 61)
 
 def exact(value: Number, argument: str) -> Fraction:
     """Read a number as the fraction a person meant: ``0.1`` is one tenth, not its nearest double."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction | Decimal):
+    if isinstance(value, bool) or not isinstance(value, Rational | float | str | Decimal):
         raise EpsilonError(f"{argument} must be a number, a fraction or its text, not {type(value).__name__}")
-    if isinstance(value, int | Fraction):
-        return Fraction(value)
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, float):
         if not isfinite(value):
             raise EpsilonError(f"{argument} must be finite")
-        value = repr(value)
+        # float's own repr, because a NumPy float prints with its type around it.
+        value = float.__repr__(value)
     return _parse(str(value).strip(), argument)
 
 

@@ -56,10 +56,13 @@ _LARGEST_SUM = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """A private answer: integers on a public lattice, and how far the noise moved them."""
+    """A private answer: integers on a public lattice, and how far the noise moved them.
+
+    ``scale`` is the noise's exact `Fraction`, or an array of floats where answers have different ones.
+    """
 
     values: NDArray[Any]
-    scale: Fraction | NDArray[np.float64]
+    scale: Any
     unit: Fraction = Fraction(1)
 
     @property
@@ -340,7 +343,9 @@ def open_replay(
     """Open a gate with a transcript behind it and no data at all."""
     book = Replay(transcript)
     layout = Layout(domain.shape, None, 1, domain, workload)
-    right = PrivateCounts(None, layout, positive(epsilon, "epsilon") / unit.steps, unit.steps, book, None, "root")
+    right = PrivateCounts(
+        None, layout, positive(epsilon, "epsilon") / unit.steps, unit.steps, book, None, "root"
+    )
     return right, book
 
 

@@ -34,7 +34,12 @@ class Book(Protocol):
     """Where answers come from: drawn and written down, or read back."""
 
     def ask(
-        self, path: str, verb: str, question: dict[str, Any], epsilon: Fraction, draw: Callable[[], Answer] | None
+        self,
+        path: str,
+        verb: str,
+        question: dict[str, Any],
+        epsilon: Fraction,
+        draw: Callable[[], Answer] | None,
     ) -> Answer:
         """Answer a question and account for it."""
         ...
@@ -59,7 +64,12 @@ class Transcript(Sequence[Entry]):
         return f"Transcript({len(self)} questions, spent {self.spent()})"
 
     def ask(
-        self, path: str, verb: str, question: dict[str, Any], epsilon: Fraction, draw: Callable[[], Answer] | None
+        self,
+        path: str,
+        verb: str,
+        question: dict[str, Any],
+        epsilon: Fraction,
+        draw: Callable[[], Answer] | None,
     ) -> Answer:
         """Draw an answer and write it down."""
         if draw is None:
@@ -92,14 +102,21 @@ class Replay:
         self._entries = iter(transcript)
 
     def ask(
-        self, path: str, verb: str, question: dict[str, Any], epsilon: Fraction, draw: Callable[[], Answer] | None
+        self,
+        path: str,
+        verb: str,
+        question: dict[str, Any],
+        epsilon: Fraction,
+        draw: Callable[[], Answer] | None,
     ) -> Answer:
         """Return the recorded answer to the same question."""
         entry = next(self._entries, None)
         if entry is None:
             raise VerificationError("the mechanism asks more questions than the transcript holds")
         if (entry.path, entry.verb, entry.question, entry.epsilon) != (path, verb, question, epsilon):
-            raise VerificationError(f"the mechanism asks {question['ask']!r} where the transcript has another question")
+            raise VerificationError(
+                f"the mechanism asks {question['ask']!r} where the transcript has another question"
+            )
         return entry.answer
 
     def finish(self) -> None:

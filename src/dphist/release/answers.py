@@ -45,7 +45,11 @@ class Answers:
 
     def __getitem__(self, index: int) -> Answer:
         return Answer(
-            float(self.value[index]), float(self.low[index]), float(self.high[index]), self.confidence, self.method
+            float(self.value[index]),
+            float(self.low[index]),
+            float(self.high[index]),
+            self.confidence,
+            self.method,
         )
 
 

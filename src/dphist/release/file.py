@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _KEY = b"dphist"
 _ROWS = 1 << 20
-_FOOTER_LIMIT = 1 << 31
+_FOOTER_LIMIT = (1 << 31) - 1
 
 
 class ForeignMechanism:
@@ -101,7 +101,9 @@ def load(path: str | PathLike[str]) -> Release:
         file = pq.ParquetFile(place, thrift_string_size_limit=_FOOTER_LIMIT)
         metadata = file.schema_arrow.metadata or {}
     except (pa.ArrowException, OSError, ValueError):
-        raise ReleaseError(f"{place} is not a readable Parquet file; it may be truncated or damaged") from None
+        raise ReleaseError(
+            f"{place} is not a readable Parquet file; it may be truncated or damaged"
+        ) from None
     if _KEY not in metadata:
         raise ReleaseError(f"{place} is a Parquet file, but not a dphist release")
     try:
@@ -158,7 +160,9 @@ def _write(release: Release, path: Path) -> None:
         "estimate": names["estimate"],
         "transcript": entries,
     }
-    columns = {names["estimate"]: flat} | {f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)}
+    columns = {names["estimate"]: flat} | {
+        f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)
+    }
     dictionaries = [_labels(attribute) for attribute in release.domain.attributes]
     fields = [
         pa.field(attribute.name, pa.dictionary(pa.int32(), labels.type))
@@ -196,7 +200,9 @@ def _read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
             answer = columns[described["column"]].astype(dtype, copy=False)
         else:
             size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            raw = pa.decompress(b64decode(described["data"]), decompressed_size=size, codec="zstd", asbytes=True)
+            raw = pa.decompress(
+                b64decode(described["data"]), decompressed_size=size, codec="zstd", asbytes=True
+            )
             answer = np.frombuffer(raw, dtype=dtype)
         answer = answer.reshape(shape)
         answer.setflags(write=False)

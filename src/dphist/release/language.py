@@ -152,7 +152,11 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
     if scale.form == "edges" or (scale.form == "dates" and scale.days != 1):
         return [(start, stop)]
     own = attribute.span(value, value)
-    return _both([(start, stop)], [(0, own[0]), (own[1], attribute.size)]) if own[1] > own[0] else [(start, stop)]
+    return (
+        _both([(start, stop)], [(0, own[0]), (own[1], attribute.size)])
+        if own[1] > own[0]
+        else [(start, stop)]
+    )
 
 
 def _equal(attribute: Attribute, value: Any) -> Span:

@@ -122,14 +122,19 @@ class Release:
 
     # ---- handing on -------------------------------------------------------------------------------------
 
-    def polished(self, *, nonnegative: bool = False, integer: bool = False, total: float | None = None) -> Release:
+    def polished(
+        self, *, nonnegative: bool = False, integer: bool = False, total: float | None = None
+    ) -> Release:
         """Give a release that is nicer to read: nowhere negative, whole numbers, a public total.
 
         Costs no privacy and biases the counts; intervals keep standing on the estimate before it. ``total`` must be
         public knowledge: a true total that is not would be a leak.
         """
         counts, steps = self.counts, list(self.polish)
-        for wanted, step in ((nonnegative or total is not None, _nonnegative_step(total)), (integer, "integer")):
+        for wanted, step in (
+            (nonnegative or total is not None, _nonnegative_step(total)),
+            (integer, "integer"),
+        ):
             if wanted:
                 counts, steps = _polish(counts, step), [*steps, step]
         return replace(self, counts=counts, polish=tuple(steps))
@@ -144,7 +149,9 @@ class Release:
         """Give a row per cell with readable labels (needs polars)."""
         import polars as pl
 
-        columns = {name: [str(label) for label in labels] for name, labels in label_columns(self.domain).items()}
+        columns = {
+            name: [str(label) for label in labels] for name, labels in label_columns(self.domain).items()
+        }
         return pl.DataFrame({**columns, "estimate": self.counts.reshape(-1)})
 
     def to_xarray(self) -> xarray.DataArray:
@@ -185,7 +192,9 @@ class Release:
         from dphist.release.file import save
 
         if self.test:
-            raise NotPrivate("this release was made with a test seed and must not be saved; publish without a seed")
+            raise NotPrivate(
+                "this release was made with a test seed and must not be saved; publish without a seed"
+            )
         save(self, path)
 
     # ---- trusting ---------------------------------------------------------------------------------------

@@ -95,8 +95,12 @@ def check_run(mechanism: Mechanism, case: Case, epsilon: Fraction) -> None:
     _insist(estimate.counts.dtype == np.float64, where, "must estimate in float64")
     _insist(estimate.counts.size == counts.size, where, "must estimate every cell")
     _insist(bool(np.isfinite(estimate.counts).all()), where, "must be finite")
-    _insist(np.array_equal(estimate.counts, again.counts), where, "the same entropy must give the same release")
-    _insist(same_answers(transcript, transcript_again), where, "the same entropy must give the same transcript")
+    _insist(
+        np.array_equal(estimate.counts, again.counts), where, "the same entropy must give the same release"
+    )
+    _insist(
+        same_answers(transcript, transcript_again), where, "the same entropy must give the same transcript"
+    )
     _insist(len(transcript) > 0, where, "must ask something of the data")
     spent = transcript.spent()
     _insist(spent <= epsilon, where, f"spent {spent} of {epsilon}")
@@ -105,7 +109,9 @@ def check_run(mechanism: Mechanism, case: Case, epsilon: Fraction) -> None:
     right, replay = open_replay(case.histogram.domain, epsilon, Unit(), transcript)
     replayed = mechanism.estimate(right)
     replay.finish()
-    _insist(np.array_equal(replayed.counts, estimate.counts), where, "replay without data must be bit-identical")
+    _insist(
+        np.array_equal(replayed.counts, estimate.counts), where, "replay without data must be bit-identical"
+    )
     try:
         right.split(1)
     except RightUsed:
@@ -116,7 +122,11 @@ def check_run(mechanism: Mechanism, case: Case, epsilon: Fraction) -> None:
     workload = Workload.random(case.histogram.domain, 20, seed=1)
     spread = estimate.errors.spread(workload)
     _insist(spread.variance.shape == (20,), where, "must give a variance for each question")
-    _insist(bool((np.isfinite(spread.variance) & (spread.variance >= 0)).all()), where, "variances must make sense")
+    _insist(
+        bool((np.isfinite(spread.variance) & (spread.variance >= 0)).all()),
+        where,
+        "variances must make sense",
+    )
     _insist(bool(estimate.errors.method), where, "must say how its intervals are obtained")
 
 
@@ -126,7 +136,9 @@ def check_convergence(mechanism: Mechanism, case: Case) -> None:
     error = np.abs(estimate.counts.reshape(case.histogram.counts.shape) - case.histogram.counts).max()
     # Relative to the largest count: reconstruction in floating point rounds.
     allowed = 0.01 + 1e-9 * float(case.histogram.counts.max(initial=0))
-    _insist(bool(error <= allowed), f"{show(mechanism)} on {case.name}", "must converge to the counts as ε grows")
+    _insist(
+        bool(error <= allowed), f"{show(mechanism)} on {case.name}", "must converge to the counts as ε grows"
+    )
 
 
 def _run(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def as_histogram(counts: ArrayLike | Histogram) -> Histogram:
-    """Give bare counts plain integer axes x0, x1, …"""
+    """Give bare counts plain integer axes named x0, x1 and so on."""
     if isinstance(counts, Histogram):
         return counts
     array = np.asarray(counts)

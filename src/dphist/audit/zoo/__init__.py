@@ -30,7 +30,9 @@ def animals() -> dict[str, Animal]:
     pair = tuple(worst_pairs()[:1])
     return {
         "quiet noise": Animal(QuietNoise(), "noise of 0.8 of the scale that was charged", pair, runs=40_000),
-        "wrong sensitivity": Animal(WrongSensitivity(), "says one step moves the answers by one; it moves two"),
+        "wrong sensitivity": Animal(
+            WrongSensitivity(), "says one step moves the answers by one; it moves two"
+        ),
         "forgotten half": Animal(ForgottenHalf(), "asks twice and pays once"),
         "true total": Animal(TrueTotal(), "rescales the noisy counts to the true total"),
         "EFPA as printed": Animal(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from dphist.kernels.grouping import part_sums
 from dphist.private.questions import IntArray, Layout
 
@@ -29,7 +31,7 @@ class Totals:
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Sum each part in integers."""
         if layout.labels is None:
-            return counts.sum(keepdims=True)
+            return np.array([counts.sum()], dtype=np.int64)
         return part_sums(counts, layout.labels, layout.parts)
 
     def scales(self, layout: Layout) -> Fraction:

@@ -1,0 +1,180 @@
+"""The command line as a user meets it: real processes, exit codes, output, and nothing left behind."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dphist.cli import main
+
+SCHEMA = """
+[[attribute]]
+name = "age"
+kind = "ordinal"
+range = [0, 100]
+
+[[attribute]]
+name = "sex"
+kind = "nominal"
+categories = ["F", "M"]
+"""
+
+PUBLISH = ["publish", "visits.csv", "--schema", "visits.toml", "--epsilon", "1", "-o", "x.parquet"]
+
+
+def dphist(*words, cwd=None, env=None):
+    done = subprocess.run(
+        [sys.executable, "-m", "dphist", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "200", **(env or {})},
+        timeout=300,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("room")
+    rng = np.random.default_rng(1)
+    rows = ["age,sex"] + [
+        f"{a},{'FM'[s]}" for a, s in zip(rng.integers(0, 120, 4000), rng.integers(0, 2, 4000), strict=True)
+    ]
+    (folder / "visits.csv").write_text("\n".join(rows) + "\n")
+    (folder / "visits.toml").write_text(SCHEMA)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def published(room):
+    done = dphist(
+        "publish", "visits.csv", "--schema", "visits.toml", "--epsilon", "1", "--mechanism", "laplace",
+        "--ledger", "budget.db", "--dataset", "visits", "-o", "first.parquet", cwd=room,
+    )  # fmt: skip
+    assert done.returncode == 3, "a budget that was never opened must refuse"
+    assert "visits" in done.stderr
+    assert not (room / "first.parquet").exists()
+    assert dphist("ledger", "open", "budget.db", "visits", "3/2", cwd=room).returncode == 0
+    done = dphist(
+        "publish", "visits.csv", "--schema", "visits.toml", "--epsilon", "1", "--mechanism", "laplace",
+        "--ledger", "budget.db", "--dataset", "visits", "-o", "out.parquet", cwd=room,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return room / "out.parquet"
+
+
+def test_a_release_is_published_asked_verified_and_shown(room, published):
+    asked = dphist("query", published, "age between 30 and 39 and sex = 'F'")
+    assert asked.returncode == 0
+    assert "95% interval" in asked.stdout
+    read = json.loads(dphist("query", published, "age between 30 and 39 and sex = 'F'", "--json").stdout)
+    assert read["low"] <= read["value"] <= read["high"]
+    assert read["value"] == pytest.approx(4000 / 120 * 10 / 2, abs=80)
+    verified = dphist("verify", published)
+    assert verified.returncode == 0
+    assert "spent 1 of 1" in verified.stdout
+    shown = dphist("show", published)
+    assert "differential privacy" in shown.stdout
+    assert "█" in shown.stdout
+    assert json.loads(dphist("show", published, "--json").stdout)["mechanism"] == "laplace"
+
+
+def test_the_ledger_remembers_and_refuses(room, published):
+    facts = json.loads(dphist("ledger", "show", "budget.db", "--json", cwd=room).stdout)
+    assert (facts[0]["spent"], facts[0]["remaining"]) == ("1", "1/2")
+    assert [entry["status"] for entry in facts[0]["entries"]] == ["published"]
+    again = dphist(
+        "publish", "visits.csv", "--schema", "visits.toml", "--epsilon", "1", "--ledger", "budget.db",
+        "--dataset", "visits", "-o", "second.parquet", cwd=room,
+    )  # fmt: skip
+    assert again.returncode == 3
+    assert not (room / "second.parquet").exists()
+    assert json.loads(dphist("ledger", "show", "budget.db", "--json", cwd=room).stdout) == facts
+
+
+def test_records_are_written_as_csv(room, published, tmp_path):
+    assert dphist("records", published, "25").stdout.splitlines()[0] == "age,sex"
+    assert dphist("records", published, "25", "-o", tmp_path / "made.csv").returncode == 0
+    assert len((tmp_path / "made.csv").read_text().splitlines()) == 26
+
+
+def test_a_schema_is_drafted_without_looking_at_values(room):
+    drafted = dphist("schema", "new", "visits.csv", cwd=room)
+    assert drafted.returncode == 0
+    assert "age" in drafted.stdout
+    assert "119" not in drafted.stdout
+    checked = dphist("schema", "check", "visits.toml", cwd=room)
+    assert "200 cells" in checked.stdout
+
+
+def test_mechanisms_are_listed_with_their_options():
+    rows = json.loads(dphist("mechanisms", "--json").stdout)
+    assert {"laplace", "uniform"} <= {row["name"] for row in rows}
+    assert all(row["summary"] for row in rows)
+
+
+def test_an_audit_passes_the_baseline():
+    done = dphist("audit", "laplace", "--runs", "1500", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([*PUBLISH, "--epsilon", "0"], 2, "epsilon"),
+        ([*PUBLISH, "--epsilon", "-1"], 2, "epsilon"),
+        ([*PUBLISH, "--epsilon", "nan"], 2, "epsilon"),
+        ([*PUBLISH, "--epsilon", "lots"], 2, "epsilon"),
+        (["publish", "missing.csv", *PUBLISH[2:]], 2, "missing.csv"),
+        ([*PUBLISH, "--schema", "missing.toml"], 2, "missing.toml"),
+        ([*PUBLISH, "-o", "no/such/x.parquet"], 1, "folder"),
+        ([*PUBLISH, "-o", "."], 1, "folder"),
+        ([*PUBLISH, "--schema", "wrong.toml"], 2, "weight"),
+        ([*PUBLISH, "--schema", "huge.toml"], 2, "cells"),
+        ([*PUBLISH, "--schema", "broken.toml"], 2, "broken.toml"),
+        ([*PUBLISH, "--mechanism", "laplas"], 2, "laplace"),
+        ([*PUBLISH, "--mechanism", "laplace(size=1)"], 2, "size"),
+        ([*PUBLISH, "--ledger", "b.db"], 2, "dataset"),
+        ([*PUBLISH, "--rows", "0"], 2, "rows"),
+        (["query", "out.parquet", "weight = 3"], 2, "weight"),
+        (["query", "out.parquet", "age = = 3"], 2, "age between"),
+        (["query", "visits.csv", ""], 2, "visits.csv"),
+        (["query", "missing.parquet", ""], 2, "missing.parquet"),
+        (["query", "out.parquet", "", "--confidence", "7"], 2, "confidence"),
+        (["verify", "visits.csv"], 2, "visits.csv"),
+        (["ledger", "show", "missing.db"], 1, "missing.db"),
+        (["ledger", "open", "new.db", "visits", "-3"], 2, "total"),
+        (["audit", "nonsense"], 2, "nonsense"),
+        (["no-such-command"], 2, "no-such-command"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named_with_its_exit_code_and_leaves_nothing(
+    room, published, words, code, said, capsys, monkeypatch
+):
+    (room / "wrong.toml").write_text(SCHEMA.replace('"age"', '"weight"'))
+    (room / "huge.toml").write_text(SCHEMA.replace("100", "100000000000000"))
+    (room / "broken.toml").write_text("[[attribute]\nname = ")
+    before = sorted(child.name for child in room.iterdir())
+    monkeypatch.chdir(room)
+    monkeypatch.setattr(sys, "argv", ["dphist", *words])
+    with pytest.raises(SystemExit) as left:
+        main()
+    shown = capsys.readouterr()
+    assert left.value.code == code, shown
+    assert said in shown.err
+    after = sorted(child.name for child in room.iterdir() if not child.name.startswith("new.db"))
+    assert [name for name in after if name not in before] == []
+
+
+def test_the_demo_runs_and_leaves_a_picture(tmp_path):
+    done = dphist("demo", "demo", "--rows", "20000", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the same release" in done.stdout
+    assert (tmp_path / "demo" / "release.svg").read_text().startswith("<svg")
+    assert dphist("verify", tmp_path / "demo" / "release.parquet").returncode == 0
