@@ -73,8 +73,9 @@ def publish(
 
     with screen.progress("counting records") as say:
         release = publish_file(
-            source, schema, epsilon, output, mechanism=mechanism, workload=workload and workload.value, ledger=ledger,
-            dataset=dataset, rows=rows, person=person, replace=replace, nonnegative=nonnegative, integer=integer, say=say,
+            source, schema, epsilon, output, mechanism=mechanism, workload=workload and workload.value,
+            ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
+            nonnegative=nonnegative, integer=integer, say=say,
         )  # fmt: skip
     screen.line(f"{output}: {release!r}")
 
