@@ -7,7 +7,12 @@ from importlib import import_module
 
 # Each name is a module of this package with ``main(argv) -> exit code`` that prints a table.
 EXPERIMENTS: dict[str, str] = {
+    "paper003": "lossy compression: KL-divergence and range error of EFPA, P-HPartition and their competitors",
+    "compression": "CPU time of EFPA, P-HPartition, isotonic and MWEM up to a million cells, beside a floor",
+    "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
+    "paper004": "error of Basic, Privelet+ and Privelet* against coverage and selectivity, and their time",
+    "privelet": "a census-sized cube end to end: CPU against one pass, memory, NumPy, linear growth",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
 }
 

@@ -7,6 +7,8 @@ and how smooth neighbours are. Every maker returns ``int64`` counts that sum to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -111,3 +113,78 @@ PAPER_000 = {
     "NetTrace": network_trace,
     "Social Network": social_degrees,
 }
+
+
+def census(
+    shape: tuple[int, int, int, int] = (101, 2, 512, 1_001), records: int = 10_000_000, seed: int = 0
+) -> IntArray:
+    """People by age, gender, occupation and income, as in the Privelet paper: almost all cells empty.
+
+    Ages follow a pyramid; a few occupations hold most people and differ by gender; income is heavy-tailed, grows with
+    age and with the occupation, and many have none.
+    """
+    draw = _generator(seed)
+    ages, genders, occupations, incomes = shape
+    place = np.arange(ages) / ages
+    pyramid = np.exp(-((place / 0.62) ** 2.6)) * (1.0 + 0.1 * np.sin(13.0 * place))
+    popular = (1.0 + np.arange(occupations)) ** -1.1
+    cells = np.zeros(ages * genders * occupations * incomes, dtype=np.int64)
+    for start in range(0, records, 1 << 22):
+        count = min(1 << 22, records - start)
+        age = draw.choice(ages, count, p=pyramid / pyramid.sum())
+        gender = draw.integers(0, genders, count)
+        rank = draw.choice(occupations, count, p=popular / popular.sum())
+        occupation = (rank * 37 + gender * 11) % occupations
+        middle = 0.01 + 0.06 * np.sin(np.pi * np.minimum(age / ages + 0.15, 1.0)) * (1.0 + occupation % 32 / 16.0)
+        earned = middle * np.exp(0.7 * draw.standard_normal(count)) * (draw.random(count) > 0.25)
+        income = np.minimum((earned * incomes).astype(np.int64), incomes - 1)
+        flat = ((age * genders + gender) * occupations + occupation) * incomes + income
+        where, times = np.unique(flat, return_counts=True)
+        cells[where] += times
+    return cells.reshape(shape)
+
+
+def settlements(shape: tuple[int, int] = (75, 103), records: int = 186_471, seed: int = 0) -> IntArray:
+    """Residents of a grid of small rectangles, as in the lossy compression paper: dense towns, three fifths empty."""
+    draw = _generator(seed)
+    y, x = np.mgrid[0 : shape[0], 0 : shape[1]] / max(shape)
+    density = np.zeros(shape)
+    for _ in range(28):
+        centre, width = draw.random(2) * np.array(shape) / max(shape), draw.uniform(0.02, 0.07)
+        density += draw.pareto(1.8) * np.exp(-((y - centre[0]) ** 2 + (x - centre[1]) ** 2) / (2 * width**2))
+    # Blocks differ from their neighbours (parks, towers), and the countryside is empty.
+    density *= draw.gamma(2.0, 0.5, shape)
+    density[density < np.quantile(density, 0.6)] = 0.0
+    return sample(density, records, seed + 1)
+
+
+def household_survey(records: int = 665, seed: int = 0) -> IntArray:
+    """A 16 × 16 table of eight yes-or-no answers of a household survey: few records, most cells empty."""
+    draw = _generator(seed)
+    odds = draw.uniform(0.08, 0.55, 8)
+    answers = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    weights = np.prod(np.where(answers == 1, odds, 1 - odds), axis=1)
+    # Some answers go together.
+    weights = weights * np.exp(1.2 * (answers[:, 0] == answers[:, 3]) - 1.5 * (answers[:, 1] & answers[:, 5]))
+    return sample(weights.reshape(16, 16), records, seed + 1)
+
+
+def ordered_hosts(n: int = 65_536, records: int = 25_714, seed: int = 0) -> IntArray:
+    """Connections of hosts by address, almost in order: busy ones together at one end, nearly all others silent."""
+    draw = _generator(seed)
+    busy = max(1, (34 * n) // 1000)
+    weights = np.zeros(n)
+    weights[:busy] = (1.0 + np.arange(busy)) ** -0.8
+    # Almost: each host is at most a few places from where it would be in order.
+    weights[:busy] = weights[:busy][np.argsort(np.arange(busy) + draw.uniform(0, 8, busy))]
+    return sample(weights, records, seed + 1)
+
+
+def paper_003() -> dict[str, Callable[[int], IntArray]]:
+    """The four kinds of the lossy compression paper, at its sizes, as makers from a seed."""
+    return {
+        "Location": lambda seed: settlements(seed=seed),
+        "Rochdale": lambda seed: household_survey(seed=seed),
+        "Search Log": lambda seed: search_timeline(32_768, 335_889, seed),
+        "NetTrace": lambda seed: ordered_hosts(seed=seed),
+    }
