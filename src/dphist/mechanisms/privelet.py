@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import prod
 from typing import Literal
 
@@ -36,22 +35,23 @@ FloatArray = NDArray[np.float64]
 class Privelet:
     """Noise wavelet coefficients instead of cells (Xiao, Wang and Gehrke, paper 004).
 
-    Ordered attributes are cut in halves again and again (Haar), nominal ones along their hierarchy; each coefficient says
-    how a part differs from its siblings. A range needs only the few coefficients at its two ends, so its noise
-    grows with a power of the logarithm of the domain rather than with the length of the range.
+    Ordered attributes are cut in halves again and again (Haar), nominal ones along their hierarchy; each
+    coefficient says how a part differs from its siblings. A range needs only the few coefficients at its two
+    ends, so its noise grows with a power of the logarithm of the domain rather than with the length of the
+    range.
 
-    Private because one record moves 1 + log₂ m' of an axis's differences by one (m' its padded size), or one sum on
-    each level of its hierarchy, and the noise scale is the product of these numbers over the axes, divided by ε.
-    Thresholding reads noisy coefficients only.
+    Private because one record moves 1 + log₂ m' of an axis's differences by one (m' its padded size), or one
+    sum on each level of its hierarchy, and the noise scale is the product of these numbers over the axes,
+    divided by ε. Thresholding reads noisy coefficients only.
 
-    Differences from the paper: noise goes on leaf-sum differences, which are integers, so every draw is exact; the
-    mean of a family of siblings is subtracted from its *noisy sums*, which needs up to four times less variance for the
-    same ε (``calibration="paper"`` gives the printed noise); CompThresh is mended as in the notes on paper 004; nodes
-    with a single child are passed over.
+    Differences from the paper: noise goes on leaf-sum differences, which are integers, so every draw is
+    exact; the mean of a family of siblings is subtracted from its *noisy sums*, which needs up to four times
+    less variance for the same ε (``calibration="paper"`` gives the printed noise); CompThresh is mended as in
+    the notes on paper 004; nodes with a single child are passed over.
 
-    ``plain`` names attributes that are not transformed (S_A of Privelet+): worthwhile for small domains. ``"auto"`` takes
-    those with |A| ≤ P(A)² · H(A). ``threshold=True`` is Privelet*: it shrinks coefficients that may be nothing but noise,
-    which helps small ranges of smooth or sparse data and biases the estimate.
+    ``plain`` names attributes that are not transformed (S_A of Privelet+): worthwhile for small domains.
+    ``"auto"`` takes those with |A| ≤ P(A)² · H(A). ``threshold=True`` is Privelet*: it shrinks coefficients
+    that may be nothing but noise, which helps small ranges of smooth or sparse data and biases the estimate.
     """
 
     plain: str | tuple[str, ...] = "auto"
@@ -115,9 +115,10 @@ _METHODS = {
 class WaveletNoise:
     """The noise in any range answer: a product over the axes.
 
-    A range weighs the coefficient k₁ × k₂ × … by the product of its weights along the axes, so squared weights summed over
-    all coefficients are the product of the axes' own sums; with noise of scale λ on every normalised coefficient the
-    variance is 2λ² times that. (A discrete draw has at most the variance 2λ² of the continuous one.)
+    A range weighs the coefficient k₁ × k₂ × … by the product of its weights along the axes, so squared
+    weights summed over all coefficients are the product of the axes' own sums; with noise of scale λ on every
+    normalised coefficient the variance is 2λ² times that. (A discrete draw has at most the variance 2λ² of
+    the continuous one.)
     """
 
     axes: tuple[Axis, ...]
@@ -126,8 +127,9 @@ class WaveletNoise:
 
     def spread(self, workload: Workload) -> Spread:
         """Give variance and largest draw for every box, many at a time."""
-        variance = np.full(len(workload.low), 2.0 * self.scale**2)
-        largest = np.full(len(workload.low), self.scale)
+        scale = float(self.scale)
+        variance = np.full(len(workload.low), 2.0 * scale**2)
+        largest = np.full(len(workload.low), scale)
         for place, axis in enumerate(self.axes):
             squares, most = axis.spread(workload.low[:, place], workload.high[:, place])
             variance *= squares
@@ -141,9 +143,10 @@ def small(axis: Axis) -> bool:
 
 
 def haar_bound(size: int, epsilon: float, *, steps: int = 1) -> float:
-    """Bound the variance of any range of one ordered attribute: Eq. 4, (2 + log₂ m)(λ)² with λ = steps · (1 + log₂ m) ÷ ε.
+    """Bound the variance of any range of one ordered attribute: Eq. 4.
 
-    The paper's neighbours replace a record, which is two ``steps`` and gives its (2 + log₂ m)(2 + 2 log₂ m)² ÷ ε².
+    That is (2 + log₂ m) λ² with λ = steps · (1 + log₂ m) ÷ ε. The paper's neighbours replace a record, which
+    is two ``steps``.
     """
     levels = (size - 1).bit_length()
     return (2 + levels) * (steps * (1 + levels) / epsilon) ** 2
@@ -155,16 +158,20 @@ def nominal_bound(levels: int, epsilon: float, *, steps: int = 1) -> float:
 
 
 def cube_bound(axes: Sequence[Axis], epsilon: float, *, steps: int = 1) -> float:
-    """Bound the variance of any range-count answer: Eq. 7, 2(steps ÷ ε)² ∏ |A| over plain axes ∏ P(A)² H(A) over others."""
+    """Bound the variance of any range-count answer: Eq. 7.
+
+    That is 2(steps ÷ ε)² · ∏ |A| over plain axes · ∏ P(A)² H(A) over the others.
+    """
     product = prod(axis.sensitivity**2 * axis.bound for axis in axes)
     return 2 * (steps / epsilon) ** 2 * product
 
 
 def node_totals(counts: FloatArray, domain: Domain, name: str) -> FloatArray:
-    """Roll an estimate up a hierarchy: the nominal axis gets an entry for every node, in the order of its hierarchy.
+    """Roll an estimate up a hierarchy: the nominal axis gets an entry for every node.
 
-    A node's total is the sum of its cells, so parents are the sums of their children, and drilling down never
-    contradicts what was seen above. For intervals ask the release for the nodes by name.
+    Nodes come in the order of the attribute's ``hierarchy``. A node's total is the sum of its cells, so
+    parents are the sums of their children, and drilling down never contradicts what was seen above. For
+    intervals ask the release for the nodes by name.
     """
     axis = domain.axis(name)
     attribute = domain.attributes[axis]

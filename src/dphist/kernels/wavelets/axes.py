@@ -1,8 +1,8 @@
 """One axis of a cube and its transform: plain, Haar or nominal, as arrays ready for the kernels.
 
 An axis of ``size`` cells has ``slots`` coefficients. Slot k of the forward transform carries noise of scale
-``sensitivity`` · its class; one step in a cell then moves Σ |Δₖ| ÷ scaleₖ ≤ 1 along the axis (each class says why).
-The inverse gives cells times ``denominator``, a public whole number.
+``sensitivity`` · its class; one step in a cell then moves Σ |Δₖ| ÷ scaleₖ ≤ 1 along the axis (each class says
+why). The inverse gives cells times ``denominator``, a public whole number.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ class PlainAxis:
 class HaarAxis:
     """An ordered axis: the total, and left sum − right sum of every node of a binary tree.
 
-    A cell lies under one node of each of the l levels, so one step moves l differences and the total by one each:
-    sensitivity 1 + l and weight 1 everywhere.
+    A cell lies under one node of each of the l levels, so one step moves l differences and the total by one
+    each: sensitivity 1 + l and weight 1 everywhere.
     """
 
     size: int
@@ -196,7 +196,7 @@ class HaarAxis:
 
     @cached_property
     def _powers(self) -> FloatArray:
-        return 2.0 ** np.arange(self.levels - 1, -1, -1)
+        return np.exp2(np.arange(self.levels - 1, -1, -1, dtype=np.float64))
 
     def forward(self, cells: NDArray[Any], first: int, last: int) -> None:
         """Sum and difference, level by level."""
@@ -228,20 +228,22 @@ class HaarAxis:
 
 @dataclass(frozen=True, eq=False)
 class NominalAxis:
-    """An axis with a hierarchy: the sum of every node, of which the inverse keeps the differences among siblings.
+    """An axis with a hierarchy: every node's sum, of which the inverse keeps the differences among siblings.
 
-    ``calibration="tight"``: one step moves one sum on each level by one, so every sum weighs 1 and the sensitivity
-    is the number of levels.
+    ``calibration="tight"``: one step moves one sum on each level by one, so every sum weighs 1 and the
+    sensitivity is the number of levels.
 
-    ``calibration="paper"`` gives a node with f siblings (itself counted) the printed noise, 2(1 − 1/f) ≥ 1 times as much.
-    The paper noises sum − mean, which one step moves by 1 − 1/f in the node and by 1/f in each sibling, and
-    subtracts the means of the noise afterwards. But (sum + η) − mean of (sum + η) is that same number, and a function
-    of the noisy sums alone: weight 1 is enough, with up to four times less variance.
+    ``calibration="paper"`` gives a node with f siblings (itself counted) the printed noise, 2(1 − 1/f) ≥ 1
+    times as much. The paper noises sum − mean, which one step moves by 1 − 1/f in the node and by 1/f in each
+    sibling, and subtracts the means of the noise afterwards. But (sum + η) − mean of (sum + η) is that same
+    number, and a function of the noisy sums alone: weight 1 is enough, with up to four times less variance.
 
-    Nodes with one child say nothing that the child does not: they are left out, so the sensitivity is one more than
-    the largest number of real choices above any cell (the number of levels, when every node has a choice).
+    Nodes with one child say nothing that the child does not: they are left out, so the sensitivity is one
+    more than the largest number of real choices above any cell (the number of levels, when every node has a
+    choice).
 
-    ``parent`` has an entry per node, root first, parents before children; ``leaves`` are in the order of the cells.
+    ``parent`` has an entry per node, root first, parents before children; ``leaves`` are in the order of the
+    cells.
     """
 
     parent: IntArray
@@ -284,6 +286,11 @@ class NominalAxis:
         child = np.array([slot for members in ordered for _, slot in members], dtype=np.int64)
         return np.array([slot[node] for node in inner], dtype=np.int64), start, child
 
+    def families(self) -> list[tuple[int, IntArray]]:
+        """Every node with a choice below it, parents first: its slot and its children's."""
+        node, start, child = self._tree
+        return [(int(slot), child[start[g] : start[g + 1]]) for g, slot in enumerate(node)]
+
     @property
     def slots(self) -> int:
         """Leaves and every node with a choice below it."""
@@ -292,11 +299,9 @@ class NominalAxis:
     @cached_property
     def _links(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """For every slot: its parent's slot, its place among siblings, its fan-out and its depth."""
-        node, start, child = self._tree
         above, rank = np.full(self.slots, -1, dtype=np.int64), np.zeros(self.slots, dtype=np.int64)
         fanout, depth = np.zeros(self.slots, dtype=np.int64), np.zeros(self.slots, dtype=np.int64)
-        for group, slot in enumerate(node):
-            children = child[start[group] : start[group + 1]]
+        for slot, children in self.families():
             above[children], rank[children] = slot, np.arange(children.size)
             fanout[slot], depth[children] = children.size, depth[slot] + 1
         return above, rank, fanout, depth
@@ -332,14 +337,12 @@ class NominalAxis:
 
         child = Y − ΣY ÷ f + parent ÷ f. Over p for the parent that is f·p for the child.
         """
-        node, start, children = self._tree
         over = [1] * self.slots
         rows: list[list[int]] = []
-        for group, slot in enumerate(node.tolist()):
-            f = int(start[group + 1] - start[group])
-            rows.append([f * over[slot], over[slot], 1])
-            for child in children[start[group] : start[group + 1]].tolist():
-                over[child] = f * over[slot]
+        for slot, children in self.families():
+            rows.append([children.size * over[slot], over[slot], 1])
+            for child in children.tolist():
+                over[child] = children.size * over[slot]
         common = lcm(*over[: self.size])
         lift = [common // d for d in over[: self.size]] + [1] * (self.slots - self.size)
         return rows, lift, common

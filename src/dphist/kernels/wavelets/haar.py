@@ -1,18 +1,24 @@
 """The Haar wavelet along one axis: differences of the sums of two halves, all the way down.
 
-The axis is the middle one of ``cells[outer, slots, inner]`` and holds ``n`` cells in its first ``n`` slots. The tree over
-it has 2^l ≥ n leaves, but padding is never stored: a node that covers only padding has no coefficient, and a node
-whose right half is padding keeps its difference in one of the few slots after the cells. Elsewhere the node over cells
-r … r + 2s − 1 keeps its difference in slot r + s, where its right half's sum was, and the total ends in slot 0; so both
-directions work in place and in the natural order of the cells.
+The axis is the middle one of ``cells[outer, slots, inner]`` and holds ``n`` cells in its first ``n`` slots.
+The tree over it has 2^l ≥ n leaves, but padding is never stored: a node that covers only padding has no
+coefficient, and a node whose right half is padding keeps its difference in one of the few slots after the
+cells. Elsewhere the node over cells r … r + 2s − 1 keeps its difference in slot r + s, where its right half's
+sum was, and the total ends in slot 0; so both directions work in place and in the natural order of the cells.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 # Columns worked on together: a few hundred slots of this many eight-byte columns stay in the second-level cache.
 _COLUMNS = 512
@@ -26,7 +32,7 @@ def haar_levels(n: int) -> int:
 
 
 def haar_beyond(n: int) -> NDArray[np.int64]:
-    """Give the slot after the cells that each level's last node needs, or −1; the level of single cells' pairs first."""
+    """Give the slot after the cells that each level's last node needs, or −1; the lowest level first."""
     beyond = np.full(haar_levels(n), -1, dtype=np.int64)
     # The last node of a level has nothing but padding on its right exactly where n − 1 has a zero bit.
     levels = [level for level in range(beyond.size) if not (n - 1) >> level & 1]
@@ -52,7 +58,7 @@ def haar_depths(n: int) -> NDArray[np.int64]:
 
 
 @kernel
-def haar_forward(cells, n, beyond, first, last):  # type: ignore[no-untyped-def]
+def haar_forward(cells: Array, n: int, beyond: IntArray, first: int, last: int) -> None:
     """Replace cells by the total and the differences, in the columns ``first`` up to ``last``."""
     for outer in range(cells.shape[0]):
         for begin in range(first, last, _COLUMNS):
@@ -72,11 +78,11 @@ def haar_forward(cells, n, beyond, first, last):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def haar_inverse(cells, n, beyond, weights, first, last):  # type: ignore[no-untyped-def]
+def haar_inverse(cells: Array, n: int, beyond: IntArray, weights: Array, first: int, last: int) -> None:
     """Replace the total and the differences by cells times 2^l, in the columns ``first`` up to ``last``.
 
-    With sums at depth j held as numerators over 2^j, both halves of S are S ± 2^j·D over 2^(j+1): no division, so
-    integers stay exact. ``weights[level]`` is that 2^j in the type of the cells.
+    With sums at depth j held as numerators over 2^j, both halves of S are S ± 2^j·D over 2^(j+1): no
+    division, so integers stay exact. ``weights[level]`` is that 2^j in the type of the cells.
     """
     for outer in range(cells.shape[0]):
         for begin in range(first, last, _COLUMNS):
@@ -97,7 +103,7 @@ def haar_inverse(cells, n, beyond, weights, first, last):  # type: ignore[no-unt
 
 
 @kernel
-def haar_forward_rows(rows, n, beyond):  # type: ignore[no-untyped-def]
+def haar_forward_rows(rows: Array, n: int, beyond: IntArray) -> None:
     """Do what `haar_forward` does for an axis whose cells lie next to each other: ``rows[row, slots]``."""
     low = min(_ROW_LEVELS, beyond.size)
     for row in range(rows.shape[0]):
@@ -112,7 +118,7 @@ def haar_forward_rows(rows, n, beyond):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def haar_inverse_rows(rows, n, beyond, weights):  # type: ignore[no-untyped-def]
+def haar_inverse_rows(rows: Array, n: int, beyond: IntArray, weights: Array) -> None:
     """Do what `haar_inverse` does for an axis whose cells lie next to each other: ``rows[row, slots]``."""
     low = min(_ROW_LEVELS, beyond.size)
     for row in range(rows.shape[0]):
@@ -132,7 +138,7 @@ def haar_inverse_rows(rows, n, beyond, weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _forward_level(cells, begin, end, n, level, beyond):  # type: ignore[no-untyped-def]
+def _forward_level(cells: Array, begin: int, end: int, n: int, level: int, beyond: int) -> None:
     half = 1 << level
     for left in range(begin, end - half, 2 * half):
         a, b = cells[left], cells[left + half]
@@ -143,7 +149,7 @@ def _forward_level(cells, begin, end, n, level, beyond):  # type: ignore[no-unty
 
 
 @kernel
-def _inverse_level(cells, begin, end, n, level, beyond, weight):  # type: ignore[no-untyped-def]
+def _inverse_level(cells: Array, begin: int, end: int, n: int, level: int, beyond: int, weight: Any) -> None:
     half = 1 << level
     if end == n and beyond >= 0:
         cells[(n - 1) // (2 * half) * (2 * half)] += weight * cells[beyond]
@@ -154,7 +160,7 @@ def _inverse_level(cells, begin, end, n, level, beyond, weight):  # type: ignore
 
 
 @kernel
-def _inverse_eights(cells, begin, end, four, two, one):  # type: ignore[no-untyped-def]
+def _inverse_eights(cells: Array, begin: int, end: int, four: Any, two: Any, one: Any) -> None:
     # The three lowest levels hold seven eighths of the work; eight cells at a time they stay in registers.
     for i in range(begin, end, 8):
         total, apart = cells[i], four * cells[i + 4]
@@ -173,11 +179,12 @@ def _inverse_eights(cells, begin, end, four, two, one):  # type: ignore[no-untyp
 def haar_spread(
     low: NDArray[np.int64], high: NDArray[np.int64], n: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How noise of variance one in every weighted coefficient adds up in the sums of cells ``low`` up to ``high``.
+    """How noise of variance one in every coefficient adds up in the sums of cells ``low`` up to ``high``.
 
-    A range weighs the total by L ÷ m' (its length over the padded size) and the difference of a node by (α − β) ÷ W:
-    the cells it takes of the left half less those of the right, over the node's size. Only nodes cut by an end of the
-    range are unequal, two at most on a level. Returns the sum of squared weights and the largest weight, per range.
+    A range weighs the total by L ÷ m' (its length over the padded size) and the difference of a node by (α −
+    β) ÷ W: the cells it takes of the left half less those of the right, over the node's size. Only nodes cut
+    by an end of the range are unequal, two at most on a level. Returns the sum of squared weights and the
+    largest weight, per range.
     """
     levels = haar_levels(n)
     length = (high - low).astype(np.float64)

@@ -1,24 +1,35 @@
 """The nominal wavelet along one axis: how far each node's sum is from its siblings' mean.
 
-The paper's coefficient of a node is its sum less the mean over its siblings. Noise goes on the sums and the means are
-taken out on the way back, which gives the same noisy coefficients as the paper's mean subtraction does, in integers.
+The paper's coefficient of a node is its sum less the mean over its siblings. Noise goes on the sums and the
+means are taken out on the way back, which gives the same noisy coefficients as the paper's mean subtraction
+does, in integers.
 
-The axis is the middle one of ``cells[outer, slots, inner]``. Cells are the leaves and come first; inner nodes follow,
-parents before their children. Node 0 of ``groups`` is the root. A tree is given as three arrays: ``node[g]`` is the slot
-of inner node g, and its children's slots are ``child[start[g]]`` up to ``child[start[g + 1]]``.
+The axis is the middle one of ``cells[outer, slots, inner]``. Cells are the leaves and come first; inner nodes
+follow, parents before their children. Node 0 of ``groups`` is the root. A tree is given as three arrays:
+``node[g]`` is the slot of inner node g, and its children's slots are ``child[start[g]]`` up to
+``child[start[g + 1]]``.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 _COLUMNS = 256
 
 
 @kernel
-def nominal_forward(cells, node, start, child, first, last):  # type: ignore[no-untyped-def]
+def nominal_forward(
+    cells: Array, node: IntArray, start: IntArray, child: IntArray, first: int, last: int
+) -> None:
     """Fill the slots of the inner nodes with the sums of what lies below them."""
     for outer in range(cells.shape[0]):
         for begin in range(first, last, _COLUMNS):
@@ -34,12 +45,23 @@ def nominal_forward(cells, node, start, child, first, last):  # type: ignore[no-
 
 
 @kernel
-def nominal_inverse(cells, node, start, child, own, mean, above, lift, first, last):  # type: ignore[no-untyped-def]
-    """Replace noisy sums by cells times the axis's denominator: each family keeps only how it differs from its mean.
+def nominal_inverse(
+    cells: Array,
+    node: IntArray,
+    start: IntArray,
+    child: IntArray,
+    own: Array,
+    mean: Array,
+    above: Array,
+    lift: Array,
+    first: int,
+    last: int,
+) -> None:
+    """Replace noisy sums by cells times the axis's denominator.
 
-    A child is its noisy sum − the mean over its family + the parent's reconstructed sum ÷ f. As numerators that is
-    ``own``·Y − ``mean``·ΣY + ``above``·parent, all whole numbers; ``lift`` brings leaves of unequal depth to one
-    denominator.
+    Each family keeps only how it differs from its mean: a child is its noisy sum − the mean over its family +
+    the parent's reconstructed sum ÷ f. As numerators that is ``own``·Y − ``mean``·ΣY + ``above``·parent, all
+    whole numbers; ``lift`` brings leaves of unequal depth to one denominator.
     """
     total = np.empty(_COLUMNS, dtype=cells.dtype)
     for outer in range(cells.shape[0]):
@@ -70,7 +92,9 @@ def nominal_inverse(cells, node, start, child, own, mean, above, lift, first, la
 
 
 @kernel
-def nominal_centre(cells, node, start, child, first, last):  # type: ignore[no-untyped-def]
+def nominal_centre(
+    cells: Array, node: IntArray, start: IntArray, child: IntArray, first: int, last: int
+) -> None:
     """Replace each noisy sum by the paper's coefficient: less the mean over its family; the root keeps its sum."""
     mean = np.empty(_COLUMNS, dtype=cells.dtype)
     for outer in range(cells.shape[0]):
@@ -88,13 +112,23 @@ def nominal_centre(cells, node, start, child, first, last):  # type: ignore[no-u
 
 
 @kernel
-def nominal_spread(low, high, parent, rank, fanout, depth, weight, total, largest):  # type: ignore[no-untyped-def]
-    """How noise of variance one in every normalised coefficient adds up in the sum of leaves ``low`` up to ``high``.
+def nominal_spread(
+    low: IntArray,
+    high: IntArray,
+    parent: IntArray,
+    rank: IntArray,
+    fanout: IntArray,
+    depth: IntArray,
+    weight: FloatArray,
+    total: FloatArray,
+    largest: FloatArray,
+) -> None:
+    """How noise of variance one in every coefficient adds up in the sums of leaves ``low`` up to ``high``.
 
-    Nodes are numbered with the leaves first; ``parent`` is −1 at the root, ``rank`` the place among siblings, and
-    ``weight`` of an inner node the noise scale of its children over that of the root. Let G be a node's
-    covered fraction: 1 or 0 for a leaf, else the mean over its children. The sum weighs the root by its G and every
-    other node by G − G(parent), so only groups cut by an end of the range count: two paths to the root.
+    Nodes are numbered with the leaves first; ``parent`` is −1 at the root, ``rank`` the place among siblings,
+    and ``weight`` of an inner node the noise scale of its children over that of the root. Let G be a node's
+    covered fraction: 1 or 0 for a leaf, else the mean over its children. The sum weighs the root by its G and
+    every other node by G − G(parent), so only groups cut by an end of the range count: two paths to the root.
     """
     for query in range(low.size):
         variance, extreme = 0.0, 0.0

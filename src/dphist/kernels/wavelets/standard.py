@@ -1,4 +1,4 @@
-"""The standard decomposition: every axis in turn, in place, a piece that fits in the cache at a time, on two threads."""
+"""The standard decomposition: every axis in turn, in place, a piece that fits in the cache at a time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
 from dphist.kernels.wavelets.axes import Axis
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 # Slots that are transformed along all their axes before the next ones are touched: 8 MiB.
 SLAB = 1 << 20
@@ -35,10 +39,10 @@ def denominator(axes: Sequence[Axis]) -> int:
     return prod(axis.denominator for axis in axes)
 
 
-def slab_start(axes: Sequence[Axis], largest: int = SLAB) -> int:
+def slab_start(axes: Sequence[Axis]) -> int:
     """The first of the trailing axes that fit in the cache together; at least the last one counts."""
     start, size = len(axes) - 1, axes[-1].slots
-    while start > 0 and size * axes[start - 1].slots <= largest:
+    while start > 0 and size * axes[start - 1].slots <= SLAB:
         start -= 1
         size *= axes[start].slots
     return start
@@ -95,9 +99,7 @@ def across(
         together(lambda first, last: step(axes[axis])(view, first, last), view.shape[2], threads)
     else:
         columns = view.shape[2]
-        together(
-            lambda first, last: step(axes[axis])(view[first:last], 0, columns), len(view), threads
-        )
+        together(lambda first, last: step(axes[axis])(view[first:last], 0, columns), len(view), threads)
 
 
 def together(work: Callable[[int, int], None], items: int, threads: int) -> None:
@@ -111,11 +113,20 @@ def together(work: Callable[[int, int], None], items: int, threads: int) -> None
 
 
 @kernel
-def add_numerators(counts, numerators, offsets, length, denominator, ceiling, dyadic, out):  # type: ignore[no-untyped-def]
-    """Write (count · denominator + numerator) ÷ denominator, row by row: the exact sum in integers, then one rounding.
+def add_numerators(
+    counts: IntArray,
+    numerators: IntArray,
+    offsets: IntArray,
+    length: int,
+    denominator: int,
+    ceiling: int,
+    dyadic: bool,
+    out: Array,
+) -> None:
+    """Write (count · denominator + numerator) ÷ denominator: the exact sum in integers, then one rounding.
 
-    Row r of ``numerators`` starts at ``offsets[r]``. ``out`` may be the memory of ``numerators`` when rows coincide: each
-    number is read before its place is written.
+    Row r of ``numerators`` starts at ``offsets[r]``. ``out`` may be the memory of ``numerators`` when rows
+    coincide: each number is read before its place is written.
     """
     inverse = 1.0 / denominator
     for row in range(offsets.size):
@@ -131,7 +142,7 @@ def add_numerators(counts, numerators, offsets, length, denominator, ceiling, dy
 
 
 @kernel
-def copy_rows(numerators, offsets, length, out):  # type: ignore[no-untyped-def]
+def copy_rows(numerators: IntArray, offsets: IntArray, length: int, out: Array) -> None:
     """Copy rows that start at ``offsets`` next to each other."""
     for row in range(offsets.size):
         begin, source = row * length, offsets[row]

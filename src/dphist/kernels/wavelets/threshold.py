@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 # Newton's method at least halves its distance on these curves and then doubles its digits; this many is never needed.
 _MOST_STEPS = 200
 
 
 @kernel
-def threshold(sizes, variance):  # type: ignore[no-untyped-def]
+def threshold(sizes: FloatArray, variance: float) -> float:
     """Find the θ of CompThresh (mended) from the absolute normalised coefficients of one subband.
 
-    ``variance`` is that of the noise in each, 2λ². The clean variance is estimated as σ² = Σc² ÷ (|S| − 1) − 2λ², and θ makes
-    Σ max(|c| − θ, 0)² equal (|S| − 1)σ². That sum is convex and falls from Σc² at θ = 0 to 0 at the largest |c|, so Newton's
-    method from zero approaches the one root from below; once the coefficients above θ no longer change, the rest is a
-    quadratic and its smaller root is exact. This is the paper's root without sorting. If σ² ≤ 0 all is noise
-    and everything goes; one coefficient alone has no spread and stays.
+    ``variance`` is that of the noise in each, 2λ². The clean variance is estimated as σ² = Σc² ÷ (|S| − 1) −
+    2λ², and θ makes Σ max(|c| − θ, 0)² equal (|S| − 1)σ². That sum is convex and falls from Σc² at θ = 0 to 0
+    at the largest |c|, so Newton's method from zero approaches the one root from below; once no coefficient
+    lies between θ and it, the rest is a quadratic and its smaller root is exact. This is the paper's root
+    without sorting. If σ² ≤ 0 all is noise and everything goes; one coefficient alone has no spread and
+    stays.
     """
     count = sizes.size
     if count < 2:
@@ -29,33 +37,36 @@ def threshold(sizes, variance):  # type: ignore[no-untyped-def]
         largest = max(largest, sizes[i])
     wanted = squares - (count - 1) * variance
     if wanted <= 0.0:
-        return largest
-    theta, active = 0.0, -1
+        return float(largest)
+    theta = 0.0
     for _ in range(_MOST_STEPS):
-        above, alpha, beta = 0, 0.0, 0.0
+        above, alpha, beta, nearest = 0, 0.0, 0.0, largest
         for i in range(count):
-            over = max(sizes[i] - theta, 0.0)
-            above += sizes[i] > theta
-            alpha += over * over
-            beta += over
+            over = sizes[i] - theta
+            if over > 0.0:
+                above += 1
+                alpha += over * over
+                beta += over
+                nearest = min(nearest, sizes[i])
         if alpha <= wanted or above == 0:
             break
-        if above == active:
-            # α − 2βδ + iδ² = wanted for the remaining distance δ, with sums taken at θ: no cancellation.
-            root = max(beta * beta - above * (alpha - wanted), 0.0)
-            theta += (alpha - wanted) / (beta + np.sqrt(root))
-            break
-        active = above
+        # With the same coefficients above: α − 2βδ + iδ² = wanted for what is left to go, its smaller root.
+        root = max(beta * beta - above * (alpha - wanted), 0.0)
+        exact = theta + (alpha - wanted) / (beta + np.sqrt(root))
+        if exact <= nearest:
+            return float(min(exact, largest))
         theta += (alpha - wanted) / (2.0 * beta)
-    return min(theta, largest)
+    return float(min(theta, largest))
 
 
 @kernel
-def shrink_subbands(coefficients, order, starts, deviations, variance):  # type: ignore[no-untyped-def]
+def shrink_subbands(
+    coefficients: FloatArray, order: IntArray, starts: IntArray, deviations: FloatArray, variance: float
+) -> None:
     """Soft-threshold every subband of every sub-matrix, in place.
 
-    ``coefficients[m]`` are those of sub-matrix m; subband s of it lies at ``order[starts[s]:starts[s + 1]]``. Dividing by
-    ``deviations`` gives every coefficient noise of the same ``variance``.
+    ``coefficients[m]`` are those of sub-matrix m; subband s of it lies at ``order[starts[s]:starts[s + 1]]``.
+    Dividing by ``deviations`` gives every coefficient noise of the same ``variance``.
     """
     widest = 0
     for band in range(starts.size - 1):

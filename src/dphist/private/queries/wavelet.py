@@ -1,15 +1,16 @@
 """Wavelet coefficients of a cube: the question behind Privelet, asked in integers.
 
-Along each axis a linear map W gives integer coefficients whose noise scales sₖ keep the promise Σₖ |W[k, x]| ÷ sₖ ≤ 1 for
-every cell x (proved for each kind of axis in `dphist.kernels.wavelets.axes`). The coefficients of a cube are the
-Kronecker product of these maps, and so are the scales. The promise multiplies:
+Along each axis a linear map W gives integer coefficients whose noise scales sₖ keep the promise
+Σₖ |W[k, x]| ÷ sₖ ≤ 1 for every cell x (proved for each kind of axis in `dphist.kernels.wavelets.axes`). The
+coefficients of a cube are the Kronecker product of these maps, and so are the scales. The promise multiplies:
 Σ |∏ W[kᵢ, xᵢ]| ÷ ∏ s[kᵢ] = ∏ Σ |W[kᵢ, xᵢ]| ÷ s[kᵢ] ≤ 1.
 
-Two questions share it. `Wavelet` returns the noisy coefficients. `WaveletCells` returns the cells rebuilt from them, and
-never computes the data's own coefficients: with A the integer inverse, A·W = D·identity for a public denominator D, so
-A·(W·x + noise) = D·x + A·noise. Every step is a sum or a product of 64-bit integers, which is exact arithmetic modulo
-2⁶⁴ whatever the noise; hence what is returned, (D·x + A·noise mod 2⁶⁴) ÷ D rounded once, is a function of the noisy
-integer coefficients and nothing else. It is post-processing of `Wavelet`'s answer, bit for bit.
+Two questions share it. `Wavelet` returns the noisy coefficients. `WaveletCells` returns the cells rebuilt
+from them, and never computes the data's own coefficients: with A the integer inverse, A·W = D·identity for a
+public denominator D, so A·(W·x + noise) = D·x + A·noise. Every step is a sum or a product of 64-bit integers,
+which is exact arithmetic modulo 2⁶⁴ whatever the noise; hence what is returned, (D·x + A·noise mod 2⁶⁴) ÷ D
+rounded once, is a function of the noisy integer coefficients and nothing else. It is post-processing of
+`Wavelet`'s answer, bit for bit.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # Numerators stay below this, or they would not mean what they should: three quarters of what 64 bits hold.
 _LARGEST = 3 * 2**61
 # Nobody counts more records than this in one cell, nor, whatever the cube, more than 2⁶² in all (the gate sees to it).
-_FULLEST_CELL, _FULLEST_CUBE = 2**40, 2**62
+_FULLEST_CELL, _FULLEST_CUBE = 2**34, 2**62
 # Cubes below this are not worth a second thread.
 _WORTH_THREADS = 1 << 16
 
@@ -71,12 +72,15 @@ def reference_scale(axes: Sequence[Axis]) -> Fraction:
 def numerators_fit(axes: Sequence[Axis], unit_scale: Fraction) -> bool:
     """Whether cells can be rebuilt in 64-bit numerators, judged by public facts.
 
-    Room is needed for the fullest cell, and for noise of a hundred scales on every coefficient at once (a cell weighs
-    Haar coefficients by 2 in all, nominal ones by 9 at most). Privacy does not hang on it, precision does.
+    Room is needed for the fullest cell, and for noise of a hundred scales on every coefficient at once (a
+    cell weighs Haar coefficients by 2 in all, nominal ones by 9 at most). Privacy does not hang on it,
+    precision does.
     """
     denominator = standard.denominator(axes)
     fullest = min(_FULLEST_CELL, _FULLEST_CUBE // prod(axis.size for axis in axes))
-    noise = reference_scale(axes) * unit_scale * prod(1 if isinstance(axis, PlainAxis) else 9 for axis in axes)
+    noise = (
+        reference_scale(axes) * unit_scale * prod(1 if isinstance(axis, PlainAxis) else 9 for axis in axes)
+    )
     return denominator * fullest <= _LARGEST and denominator * 100 * noise <= 2**60
 
 
@@ -124,9 +128,10 @@ class Wavelet:
 
 @dataclass(frozen=True)
 class WaveletCells:
-    """The cells, rebuilt from noisy wavelet coefficients without holding those. The module's docstring has the proof.
+    """The cells, rebuilt from noisy wavelet coefficients without holding those.
 
-    The draws are taken in the same order as `Wavelet` takes them, so with the same entropy both see the same noise.
+    The module's docstring has the proof. The draws are taken in the same order as `Wavelet` takes them, so
+    with the same entropy both see the same noise.
     """
 
     plain: tuple[int, ...] = ()
@@ -152,9 +157,9 @@ class WaveletCells:
 class _Rebuild:
     """Rebuilds cells slab by slab: this thread draws noise while another one transforms the slab before.
 
-    Axes outside the slab are inverted afterwards, in place on an array that has a row for each coefficient of that axis
-    and only cells along the later ones. So beside the counts there is one array of the cube's size (a few
-    rows more if the first axis is transformed) and slabs.
+    Axes outside the slab are inverted afterwards, in place on an array that has a row for each coefficient of
+    that axis and only cells along the later ones. So beside the counts there is one array of the cube's size
+    (a few rows more if the first axis is transformed) and slabs.
     """
 
     def __init__(self, axes: Sequence[Axis], noise: PricedNoise) -> None:
@@ -258,7 +263,9 @@ class _Rebuild:
         for turn in range(len(self.running)):
             self._wait(turn)
 
-    def _store(self, numerators: IntArray, offsets: IntArray, target: IntArray, counts: IntArray | None) -> None:
+    def _store(
+        self, numerators: IntArray, offsets: IntArray, target: IntArray, counts: IntArray | None
+    ) -> None:
         length = target.size // offsets.size
         if counts is None:
             standard.copy_rows(numerators, offsets, length, target)
@@ -275,14 +282,18 @@ class _Rebuild:
 def _factors(axes: Sequence[Axis]) -> Iterator[Fraction]:
     """The weight of every combination of slots, in the order of memory."""
     for each in product(*(axis.classes[1].tolist() for axis in axes)):
-        yield prod((axis.classes[0][which] for axis, which in zip(axes, each, strict=True)), start=Fraction(1))
+        yield prod(
+            (axis.classes[0][which] for axis, which in zip(axes, each, strict=True)), start=Fraction(1)
+        )
 
 
 def _regions(axes: Sequence[Axis]) -> list[tuple[Fraction, Region]]:
     """Parts of a slab whose coefficients all have one weight."""
     found = []
     for each in product(*(range(len(axis.classes[0])) for axis in axes)):
-        weight = prod((axis.classes[0][which] for axis, which in zip(axes, each, strict=True)), start=Fraction(1))
+        weight = prod(
+            (axis.classes[0][which] for axis, which in zip(axes, each, strict=True)), start=Fraction(1)
+        )
         places = [np.flatnonzero(axis.classes[1] == which) for axis, which in zip(axes, each, strict=True)]
         runs = [slice(int(p[0]), int(p[-1]) + 1) if p[-1] - p[0] + 1 == p.size else None for p in places]
         found.append((weight, tuple(runs) if None not in runs else np.ix_(*places)))
