@@ -52,7 +52,7 @@ class NoiseFirst:
     bins: int | None = None
     """A number of buckets (Algorithms 1 and 5), or None to find it together with them (Algorithm 2)."""
     price: Literal["log", "paper"] | Fraction = "log"
-    """What a bucket costs when ``bins`` is None: or a number of noise variances (medians: noise scales)."""
+    """A bucket's price when ``bins`` is None: "log", "paper", or a number of noise variances (medians: scales)."""
     keep: bool = False
     """Keep the noisy counts in buckets too uneven to gain from averaging (Equations 22 and 23)."""
     cut: bool = True
@@ -145,7 +145,9 @@ class NoisyCells:
     counts: FloatArray
     scale: Fraction
     exact: bool = True
-    method: str = "exact: noise of the unmerged counts in the range, around their sum, widened to hold the merged answer"
+    method: str = (
+        "exact: noise of the unmerged counts in the range, around their sum; widened to hold the answer"
+    )
 
     def spread(self, workload: Workload) -> Spread:
         """Count the cells of every box."""

@@ -1,0 +1,197 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphist.mechanisms.noisefirst as module
+from dphist.audit import audit
+from dphist.audit.neighbours import worst_pairs
+from dphist.bench import data
+from dphist.domain import Domain, Ordinal
+from dphist.door import _release, publish
+from dphist.errors import MechanismError
+from dphist.histogram import Histogram
+from dphist.kernels.segmentation import segment
+from dphist.kernels.segmentation import straightforward as textbook
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.noisefirst import NoiseFirst
+from dphist.mechanisms.spec import from_json, parse, show, to_json
+from dphist.private.noise import Keystream, Noise
+from dphist.testing import check_mechanism, run
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+VARIANTS = [
+    NoiseFirst(),
+    NoiseFirst(statistic="median"),
+    NoiseFirst(price="paper", keep=True),
+    NoiseFirst(statistic="median", price="paper", keep=True, cut=False),
+    NoiseFirst(price=Fraction(7, 2)),
+]
+
+
+@pytest.mark.parametrize("mechanism", VARIANTS, ids=show)
+def test_conformance(mechanism):
+    check_mechanism(mechanism)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_conformance_with_given_bins(statistic):
+    check_mechanism(NoiseFirst(statistic=statistic, bins=3), bias="three buckets cannot follow every count")
+
+
+def algorithm_2(noisy, scale, statistic):
+    """The paper's search: the best partition for every k, then the k with the least corrected error."""
+    n = noisy.size
+    if statistic == "mean":
+        rows = textbook.fixed_squared(noisy, n)[0]
+        criterion = [rows[k - 1, n] - (2 * n - 4 * k) * scale**2 for k in range(1, n + 1)]
+    else:
+        levels, ranks = np.unique(noisy, return_inverse=True)
+        rows = textbook.fixed_absolute(textbook.absolute_costs(noisy, ranks.astype(np.int64), levels), n)[0]
+        criterion = [rows[k - 1, n] - 3 * (n - k) * scale for k in range(1, n + 1)]
+    return min(criterion)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_one_penalised_search_is_algorithm_2(statistic):
+    draw = np.random.default_rng(3)
+    for _ in range(60):
+        n, scale = int(draw.integers(2, 40)), int(draw.integers(1, 9))
+        noisy = np.rint(draw.laplace(draw.integers(0, 30, n), scale)).astype(np.int64)
+        estimate = NoiseFirst(statistic=statistic, price="paper", cut=False).improve(noisy, scale=scale)
+        k = int(estimate.note.split()[0])
+        if statistic == "mean":
+            found = ((noisy - estimate.counts) ** 2).sum() - (2 * n - 4 * k) * scale**2
+        else:
+            found = np.abs(noisy - estimate.counts).sum() - 3 * (n - k) * scale
+        assert found == pytest.approx(algorithm_2(noisy, scale, statistic), abs=1e-6)
+
+
+def test_levels_are_means_and_medians_of_their_buckets():
+    noisy = np.array([10, 12, 11, 90, 95, 91, 93, -1, 0, 2])
+    starts = segment(noisy, bins=3)
+    assert starts.tolist() == [0, 3, 7]
+    mean = NoiseFirst(bins=3, cut=False).improve(noisy, scale=1).counts
+    assert np.allclose(mean, np.repeat([11, 92.25, 1 / 3], [3, 4, 3]))
+    median = NoiseFirst(bins=3, statistic="median").improve(noisy, scale=1).counts
+    assert median.tolist() == [11, 11, 11, 92, 92, 92, 92, 0, 0, 0]
+
+
+def test_equations_22_and_23_keep_uneven_buckets():
+    noisy = np.array([0, 1, 0, 1, 0, 1, 500, 100, 900, 300])
+    for statistic in ("mean", "median"):
+        kept = NoiseFirst(statistic=statistic, bins=2, keep=True).improve(noisy, scale=1).counts
+        assert np.array_equal(kept[6:], noisy[6:])
+        assert np.ptp(kept[:6]) == 0
+        # SSE of six cells about their mean is 1.5 < 4·5; with scale 1/4 it is not < 4·5/16.
+        sharp = NoiseFirst(statistic=statistic, bins=2, keep=True).improve(noisy, scale=Fraction(1, 8)).counts
+        assert np.array_equal(sharp, noisy)
+
+
+def test_the_default_price_does_not_overfit_noise():
+    flat = data.level(4096, 40_960, seed=1) * 0 + 10
+    paper = run(NoiseFirst(price="paper"), flat, 0.1, seed=5)
+    ours = run(NoiseFirst(), flat, 0.1, seed=5)
+    assert int(paper.note.split()[0]) > 300
+    assert int(ours.note.split()[0]) <= 5
+    assert np.mean((ours.counts - flat) ** 2) < np.mean((paper.counts - flat) ** 2) / 20
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_it_beats_plain_noise_where_neighbours_agree(statistic):
+    counts = data.steps(2048, 40_000, seed=2, levels=12)
+    plain = run(Laplace(), counts, 0.1, seed=3).counts
+    merged = run(NoiseFirst(statistic=statistic), counts, 0.1, seed=3).counts
+    assert np.mean((merged - counts) ** 2) < np.mean((plain - counts) ** 2) / 8
+
+
+def release_of(counts, mechanism):
+    axes = [Ordinal(f"x{i}", range(n)) for i, n in enumerate(np.shape(counts))]
+    return publish(Histogram(Domain(axes), np.asarray(counts)), epsilon=1, mechanism=mechanism)
+
+
+def test_improving_a_published_release_verifies():
+    release = release_of(np.repeat([3, 70], 20).reshape(8, 5), Laplace())
+    better = NoiseFirst().improve(release)
+    better.verify()
+    assert better.epsilon == release.epsilon
+    assert better.mechanism == NoiseFirst()
+    assert len(np.unique(better.counts)) < len(np.unique(release.counts))
+    with pytest.raises(MechanismError, match="laplace"):
+        NoiseFirst().improve(release_of(np.arange(20), "uniform"))
+
+
+def test_improving_a_vector_of_fractions():
+    noisy = np.array([0.5, 0.25, 1.0, 0.75, 100.5, 99.25, 101.0]).reshape(7, 1)
+    estimate = NoiseFirst().improve(noisy, scale=1)
+    assert estimate.counts.shape == (7, 1)
+    assert np.allclose(estimate.counts.ravel(), np.repeat([0.625, 100.25], [4, 3]))
+    with pytest.raises(MechanismError, match="scale"):
+        NoiseFirst().improve(noisy)
+    with pytest.raises(MechanismError, match="finite"):
+        NoiseFirst().improve([1.0, np.nan], scale=1)
+
+
+def test_values_beyond_sixty_four_bits_are_still_merged():
+    noisy = np.array([0, 1, 0, 2**61, 2**61 + 1, 5])
+    counts = NoiseFirst().improve(noisy, scale=1).counts
+    assert np.allclose(counts, [0, 0, 0, 2.0**61, 2.0**61, 5], rtol=1e-9, atol=64)
+
+
+def test_intervals_stand_on_the_unmerged_counts():
+    counts = np.concatenate([np.full(40, 20), np.full(24, 60)])
+    domain = Domain([Ordinal("x", range(64))])
+    workload = Workload.random(domain, 50, seed=2)
+    truth = workload.answer(counts)
+    missed = total = 0
+    for seed in range(60):
+        noise = Noise(Keystream.for_tests(seed))
+        answers = _release(Histogram(domain, counts), Fraction(1), NoiseFirst(), Unit(), None, noise).answer(
+            workload
+        )
+        missed += int(((answers.low > truth) | (answers.high < truth)).sum())
+        total += truth.size
+        assert ((answers.low <= answers.value) & (answers.value <= answers.high)).all()
+    # Fixed seeds. The nominal rate is 5 %; a release's 50 answers share noise, so the mean of 60 strays a few percent.
+    assert missed / total < 0.1
+    assert "unmerged" in answers.method
+
+
+def test_it_is_a_value():
+    for mechanism in VARIANTS:
+        assert from_json(to_json(mechanism)) == mechanism
+    assert parse("noisefirst(statistic='median', bins=4)") == NoiseFirst(statistic="median", bins=4)
+
+
+@pytest.mark.parametrize(
+    "options", [{"statistic": "mode"}, {"bins": 0}, {"price": "cheap"}, {"price": Fraction(-1)}]
+)
+def test_wrong_options_are_named(options):
+    with pytest.raises(MechanismError, match=next(iter(options))):
+        NoiseFirst(**options)
+
+
+def test_it_never_reads_more_than_the_noisy_counts():
+    # Post-processing alone: the same noisy vector gives the same estimate, whatever lies behind it.
+    assert not hasattr(module, "Totals")
+    noisy = run(Laplace(), np.arange(30), 1, seed=4).counts.astype(np.int64)
+    assert np.array_equal(
+        run(NoiseFirst(), np.arange(30), 1, seed=4).counts, NoiseFirst().improve(noisy, scale=1).counts
+    )
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_audit(statistic):
+    # A sound mechanism is refuted with probability at most 1e-6.
+    report = audit(
+        NoiseFirst(statistic=statistic, price="paper"),
+        epsilon=1,
+        runs=3_000,
+        pairs=worst_pairs()[:2],
+        confidence=1 - 1e-6,
+    )
+    assert report.passed, str(report)
+    assert report.epsilon_lower > 0.3
