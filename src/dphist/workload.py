@@ -11,7 +11,8 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dphist.domain import Attribute, Domain, Nominal
+from dphist.domain import Domain, Nominal
+from dphist.domain.conditions import spans
 from dphist.errors import QueryError, TooLargeError
 
 IntArray = npt.NDArray[np.int64]
@@ -169,13 +170,13 @@ class Workload:
             for name in question:
                 if name not in domain.names:
                     raise QueryError(f"there is no attribute {name}; there are {', '.join(domain.names)}")
-            spans = [
-                _spans(attribute, question[attribute.name])
+            allowed = [
+                spans(attribute, question[attribute.name])
                 if attribute.name in question
                 else [(0, attribute.size)]
                 for attribute in domain.attributes
             ]
-            for box in product(*spans):
+            for box in product(*allowed):
                 lows.append([start for start, _ in box])
                 highs.append([stop for _, stop in box])
                 owners.append(number)
@@ -378,41 +379,3 @@ def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-def _spans(attribute: Attribute, condition: Any) -> list[tuple[int, int]]:
-    """The cells a condition allows, as disjoint half-open ranges in order."""
-    if isinstance(condition, range):
-        raise QueryError(f"{attribute.name}: give a pair of bounds (low, high), both included, not a range")
-    pair = isinstance(condition, tuple) and not isinstance(attribute, Nominal)
-    if isinstance(condition, list | set | frozenset | np.ndarray) or (
-        isinstance(condition, tuple) and not pair
-    ):
-        ranges = sorted(_span(attribute, item) for item in condition)
-    else:
-        ranges = [_span(attribute, condition)]
-    merged: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
-        else:
-            merged.append((start, stop))
-    # A condition that no cell meets still is a question, whose answer is zero.
-    return [span for span in merged if span[0] < span[1]] or [(0, 0)]
-
-
-def _span(attribute: Attribute, condition: Any) -> tuple[int, int]:
-    if condition is None:
-        raise QueryError(
-            f"{attribute.name}: None is no condition; leave the attribute out to allow all of it"
-        )
-    if attribute.other_cell is not None and isinstance(condition, str) and condition == "other":
-        return attribute.other_cell, attribute.other_cell + 1
-    if isinstance(attribute, Nominal):
-        return attribute.span(condition)
-    if isinstance(condition, tuple):
-        if len(condition) != 2:
-            raise QueryError(f"{attribute.name}: a range is a pair (low, high)")
-        return attribute.span(*condition)
-    cell = attribute.index(condition)
-    return cell, cell + 1

@@ -105,13 +105,11 @@ class Nominal:
     def span(self, low: Any = None, high: Any = None) -> tuple[int, int]:
         """The cells of a category, or of a whole group, by its name.
 
-        With two names, the cells from the first to the second as they are listed; None leaves a side open.
+        With two names, the cells from the first to the second as they are listed; with none, all of them.
         """
         start = 0 if low is None else self._span(low)[0]
-        if high is not None:
-            stop = self._span(high)[1]
-        else:
-            stop = len(self.categories) if low is None else self._span(low)[1]
+        high = low if high is None else high
+        stop = len(self.categories) if high is None else self._span(high)[1]
         return start, max(start, stop)
 
     def _span(self, value: Any) -> tuple[int, int]:

@@ -10,11 +10,15 @@ from dphist.sources.engine import Column
 from dphist.sources.open import open_path
 
 _HEAD = """\
-# What each attribute means: its bounds, bins or categories. # # Fill in every line that starts with "#
-choose". Only names and types of columns were taken from the file. Bounds and # categories must come from
-what everybody knows (a code book, the law, common sense), never from the records: the # oldest age or the
-rarest category would tell about somebody before any noise is added. # # Rows outside are dropped; add
-other = true  to count them in a cell of their own. Delete attributes you do not need.
+# What each attribute means: its bounds, bins or categories.
+#
+# Uncomment one "choose" line in each attribute and put your own values in it. Only the names and types of
+# columns were taken from the file. Bounds and categories must come from what everybody knows (a code book, the
+# law, common sense), never from the records: the oldest age or the rarest category would tell about somebody
+# before any noise is added.
+#
+# Rows outside are dropped; add "other = true" to count them in a cell of their own. Delete the attributes you do
+# not need.
 """
 
 _CHOICES = {
@@ -54,7 +58,7 @@ def _block(column: Column) -> str:
 
     name = f"name = {tomlkit.item(column.name).as_string()}"
     if column.family == "undeclared":
-        lines = ["# a field of a text file: keep one of the kinds", 'kind = "ordinal"']
+        lines = ["# a field of a text file; say what it is", 'kind = "ordinal"']
         lines += [line for family in ("integer", "date") for _, line in _CHOICES[family]]
         lines += ['# kind = "nominal"', _CHOICES["text"][0][1]]
     else:

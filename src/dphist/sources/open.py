@@ -51,6 +51,8 @@ def connect(path: str = ":memory:") -> Any:
     connection = duckdb.connect(path, read_only=path != ":memory:")
     # Counting needs no order, and keeping one costs memory.
     connection.execute("SET preserve_insertion_order = false")
+    # It would write to standard output, which belongs to the caller.
+    connection.execute("SET enable_progress_bar = false")
     return connection
 
 

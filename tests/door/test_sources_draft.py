@@ -1,0 +1,64 @@
+"""Drafting a schema takes names and types, never values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dphist.bench import counting
+from dphist.domain import Domain
+from dphist.errors import DomainError, SourceError
+from dphist.sources import draft_schema
+
+
+def table(value: int) -> pa.Table:
+    return pa.table(
+        {
+            "age": [value],
+            "income": [value + 0.5],
+            'the "sex"': [f"secret{value}"],
+            "ok": [True],
+            "day": [dt.date(2000 + value % 100, 1, 1)],
+            "seen": [dt.datetime(2000 + value % 100, 1, 1)],
+            "tags": [[value]],
+        }
+    )
+
+
+def test_a_draft_does_not_depend_on_the_values(tmp_path: Path) -> None:
+    drafts = []
+    for value in (7, 777_777):
+        pq.write_table(table(value), tmp_path / "t.parquet")
+        drafts.append(draft_schema(tmp_path / "t.parquet"))
+        (tmp_path / "t.csv").write_text(f"age,sex\n{value},secret\n")
+        drafts.append(draft_schema(tmp_path / "t.csv"))
+    assert drafts[:2] == drafts[2:]
+    assert not any("secret" in draft or "777" in draft for draft in drafts)
+
+
+def test_a_draft_asks_for_bounds_and_works_once_they_are_filled_in(tmp_path: Path) -> None:
+    pq.write_table(table(7), tmp_path / "t.parquet")
+    draft = draft_schema(tmp_path / "t.parquet")
+    with pytest.raises(DomainError, match="age: give exactly one of"):
+        Domain.from_toml(draft)
+    filled = re.sub(r"^# choose: edges = \[0, 18.*$", "", draft, flags=re.MULTILINE).replace("# choose: ", "")
+    domain = Domain.from_toml(filled)
+    assert domain.names == ("age", "income", 'the "sex"', "ok", "day", "seen")
+    assert domain.shape == (100, 3, 2, 2, 12, 12)
+
+
+def test_a_draft_needs_a_file() -> None:
+    with pytest.raises(SourceError):
+        draft_schema(table(7))
+    with pytest.raises(SourceError):
+        draft_schema("none.csv")
+
+
+def test_the_counting_benchmark_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert counting.main(["--quick"]) == 0
+    assert capsys.readouterr().out.count(" s") >= 6
