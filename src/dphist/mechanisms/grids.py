@@ -1,0 +1,147 @@
+"""Grids of boxes whose fineness follows from how much there is to see: one grid, or a grid in every box of a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError
+from dphist.estimate import Estimate
+from dphist.mechanisms.boxes import BoxGrower, ExactTreeNoise
+from dphist.private.gate import PrivateCounts
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_METHOD = (
+    "variance of least squares over the grids, given the grids; not covered: that their fineness was chosen on some of "
+    "the same noise, the bias inside boxes that the range only cuts, and that of cutting at zero"
+)
+
+
+def fineness(records: FloatArray, epsilon: float, axes: int, constant: float) -> FloatArray:
+    """How many boxes an axis should have for this many records.
+
+    Noise of a range grows with the root of the number of boxes in it, m^(d/2)·√2/ε; what is lost inside the boxes on
+    its edge shrinks as records/m. Their sum is least at m = (2·records·ε ÷ (d·constant))^(2/(d+2)), which for a
+    plane is Qardaji et al.'s √(N ε ÷ constant).
+    """
+    dense = 2.0 * np.maximum(records, 0.0) * epsilon / (max(axes, 1) * constant)
+    return np.maximum(1.0, np.ceil(dense ** (2.0 / (max(axes, 1) + 2.0))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformGrid:
+    """One grid, as fine as the records and the budget bear (Qardaji et al.).
+
+    A small share of the budget counts all records; the grid's fineness follows from that count by a public formula,
+    and the rest of the budget counts its boxes, each spread evenly over its cells. Both counts are reconciled.
+
+    Private because the shares sum to one, boxes are disjoint, and the formula reads the noisy count only. On a line
+    or in space the formula is re-derived (see `fineness`). Nominal axes are cut in listed order.
+    """
+
+    total_share: Fraction = Fraction(1, 50)
+    """What counting all records spends."""
+    constant: float = 10.0
+    """How much evenness inside boxes to expect: larger means coarser."""
+    nonnegative: bool = True
+    """Whether to project negative totals away; intervals are computed before."""
+
+    def __post_init__(self) -> None:
+        _check("uniformgrid", self.total_share, self.constant)
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Count everything, then the boxes."""
+        epsilon = float((1 - self.total_share) / data.unit_scale)
+        axes = sum(n > 1 for n in data.shape)
+        grower = BoxGrower(data)
+        records = grower.count(self.total_share, stop=None)
+        if not grower.finished:
+            lay_grid(grower, fineness(records, epsilon, axes, self.constant))
+            grower.count(1 - self.total_share, stop=None, last=True)
+        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveGrid:
+    """A coarse grid, and in each of its boxes a grid of its own, finer where there are more records (Qardaji et al.).
+
+    A small share counts all records; the coarse grid is a quarter as fine as `UniformGrid`'s, at least ``least`` boxes an
+    axis. ``first_share`` of the rest counts its boxes, and each is then cut as finely as its own noisy count and the
+    remaining budget bear. Least squares reconciles the three levels.
+
+    Private because the levels' shares sum to one along every path, boxes of a level are disjoint, and every fineness
+    is a public function of noisy counts that were paid for.
+    """
+
+    total_share: Fraction = Fraction(1, 50)
+    """What counting all records spends."""
+    first_share: Fraction = Fraction(1, 2)
+    """What of the rest counts the coarse grid."""
+    constant: float = 10.0
+    """How much evenness inside boxes to expect: larger means coarser. The second level takes half of it."""
+    least: int = 10
+    """The coarse grid has at least this many boxes an axis."""
+    nonnegative: bool = True
+    """Whether to project negative totals away; intervals are computed before."""
+
+    def __post_init__(self) -> None:
+        _check("adaptivegrid", self.total_share, self.constant)
+        if not 0 < self.first_share < 1:
+            raise MechanismError("adaptivegrid: first_share must lie strictly between 0 and 1")
+        if self.least < 1:
+            raise MechanismError("adaptivegrid: least must be 1 or more")
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Count everything, then coarse boxes, then fine ones."""
+        left = 1 - self.total_share
+        epsilon = float(left / data.unit_scale)
+        axes = sum(n > 1 for n in data.shape)
+        grower = BoxGrower(data)
+        records = grower.count(self.total_share, stop=None)
+        if not grower.finished:
+            coarse = np.ceil(fineness(records, epsilon, axes, self.constant) / 4.0)
+            lay_grid(grower, np.maximum(coarse, float(self.least)))
+            records = grower.count(left * self.first_share, stop=None)
+        if not grower.finished:
+            second = epsilon * float(1 - self.first_share)
+            lay_grid(grower, fineness(records, second, axes, self.constant / 2.0))
+            grower.count(left * (1 - self.first_share), stop=None, last=True)
+        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+
+
+def lay_grid(grower: BoxGrower, fine: FloatArray) -> None:
+    """Cut each open box into a grid of ``fine[box]`` boxes an axis, or of its cells where it has fewer."""
+    axes = len(grower.shape)
+    pieces = np.stack(
+        [np.minimum(grower.extent(axis), fine.astype(np.int64)) for axis in range(axes)], axis=1
+    )
+    each = np.prod(pieces, axis=1)
+    first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(each)])
+    label = np.zeros(grower.label.size, dtype=np.int64)
+    for axis in range(axes):
+        m, extent = pieces[grower.label, axis], grower.extent(axis)[grower.label]
+        # Piece i starts at ⌊i·extent/m⌋, so a place lies in the last piece that starts at or before it.
+        place = grower.coordinate(axis) - grower.low[grower.label, axis]
+        label = label * m + ((place + 1) * m - 1) // extent
+    label += first[grower.label]
+    owner = np.repeat(np.arange(len(each)), each)
+    rest = np.arange(int(first[-1]), dtype=np.int64) - first[owner]
+    low, high = np.empty((owner.size, axes), dtype=np.int64), np.empty((owner.size, axes), dtype=np.int64)
+    for axis in reversed(range(axes)):
+        m, extent = pieces[owner, axis], grower.extent(axis)[owner]
+        rest, place = np.divmod(rest, m)
+        low[:, axis] = grower.low[owner, axis] + place * extent // m
+        high[:, axis] = grower.low[owner, axis] + (place + 1) * extent // m
+    grower.regroup(label, low, high, owner)
+
+
+def _check(name: str, total_share: Fraction, constant: float) -> None:
+    if not 0 < total_share < 1:
+        raise MechanismError(f"{name}: total_share must lie strictly between 0 and 1")
+    if not 0 < constant < float("inf"):
+        raise MechanismError(f"{name}: constant must be above zero")

@@ -1,0 +1,190 @@
+"""Trees of boxes measured level by level: cut at noisy medians, in halves, or first one and then the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError
+from dphist.estimate import Estimate
+from dphist.mechanisms.boxes import BoxGrower, ExactTreeNoise, geometric_shares
+from dphist.private.gate import PrivateCounts
+from dphist.private.scores.medians import Medians
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_METHOD = (
+    "variance of the tree's least squares, given the tree; not covered: that blocks stopped on the same noise, "
+    "the bias inside blocks that the range only cuts, and that of cutting at zero"
+)
+
+
+def _levels_to_cells(shape: tuple[int, ...]) -> int:
+    return max((n - 1).bit_length() for n in shape)
+
+
+def _check_height(name: str, height: object) -> None:
+    if height != "auto" and (isinstance(height, bool) or not isinstance(height, int) or height < 0):
+        raise MechanismError(f'{name}: height must be "auto" or 0 or more')
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuadTree:
+    """Halve every axis again and again and count every box on the way, so that a large range is a few counts.
+
+    A box becomes 2 boxes on a line, 4 in a plane, 8 in space. Deeper levels get more of the budget, by the factor
+    2^((d−1)/3) a level that minimises the noise of a range, whose edge meets 2^(d−1) times as many boxes a level
+    down (Cormode et al. for d = 2). A box whose noisy count is below ``stop`` noise scales is not split; what its cells
+    have not spent counts it once more. Least squares reconciles all counts, then negative ones are projected away
+    from the root down.
+
+    Private because boxes of a level are disjoint, every path pays at most the whole budget, and where to stop is read
+    off counts that were paid for. Axes are halved in listed order, nominal ones too.
+    """
+
+    height: int | Literal["auto"] = "auto"
+    """How often to halve; "auto" goes down to the cells."""
+    stop: float = 2.0
+    """A box with a noisy count below this many noise scales is not split; 0 or less stops nothing that counts."""
+    nonnegative: bool = True
+    """Whether to project negative totals away; intervals are computed before."""
+
+    def __post_init__(self) -> None:
+        _check_height("quadtree", self.height)
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Count every level and reconcile them."""
+        shape = data.shape
+        height = _levels_to_cells(shape) if self.height == "auto" else int(self.height)
+        shares = geometric_shares(height + 1, sum(n > 1 for n in shape))
+        grower = BoxGrower(data)
+        for level in range(height + 1):
+            grower.count(shares[level], stop=self.stop, last=level == height)
+            if grower.finished:
+                break
+            for axis in range(len(shape)):
+                grower.cut(axis, grower.middles(axis))
+        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KDHybrid:
+    """Cut boxes at noisy medians for some levels, then in halves, counting all the way (Cormode et al., "kd-hybrid").
+
+    Medians send the cuts where the records are; once boxes are small, medians are mostly noise and halves are as good
+    and free. ``median_share`` of the budget chooses the cuts of the first ``switch`` levels, equally over levels and
+    axes; counts get the rest, deeper levels more of it, as in `QuadTree`. Boxes with little in them are not split, and
+    least squares reconciles everything.
+
+    Private because boxes of a level are disjoint: each level's medians (exponential mechanism, see
+    `dphist.private.scores.medians.Medians`) and counts are paid for by its shares, which sum to at most one along
+    every path; where to cut and stop is read off answers. The paper that compares with it leaves budget and
+    proof open; these are ours.
+    """
+
+    height: int | Literal["auto"] = "auto"
+    """How many levels of boxes below the root; "auto" is enough to reach the cells."""
+    switch: int | Literal["auto"] = "auto"
+    """How many of them cut at medians; "auto" is half of the levels that halving would need, at most 4."""
+    median_share: Fraction = Fraction(3, 10)
+    """What choosing the medians spends."""
+    stop: float = 2.0
+    """A box with a noisy count below this many noise scales is not split."""
+    nonnegative: bool = True
+    """Whether to project negative totals away; intervals are computed before."""
+
+    def __post_init__(self) -> None:
+        _check_height("kdhybrid", self.height)
+        if self.switch != "auto" and (not isinstance(self.switch, int) or self.switch < 0):
+            raise MechanismError('kdhybrid: switch must be "auto" or 0 or more')
+        if not 0 < self.median_share < 1:
+            raise MechanismError("kdhybrid: median_share must lie strictly between 0 and 1")
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Grow the tree, counting as it grows."""
+        shape = data.shape
+        deepest = _levels_to_cells(shape)
+        switch = min(4, deepest // 2) if self.switch == "auto" else int(self.switch)
+        # A median may leave almost all of a box on one side, so halving may still need every level afterwards.
+        height = switch + deepest if self.height == "auto" else int(self.height)
+        switch = min(switch, height)
+        axes = [axis for axis, n in enumerate(shape) if n > 1]
+        if not axes:
+            switch, height = 0, 0
+        spent = self.median_share if switch else Fraction(0)
+        counting = [share * (1 - spent) for share in geometric_shares(height + 1, len(axes))]
+        grower = BoxGrower(data)
+        for level in range(height + 1):
+            grower.count(counting[level], stop=self.stop, last=level == height)
+            if grower.finished:
+                break
+            for axis in axes:
+                if level < switch:
+                    grower.cut(axis, _medians(grower, axis, spent / switch / len(axes)))
+                else:
+                    grower.cut(axis, grower.middles(axis))
+        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HierarchicalKD:
+    """Cut boxes in two at noisy medians, one axis after the other, and count every box (Inan et al.).
+
+    The plain kd-tree that DPCube was compared with: a fixed number of levels share the budget equally, and each
+    spends ``median_share`` of its part on where to cut and the rest on counting. Counts are reconciled by least squares;
+    a leaf's total is spread evenly over its cells.
+
+    Private because boxes of a level are disjoint, medians come from the exponential mechanism and counts from Laplace
+    noise, and the levels' shares sum to one. The paper does not say how the budget is shared; this is ours.
+    """
+
+    height: int | Literal["auto"] = "auto"
+    """How many cuts from the root to a leaf; "auto" is the logarithm of the number of cells, at most 10."""
+    median_share: Fraction = Fraction(1, 2)
+    """What a level spends on its medians."""
+    nonnegative: bool = True
+    """Whether to project negative totals away; intervals are computed before."""
+
+    def __post_init__(self) -> None:
+        _check_height("hierarchicalkd", self.height)
+        if not 0 < self.median_share < 1:
+            raise MechanismError("hierarchicalkd: median_share must lie strictly between 0 and 1")
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Cut and count, level by level."""
+        axes = [axis for axis, n in enumerate(data.shape) if n > 1]
+        height = min(10, (data.size - 1).bit_length()) if self.height == "auto" else int(self.height)
+        height = height if axes else 0
+        level_share = Fraction(1, height + 1)
+        grower = BoxGrower(data)
+        for level in range(height + 1):
+            grower.count(level_share * (1 - self.median_share), stop=None, last=level == height)
+            if grower.finished:
+                break
+            axis = _next_axis(grower, axes, level)
+            grower.cut(axis, _medians(grower, axis, level_share * self.median_share))
+        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+
+
+def _next_axis(grower: BoxGrower, axes: list[int], level: int) -> int:
+    """The axis whose turn it is, or the next one along which a box still has two places."""
+    for turn in range(len(axes)):
+        axis = axes[(level + turn) % len(axes)]
+        if bool((grower.extent(axis) > 1).any()):
+            return axis
+    raise MechanismError("no box has two cells left")  # the grower finishes such boxes before
+
+
+def _medians(grower: BoxGrower, axis: int, share: Fraction) -> IntArray:
+    """Where each open box is cut: one past the chosen slot."""
+    lengths = grower.extent(axis)
+    if not bool((lengths > 1).any()):
+        return grower.low[:, axis] + 1
+    slot = grower.coordinate(axis) - grower.low[grower.label, axis]
+    chosen = grower.pay(share).choose(Medians(slot, lengths))[0]
+    return np.asarray(grower.low[:, axis] + chosen + 1, dtype=np.int64)
