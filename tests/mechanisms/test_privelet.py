@@ -5,9 +5,11 @@ import pytest
 
 from dphist.audit import Pair, audit
 from dphist.audit.neighbours import pair
-from dphist.bench import data
+from dphist.bench import data, paper004
+from dphist.bench import privelet as privelet_bench
 from dphist.bench.privelet import census_domain
 from dphist.domain import Domain, Nominal, Ordinal
+from dphist.door import publish
 from dphist.errors import MechanismError, QueryError
 from dphist.histogram import Histogram
 from dphist.intervals import half_widths
@@ -302,3 +304,38 @@ def test_audit(mechanism):
     report = audit(mechanism, epsilon=1, runs=6_000, pairs=NEIGHBOURS, confidence=1 - 1e-6)
     assert report.passed, str(report)
     assert report.epsilon_lower > 0.2, "the attack is not idle"
+
+
+# ---- benchmarks --------------------------------------------------------------------------------------------
+
+
+def test_the_benchmarks_run(capsys, tmp_path):
+    assert privelet_bench.main(["--quick"]) == 0
+    assert "ratio to the pass" in capsys.readouterr().out
+    assert paper004.main(["--quick", "--out", str(tmp_path)]) == 0
+    assert "Privelet* tight" in capsys.readouterr().out
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".md", ".png", ".png", ".png"]
+
+
+def test_the_papers_questions_are_asked():
+    domain = census_domain((20, 2, 64, 100))
+    asked = paper004.questions(domain, 4000)
+    restricted = ((asked.low > 0) | (asked.high < domain.shape)).sum(axis=1)
+    assert set(restricted.tolist()) <= {0, 1, 2, 3, 4}
+    assert 0.2 < (restricted == 4).mean() < 0.3
+    tree = domain.attribute("occupation").hierarchy
+    nodes = set(zip(tree.start.tolist(), tree.stop.tolist(), strict=True))
+    assert set(zip(asked.low[:, 2].tolist(), asked.high[:, 2].tolist(), strict=True)) <= nodes
+
+
+def test_through_the_front_door():
+    domain = Domain([Ordinal("age", range(600)), Nominal("place", TREE)])
+    counts = np.random.default_rng(0).integers(0, 20, domain.shape)
+    release = publish(Histogram(domain, counts), epsilon=2, mechanism=Privelet(plain=()))
+    group = release.answer(where={"place": "south", "age": (100, 399)})
+    truth = counts[100:400, 2:6].sum()
+    # 99.9999 % of the noise of this range lies within seven deviations.
+    assert abs(group.value - truth) <= 2 * (group.high - group.low)
+    parts = [release.answer(where={"place": name, "age": (100, 399)}).value for name in ("coast", "hills")]
+    assert sum(parts) == pytest.approx(group.value)
+    release.verify()

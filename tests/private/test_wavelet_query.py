@@ -93,6 +93,29 @@ def test_scales_multiply_along_the_axes():
         assert scales.values[scales.index[where]] == weight
 
 
+class Revealing:
+    """Not noise at all, but the scale it was asked for: shows where noise goes and how much."""
+
+    def add_laplace(self, values, scale, out=None):
+        assert (scale * 36).denominator == 1
+        return np.add(values, int(scale * 36), out=out)
+
+
+@pytest.mark.parametrize("slab", [1, 100, 1 << 20])
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+@pytest.mark.parametrize("domain", DOMAINS, ids=lambda d: "×".join(map(str, d.shape)))
+def test_every_coefficient_gets_its_own_noise_once(monkeypatch, domain, calibration, slab):
+    monkeypatch.setattr(standard, "SLAB", slab)
+    query, counts = Wavelet((), calibration), np.arange(domain.size)
+    moved = query.perturb(counts, layout(domain), Revealing()) - query.answer(counts, layout(domain))
+    scales = query.scales(layout(domain))
+    if isinstance(scales, Scales):
+        values = np.array([int(value * 36) for value in scales.values])
+        assert np.array_equal(moved, values[scales.index])
+    else:
+        assert (moved == 36 * scales).all()
+
+
 def both_ways(domain, plain, calibration, counts, noises):
     """The cells by way of noisy coefficients, and straight from the noise."""
     query = Wavelet(plain, calibration)

@@ -107,7 +107,7 @@ class Wavelet:
             return scale
         values = tuple(scale * prod(each) for each in product(*(axis.classes[0] for axis in axes)))
         # Few classes, many coefficients: the narrowest index that holds them.
-        index = np.zeros((), dtype=np.min_scalar_type(len(values) - 1))
+        index = np.zeros((), dtype=np.min_scalar_type(len(values)))
         for axis in axes:
             classes, place = axis.classes
             index = index[..., None] * index.dtype.type(len(classes)) + place.astype(index.dtype)
