@@ -93,7 +93,7 @@ def distribute(
     ``cut[i]`` deviations are dropped first, unless that would empty the family. With ``shrink`` ≥ 0 a family's
     departure from a uniform spread is shrunk by the positive-part James–Stein factor 1 − (b − shrink)/Q.
     """
-    total = np.empty(best.size)
+    total = np.zeros(best.size)
     total[0] = max(best[0], 0.0)
     for i in range(best.size):
         if first[i] < 0:
@@ -203,3 +203,14 @@ def level_cuts(
                     count += 1
         cut[lo:hi] = mirror_threshold(scores)
     return cut
+
+
+@kernel
+def merged_leaves(first: IntArray, last: IntArray, kept: IntArray) -> IntArray:
+    """For every node, the node that now stands for it: itself, or its nearest ancestor that became a leaf."""
+    stands = np.arange(first.size)
+    for i in range(first.size):
+        if first[i] >= 0 and (kept[i] < 0 or stands[i] != i):
+            for c in range(first[i], last[i]):
+                stands[c] = stands[i]
+    return stands

@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.domain import Nominal
-from dphist.errors import MechanismError
 from dphist.estimate import Estimate
 from dphist.intervals import Spread
 from dphist.kernels.dyadic import combine, distribute
-from dphist.mechanisms.growing import Blocks, GridBlocks, GrownTree, HierarchyBlocks, faint, grow, uneven
+from dphist.mechanisms.growing import Blocks, GridBlocks, GrownTree, HierarchyBlocks, Measured, faint, grow, uneven
+from dphist.mechanisms.spatial import field_of, grow_boxes
 from dphist.private.gate import PrivateCounts
 from dphist.trees import TreeNoise
 from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
@@ -89,10 +88,13 @@ class AdaptiveTree:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
-        if len(data.shape) != 1:
-            raise MechanismError("adaptivetree works on one attribute; use spatial for several")
+        if len(data.shape) > 1:
+            boxes, full = grow_boxes(data)
+            plan = "a full tree of boxes was measured" if full else "a tree of boxes was measured where it was full"
+            return Estimate(field_of(boxes, pruned=full).reshape(data.shape), GrownNoise(boxes), plan)
         tree = self.grow(data)
-        return Estimate(counts_of(tree).reshape(data.shape), GrownNoise(tree))
+        note = f"a tree of blocks was measured where it was full: {tree.first.size - 1} totals for {data.size} cells"
+        return Estimate(counts_of(tree).reshape(data.shape), GrownNoise(tree), note)
 
     def grow(self, data: PrivateCounts) -> GrownTree:
         """Measure the tree; all of the budget is spent here."""
@@ -101,18 +103,17 @@ class AdaptiveTree:
         weights = [Fraction(7 if level == 0 else 6) for level in range(blocks.levels)]
         total = sum(weights, Fraction(0))
 
-        def finish(
-            level: int, totals: FloatArray, sizes: FloatArray, scale: float, family: IntArray
-        ) -> BoolArray:
-            precision = 0.5 / scale**2
-            families = int(family.max()) + 1
-            slack = self.slack * (2.0 if level == 0 else 1.0)
-            split = uneven(totals, sizes, precision, family, families, slack)
-            # Even totals may hide a pattern that repeats in each block. What that could hide grows with the total.
-            split |= np.bincount(family, totals, minlength=families) > _COULD_HIDE * scale
-            split &= ~faint(totals, precision, family, families)
-            little: BoolArray = totals < self.stop * math.sqrt(data.size / float(sizes.max())) * scale
-            return ~split[family] | little
+        def finish(view: Measured) -> tuple[BoolArray, BoolArray]:
+            split = uneven(view, None, self.slack * (2.0 if view.level == 0 else 1.0))
+            # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
+            split |= np.bincount(view.family, view.totals) > _COULD_HIDE * view.scale
+            split &= ~faint(view)
+            blocks_like_these = data.size / float(view.sizes.max())
+            little = view.totals < self.stop * math.sqrt(blocks_like_these) * view.scale
+            done: BoolArray = ~split[view.family] | little
+            whole = np.bincount(view.family, ~done, minlength=view.families) == 0
+            together = whole | ~uneven(view, done, 0.5)
+            return done, together[view.family]
 
         return grow(data, blocks, tuple(w / total for w in weights), finish=finish)
 

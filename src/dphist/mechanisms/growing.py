@@ -161,19 +161,43 @@ class GrownTree:
         return TreeNoise(tree, variance, scales, method)
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One level of a growing tree, as the rule that decides how to go on sees it: released values only."""
+
+    level: int
+    totals: FloatArray
+    sizes: FloatArray
+    scale: float
+    later: float  # the noise scale of what is left
+    family: IntArray
+    above: FloatArray  # the measured totals of the families' parents
+
+    @property
+    def families(self) -> int:
+        """How many families there are."""
+        return self.above.size
+
+    @property
+    def precision(self) -> float:
+        """One over the variance of each total."""
+        return 0.5 / self.scale**2
+
+
 def grow(
     data: PrivateCounts,
     blocks: Blocks,
     shares: tuple[Fraction, ...],
     *,
-    finish: Callable[[int, FloatArray, FloatArray, float, IntArray], BoolArray],
+    finish: Callable[[Measured], tuple[BoolArray, BoolArray]],
+    root: tuple[float, float] = (0.0, 0.0),
 ) -> GrownTree:
     """Measure nested blocks top-down, going on only below the children that ``finish`` does not stop.
 
-    Level l costs ``shares[l]`` of the budget (they sum to 1). After each level ``finish(level, totals, sizes,
-    scale, family)`` says which children are not split further. All the budget their cells still hold goes into one
-    more measurement: of their family's finished children together, where these look even or are all there is,
-    else of each by itself. Both measurements are combined by inverse variance.
+    Level l costs ``shares[l]`` of the budget (they sum to 1). After each level ``finish`` says which children are not
+    split further, and which of those are measured together with their siblings. All the budget their cells still
+    hold goes into that one more measurement, and both are combined by inverse variance. ``root`` is a noisy total of
+    everything and its precision, if it was already paid for.
 
     Why it is private. At every level the blocks are disjoint, so one step touches one of them and pays that
     level's share; a cell whose block is finished pays what it still holds and leaves. Every cell so pays the
@@ -207,11 +231,14 @@ def grow(
         family, witness = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         family[here], witness[here] = above, cells
         if deepest:
-            done = np.zeros(count, dtype=bool)
+            done = together = np.zeros(count, dtype=bool)
         else:
-            done = finish(level, totals, extent, float(noisy.scale), family)
+            view = Measured(
+                level, totals, extent, float(noisy.scale), float(rest.unit_scale), family, value[-1][: family[-1] + 1]
+            )
+            done, together = finish(view)
         finished = np.flatnonzero(done)
-        pool, owner = _pools(totals, extent, precision, family, finished)
+        pool, owner = _pools(family[finished], together[finished])
         if owner.size:
             member = np.zeros(count, dtype=np.int64)
             member[finished] = pool
@@ -251,44 +278,44 @@ def grow(
     return _assemble(blocks, parent, size, value, weight, leaf, boxes)
 
 
-def uneven(
-    totals: FloatArray, extent: FloatArray, precision: float, family: IntArray, families: int, slack: float
-) -> BoolArray:
-    """Which families can be told from a uniform spread: χ² above its mean by ``slack`` deviations."""
-    members = np.bincount(family, minlength=families)
-    density = np.bincount(family, totals * extent, minlength=families)
-    density = density / np.maximum(np.bincount(family, extent * extent, minlength=families), 1.0)
-    chi = np.bincount(family, (totals - extent * density[family]) ** 2, minlength=families) * precision
+def uneven(view: Measured, among: BoolArray | None, slack: float) -> BoolArray:
+    """Which families can be told from a uniform spread: χ² above its mean by ``slack`` deviations.
+
+    Only children in ``among`` are looked at, if it is given.
+    """
+    totals, sizes, family = view.totals, view.sizes, view.family
+    if among is not None:
+        totals, sizes, family = totals[among], sizes[among], family[among]
+    members = np.bincount(family, minlength=view.families)
+    density = np.bincount(family, totals * sizes, minlength=view.families)
+    density = density / np.maximum(np.bincount(family, sizes * sizes, minlength=view.families), 1.0)
+    gaps = (totals - sizes * density[family]) ** 2
+    chi = np.bincount(family, gaps, minlength=view.families) * view.precision
     free = np.maximum(members - 1.0, 0.0)
     # Laplace noise Z of unit variance has Var Z² = 5.
     answer: BoolArray = chi >= free + slack * np.sqrt(5.0 * free)
     return answer | (members < 2)
 
 
-def faint(totals: FloatArray, precision: float, family: IntArray, families: int) -> BoolArray:
+def faint(view: Measured) -> BoolArray:
     """Which families hold less than 1.5 deviations of the noise in their sum: nothing there to divide."""
-    members = np.bincount(family, minlength=families)
-    answer: BoolArray = np.bincount(family, totals, minlength=families) * math.sqrt(
-        precision
-    ) < 1.5 * np.sqrt(members)
+    members = np.bincount(view.family, minlength=view.families)
+    sums = np.bincount(view.family, view.totals, minlength=view.families)
+    answer: BoolArray = sums * math.sqrt(view.precision) < 1.5 * np.sqrt(members)
     return answer & (members > 1)
 
 
-def _pools(
-    totals: FloatArray, extent: FloatArray, precision: float, family: IntArray, finished: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Which pool each finished child joins, and the family of each pool."""
-    if not finished.size:
+def _pools(family: IntArray, together: BoolArray) -> tuple[IntArray, IntArray]:
+    """Which pool each finished child joins, and the family of each pool; families come in order."""
+    if not family.size:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    families = int(family.max()) + 1
-    mine = family[finished]
-    all_of_it = np.bincount(mine, minlength=families) == np.bincount(family, minlength=families)
-    apart = uneven(totals[finished], extent[finished], precision, mine, families, 0.5) & ~all_of_it
-    alone = apart[mine]
-    # Numbered as they come, families in order, so that nothing depends on how ties are sorted.
-    fresh = alone | (np.diff(mine, prepend=-1) != 0)
-    pool = np.cumsum(fresh) - 1
-    return pool, mine[fresh]
+    # Within a family those who pool come first, and only the first of them opens a pool.
+    order = np.lexsort((~together, family))
+    mine, joint = family[order], together[order]
+    opens = np.append(True, (np.diff(mine) != 0) | ~joint[1:])
+    pool = np.empty(family.size, dtype=np.int64)
+    pool[order] = np.cumsum(opens) - 1
+    return pool, mine[opens]
 
 
 def _renumber(labels: IntArray) -> tuple[IntArray, int]:

@@ -1,0 +1,116 @@
+"""Fit the hidden level model to noisy counts and read off what it expects of every cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.levels import expect, infer, level_grid, likelihoods, moments
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# How far counts scatter about their level (c), each with the ratio of a grid that is fine enough for it.
+_SCATTER = ((0.1, 1.15), (0.3, 1.2), (1.0, 1.35))
+# Where the moves start: levels that hold on, or levels that keep jumping. (stay, small step, large step, jump)
+_STARTS = ((0.985, 0.005, 0.005, 0.005), (0.4, 0.05, 0.05, 0.5))
+# Pseudo-counts of the moves, and the share of π that starts at zero: where the data say nothing, say zero.
+_MOVES_PRIOR = np.array([2.0, 0.2, 0.2, 0.2])
+_ZERO_SHARE = 0.8
+# Expectation–maximisation rounds: all candidates, then the better two, then the winner.
+_ROUNDS = (3, 5, 4)
+# The model is fitted on at most this many cells, in stretches spread evenly over all of them.
+_FIT_CELLS = 1 << 14
+_STRETCH = 1 << 12
+# Longest run of cells that one forward–backward pass holds in memory.
+_LONGEST = 1 << 16
+
+
+@dataclass(eq=False)
+class _Candidate:
+    """One model on its way to a fit."""
+
+    scatter: float
+    grid: FloatArray
+    table: FloatArray
+    scale: float
+    start: FloatArray
+    weights: FloatArray
+    jump: FloatArray = field(init=False)
+    evidence: float = -np.inf
+
+    def __post_init__(self) -> None:
+        self.jump = self.start
+
+    def improve(self, rows: IntArray, stretches: IntArray, rounds: int) -> None:
+        """Take some rounds of expectation–maximisation towards the highest penalised evidence."""
+        forward = np.empty((int((stretches[:, 1] - stretches[:, 0]).max()), self.grid.size))
+        for _ in range(rounds):
+            evidence, jumps, moves = expect(self.table, rows, stretches, self.jump, self.weights, forward)
+            penalty = (self.start * np.log(self.jump)).sum() + (_MOVES_PRIOR * np.log(self.weights)).sum()
+            self.evidence = evidence + self.scale + float(penalty)
+            moves += _MOVES_PRIOR
+            jumps += self.start
+            self.weights = moves / moves.sum()
+            self.jump = jumps / jumps.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Denoised:
+    """What the fitted model says of every cell."""
+
+    mean: FloatArray
+    within: FloatArray
+    between: FloatArray
+    scatter: float
+    stay: float
+
+
+def denoise(values: IntArray, rate: float) -> Denoised:
+    """Infer counts from discrete Laplace noise of scale 1/``rate`` under the hidden level model.
+
+    Six models (three scatters, two starting points) are fitted a little, the better two some more, and the one with
+    the highest penalised evidence is finished. Everything reads released values only.
+    """
+    distinct, rows = np.unique(values, return_inverse=True)
+    rows = rows.astype(np.int64)
+    fit = _stretches(values.size, _FIT_CELLS, _STRETCH)
+    race: list[_Candidate] = []
+    for scatter, ratio in _SCATTER:
+        grid = level_grid(values, rate, ratio)
+        table, scales = likelihoods(distinct, grid, scatter, rate)
+        scale = sum(float(scales[rows[lo:hi]].sum()) for lo, hi in fit)
+        start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
+        start[0] = _ZERO_SHARE
+        for moves in _STARTS:
+            candidate = _Candidate(scatter, grid, table, scale, start, np.array(moves))
+            candidate.improve(rows, fit, _ROUNDS[0])
+            race.append(candidate)
+    for keep, rounds in ((2, _ROUNDS[1]), (1, _ROUNDS[2])):
+        race = sorted(race, key=lambda candidate: -candidate.evidence)[:keep]
+        for candidate in race:
+            candidate.improve(rows, fit, rounds)
+    best = race[0]
+    first, second = moments(distinct, best.grid, best.scatter, rate)
+    everything = _runs(values.size, _LONGEST)
+    forward = np.empty((int((everything[:, 1] - everything[:, 0]).max()), best.grid.size))
+    mean, within, between = infer(
+        best.table, rows, everything, best.jump, best.weights, first, second, forward
+    )
+    return Denoised(mean, within, between, best.scatter, float(best.weights[0]))
+
+
+def _runs(size: int, longest: int) -> IntArray:
+    """Cut all cells into runs of about equal length, none longer than ``longest``."""
+    cuts = np.linspace(0, size, -(-size // longest) + 1).astype(np.int64)
+    return np.stack([cuts[:-1], cuts[1:]], axis=1)
+
+
+def _stretches(size: int, cells: int, stretch: int) -> IntArray:
+    """Choose which cells the model is fitted on: all of them, or stretches at even distances."""
+    if size <= cells:
+        return _runs(size, size)
+    starts = np.linspace(0, size - stretch, cells // stretch).astype(np.int64)
+    return np.stack([starts, starts + stretch], axis=1)
