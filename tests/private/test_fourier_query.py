@@ -4,10 +4,14 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dphist.domain import Domain, Ordinal
 from dphist.errors import MechanismError
+from dphist.histogram import Histogram
+from dphist.private.gate import open_gate
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.questions import Layout
-from dphist.private.spectrum import bands, column_sum, coordinates_error, corner, kept
+from dphist.private.spectrum import RECORD_LIMIT, bands, column_sum, coordinates_error, corner, kept
+from dphist.unit import Unit
 
 SHAPES = [(1,), (2,), (3,), (7,), (8,), (12,), (3, 4), (4, 4), (5, 1), (2, 3, 4)]
 
@@ -108,6 +112,14 @@ def test_the_error_of_the_transform_is_paid_for_on_any_data():
     with_error = Frequencies((10**6,), (1,)).scales(Layout((10**6,)))
     without = Fraction(1, 1000) / Frequencies((10**6,), (1,)).unit
     assert with_error > without
+
+
+def test_the_record_limit_is_the_gates():
+    """Whatever the data, the gate lets through no more than the error bound was computed for."""
+    histogram = Histogram(Domain([Ordinal("x", range(3))]), np.array([2**63 - 1, 2**63 - 1, 5]))
+    right, _ = open_gate(histogram, 1, Unit())
+    assert sum(right._right[0].tolist()) <= RECORD_LIMIT
+    assert sum(open_gate(histogram, 1, Unit())[0].coarsen([0, 0, 0])._right[0].tolist()) <= RECORD_LIMIT
 
 
 def test_counts_beyond_the_lattice_are_cut_not_wrapped():

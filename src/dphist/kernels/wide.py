@@ -7,7 +7,7 @@ low.
 
 Why so wide: a Fourier coefficient of counts is released on a lattice finer than its noise, for counts that
 may sum to 2⁶². A double's transform errs by about 2⁻⁴⁸ of that, more than the noise; this one by less than
-2⁻⁹⁰.
+2⁻⁹⁰, or 2⁻⁷⁵ if the length is not a power of two.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from dphist.kernels.compile import kernel
 
 FloatArray = NDArray[np.float64]
 
-# One wide operation errs by at most a few units of 2⁻¹⁰⁶ relative to the size of its operands; one
-# butterfly with its rounded twiddle factor is fewer than 32 of them. Eight times that again is our margin.
+# What one butterfly, a + b and w(a − b), can err by, in units of u² = 2⁻¹⁰⁶ relative to |a| + |b|: a sum of wide
+# numbers errs by 3, a product by 5; a complex product by √2·(5 + 3) < 12; a twiddle factor w, itself one
+# product of rounded table entries, by 13; so w(a − b) by √2·3 + 12 + 13 < 30. Over a pass that is 30 u² of the
+# norm of its result. We charge 256, so there is room for a factor of eight.
 _BUTTERFLY = Fraction(1, 2**98)
 _DIGITS = 256  # bits of the integers that the tables are computed in
 

@@ -62,9 +62,10 @@ def coordinates(counts: IntArray, shape: Shape, basis: Basis) -> FloatArray:
 def coordinates_error(shape: Shape, basis: Basis) -> Fraction:
     """Bound ‖computed − exact coordinates‖₂ over all counts the gate lets through.
 
-    Axes are transformed one after the other; each orthonormal transform keeps norms, so relative errors
-    add. Cosines come from a Fourier transform of twice the length, of counts and their mirror image: √2
-    times the norm. The factor 2 at the front covers products of errors and the last multiplication.
+    Axes are transformed one after the other; each orthonormal transform keeps norms, so relative errors add.
+    A difference of real and imaginary part errs by √2 times the complex error. Cosines come from a transform
+    of twice the length, of counts and their mirror image: √2 times the norm. The factor 2 at the front covers
+    the first √2, products of errors and the last multiplication.
     """
     relative = (fourier_error(n) if basis == "fourier" else 2 * fourier_error(2 * n) for n in shape)
     return 2 * RECORD_LIMIT * sum(relative, Fraction(0))
