@@ -1,0 +1,74 @@
+"""Strategies for fixed questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dphist.errors import MechanismError
+from dphist.mechanisms.levels import energies, mean_variance, searched, volumes
+from dphist.mechanisms.matrix import Matrix, integer_strategy, mean_gram, strategy_variance
+from dphist.private.queries.linear import Linear
+from dphist.testing import check_mechanism, run
+from dphist.testing.gates import as_histogram
+from dphist.workload import Workload
+
+
+@pytest.mark.parametrize("strategy", ["hierarchy", "optimised"])
+def test_conforms(strategy: str) -> None:
+    check_mechanism(Matrix(strategy=strategy, workload="prefixes"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["cells", "prefixes", "all_ranges"])
+def test_gram_is_that_of_the_questions_written_out(kind: str) -> None:
+    workload = getattr(Workload, kind)(as_histogram(np.zeros(9, dtype=np.int64)).domain)
+    rows = (np.arange(9) >= workload.low) & (np.arange(9) < workload.high)
+    assert mean_gram(9, kind) == pytest.approx(rows.T.astype(float) @ rows / len(rows))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n", [16, 64])
+def test_the_optimised_strategy_beats_the_best_tree_on_prefixes(n: int) -> None:
+    sides, shares = searched(n, "prefixes")
+    tree = mean_variance(
+        energies((n,), sides, "prefixes"), volumes((n,), sides), np.array(shares, dtype=float)
+    )
+    optimised = strategy_variance(integer_strategy(n, "prefixes").astype(float), mean_gram(n, "prefixes"))
+    assert optimised < 0.9 * tree
+
+
+def test_columns_are_balanced_and_the_noise_is_their_exact_sum() -> None:
+    rows = integer_strategy(32, "prefixes")
+    sums = np.abs(rows).sum(axis=0)
+    assert np.ptp(sums) <= len(rows)
+    assert Linear.dense(rows).sensitivity == sums.max()
+
+
+def test_stated_variance_is_seen() -> None:
+    """400 runs against the stated variance, six standard errors of near-Laplace squares."""
+    x = np.random.default_rng(1).poisson(30, 24)
+    workload = Workload(as_histogram(x).domain, [[0], [5], [3]], [[24], [6], [20]])
+    matrix = Matrix(strategy="optimised", workload="prefixes", nonnegative=False)
+    truth = workload.answer(x)
+    errors = np.array([workload.answer(run(matrix, x, 1, seed=s).counts) - truth for s in range(400)])
+    stated = run(matrix, x, 1, seed=0).errors.spread(workload).variance
+    assert (np.abs((errors**2).mean(axis=0) / stated - 1) < 6 * np.sqrt(5 / 400)).all()
+
+
+def test_a_large_histogram_never_becomes_a_matrix() -> None:
+    x = np.random.default_rng(1).poisson(3, 32_768)
+    assert run(Matrix(workload="prefixes", strategy="optimised"), x, 1, seed=1).counts.shape == (32_768,)
+
+
+def test_hints_are_heeded() -> None:
+    x = np.arange(64)
+    cells = Workload.cells(as_histogram(x).domain)
+    estimate = run(Matrix(nonnegative=False), x, 1, seed=1, workload=cells)
+    # Measuring cells alone: whole numbers come out.
+    assert estimate.counts == pytest.approx(np.rint(estimate.counts))
+
+
+def test_bad_options_are_refused() -> None:
+    with pytest.raises(MechanismError, match="workload"):
+        Matrix(workload="everything")  # type: ignore[arg-type]
+    with pytest.raises(MechanismError, match="strategy"):
+        Matrix(strategy="magic")  # type: ignore[arg-type]

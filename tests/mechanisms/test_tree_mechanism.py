@@ -1,0 +1,200 @@
+"""Trees of totals: plans, consistency, budgets, intervals and pruned subtrees."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.errors import MechanismError
+from dphist.histogram import Histogram
+from dphist.mechanisms.levels import (
+    axis_energy,
+    best_shares,
+    box_energy,
+    energies,
+    exact_shares,
+    fan_sides,
+    hb_fanout,
+    mean_variance,
+    searched,
+    volumes,
+)
+from dphist.mechanisms.tree import Tree, bucket_levels
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
+from dphist.testing import open_counts, run
+from dphist.testing.gates import as_histogram
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+
+def blocks(n: int, m: int) -> np.ndarray:
+    return np.equal.outer(np.arange(n) // m, np.arange(n) // m).astype(float)
+
+
+@pytest.mark.parametrize("kind", ["cells", "prefixes", "all_ranges"])
+def test_the_closed_form_is_the_mean_variance(kind: str) -> None:
+    """Against (Σ w_l B_l)⁻¹ written out for 64 cells and every question of the workload."""
+    n, lengths, shares = 64, (64, 16, 4, 1), np.array([0.1, 0.2, 0.3, 0.4])
+    sides = tuple((m,) for m in lengths)
+    information = sum(s**2 / 2 * blocks(n, m) for s, m in zip(shares, lengths, strict=True))
+    covariance = np.linalg.inv(information)
+    workload = getattr(Workload, kind)(as_histogram(np.zeros(n, dtype=np.int64)).domain)
+    questions = (np.arange(n) >= workload.low) & (np.arange(n) < workload.high)
+    expected = np.einsum("qi,ij,qj->q", questions, covariance, questions).mean()
+    energy = energies((n,), sides, kind)  # type: ignore[arg-type]
+    assert mean_variance(energy, volumes((n,), sides), shares) == pytest.approx(expected)
+    written_out = Workload(workload.domain, workload.low, workload.high)
+    assert [box_energy(written_out, side) for side in sides] == pytest.approx(energy.tolist())
+
+
+def test_shares_are_the_best() -> None:
+    """No nearby shares do better, and the known optimum for 4096 prefixes comes out."""
+    sides = ((1024,), (128,), (16,), (1,))
+    energy, volume = energies((4096,), sides, "prefixes"), volumes((4096,), sides)
+    shares = best_shares(energy, volume)
+    assert shares == pytest.approx([0.249, 0.218, 0.222, 0.311], abs=0.003)
+    least = mean_variance(energy, volume, shares)
+    assert least**0.5 == pytest.approx(13.9, abs=0.01)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        nearby = np.maximum(shares + rng.normal(0, 0.01, 4), 1e-3)
+        assert mean_variance(energy, volume, nearby / nearby.sum()) >= least * (1 - 1e-6)
+
+
+def test_the_search_finds_the_best_known_trees() -> None:
+    sides, shares = searched(4096, "prefixes")
+    energy, volume = energies((4096,), sides, "prefixes"), volumes((4096,), sides)
+    assert mean_variance(energy, volume, np.array(shares, dtype=float)) ** 0.5 < 13.95
+    assert sum(shares) == 1
+    assert searched(4096, "cells") == (((1,),), (Fraction(1),))
+    assert searched(1, "prefixes")[0] == ((1,),)
+
+
+def test_shares_become_exact_fractions() -> None:
+    shares = exact_shares(np.array([1e-6, 1 / 3, 2 / 3]))
+    assert sum(shares) == 1
+    assert shares[0] == 0
+
+
+def test_energy_of_the_whole_axis_is_the_squared_length_over_n() -> None:
+    for n in (1, 7, 64):
+        assert axis_energy(n, n, "prefixes") == pytest.approx(np.mean(np.arange(1, n + 1) ** 2) / n)
+        lengths = np.array([b - a for a in range(n) for b in range(a + 1, n + 1)])
+        assert axis_energy(n, 2 * n, "all_ranges") == pytest.approx(np.mean(lengths**2) / n)
+
+
+def test_fan_out_by_the_number_of_bins() -> None:
+    assert hb_fanout(4096) == 16
+    assert hb_fanout(2) == 2
+    assert fan_sides((37,), 4) == ((64,), (16,), (4,), (1,))
+    assert fan_sides((5, 100), 16) == ((8, 256), (8, 64), (4, 16), (4, 4), (1, 1)) or fan_sides((5, 100), 16)[-1] == (1, 1)
+
+
+@pytest.mark.parametrize("shape", [(37,), (64,), (6, 9), (2, 3, 4)])
+def test_without_noise_to_speak_of_the_tree_gives_the_counts(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(1).integers(0, 50, shape)
+    assert run(Tree(fanout=4), x, 10**7, seed=1).counts == pytest.approx(x, abs=1e-3)
+
+
+def test_plain_least_squares_keeps_the_best_total() -> None:
+    """Unbiased: over many runs the mean total is the total (5 standard errors: one false alarm in 10⁶)."""
+    x = np.random.default_rng(3).poisson(2, 40)
+    tree = Tree(fanout=4, nonnegative=False, budgets="uniform")
+    totals = np.array([run(tree, x, 1, seed=s).counts.sum() for s in range(300)])
+    assert abs(totals.mean() - x.sum()) < 5 * totals.std() / np.sqrt(300)
+
+
+def test_intervals_cover_and_variances_are_those_seen() -> None:
+    """The spread of 400 runs around the truth against the stated variance (χ², false alarm below 10⁻⁶)."""
+    x = np.random.default_rng(3).poisson(20, 60)
+    workload = Workload(as_histogram(x).domain, [[0], [3], [16], [59]], [[60], [50], [32], [60]])
+    tree = Tree(fanout=4, nonnegative=False)
+    truth = workload.answer(x)
+    errors = np.array([workload.answer(run(tree, x, 1, seed=s).counts) - truth for s in range(400)])
+    stated = run(tree, x, 1, seed=0).errors.spread(workload).variance
+    ratio = (errors**2).mean(axis=0) / stated
+    # Squares of near-Laplace errors have variance up to 5: six standard errors of a mean of 400.
+    assert (np.abs(ratio - 1) < 6 * np.sqrt(5 / 400)).all()
+
+
+def test_non_negative_estimates_are_consistent_with_their_parents() -> None:
+    x = np.zeros(64, dtype=np.int64)
+    x[5] = 40
+    estimate = run(Tree(fanout=4), x, "0.5", seed=2)
+    assert estimate.counts.min() >= 0
+
+
+def test_levels_spend_exactly_their_shares() -> None:
+    histogram = as_histogram(np.arange(64))
+    right, transcript = open_gate(histogram, 1, Unit(), noise=Noise(Keystream.for_tests(1)))
+    Tree(fanout=4, budgets="uniform").estimate(right)
+    assert transcript.spent() == 1
+    assert len(transcript) == 4
+
+
+def test_a_workload_hint_changes_the_plan() -> None:
+    x = np.arange(4096)
+    domain = as_histogram(x).domain
+    tree = Tree()
+    assert tree.plan((4096,), Workload.cells(domain)) == (((1,),), (Fraction(1),))
+    assert tree.plan((4096,), Workload.prefixes(domain)) != tree.plan((4096,), None)
+    # A hint about other cells is no hint.
+    assert tree.plan((2048,), Workload.cells(domain)) == tree.plan((2048,), None)
+    short = Workload(domain, [[i] for i in range(0, 4090)], [[i + 3] for i in range(0, 4090)])
+    sides, shares = tree.plan((4096,), short)
+    assert sides[-1] == (1,)
+    assert shares[-1] > Fraction(1, 2)
+
+
+def test_a_workload_of_totals_still_measures_cells() -> None:
+    domain = as_histogram(np.zeros(64, dtype=np.int64)).domain
+    sides, shares = Tree().plan((64,), Workload(domain, [[0]], [[64]]))
+    assert sides[-1] == (1,)
+    assert sum(shares) == 1
+
+
+@pytest.mark.parametrize("n", [1, 16, 37, 64])
+def test_a_tree_cut_at_every_leaf_is_the_whole_tree(n: int) -> None:
+    """With singletons for groups nothing is pruned; and a single group spends everything on the root."""
+    x = np.random.default_rng(0).integers(0, 99, n)
+    tree = Tree(fanout=4, budgets="uniform")
+    whole = tree.estimate_grouped(open_counts(x, 10**7, seed=1), np.arange(n))
+    assert whole.counts == pytest.approx(x, abs=1e-3)
+    right, transcript = open_gate(as_histogram(x), 1, Unit(), noise=Noise(Keystream.for_tests(1)))
+    root = tree.estimate_grouped(right, np.zeros(1, dtype=np.int64))
+    assert transcript.spent() == 1
+    assert len(transcript) == 1
+    assert np.ptp(root.counts) == pytest.approx(0)
+
+
+def test_spare_budget_is_pooled_into_one_draw() -> None:
+    """Binary tree over four cells, groups {1}{2}{3,4}: the group gets 2/3 of ε₂ in one draw, the leaves 1/3."""
+    tree = Tree(fanout=2, budgets="uniform")
+    estimate = tree.estimate_grouped(open_counts([5, 1, 7, 7], 3, seed=1), np.array([0, 1, 2]))
+    noise = estimate.errors
+    scale = {
+        (int(a), int(b)): float(s)
+        for a, b, s in zip(noise.tree.low[:, 0], noise.tree.high[:, 0], noise.scales, strict=True)  # type: ignore[attr-defined]
+    }
+    assert scale == {(0, 4): 1, (0, 2): 1, (2, 4): 0.5, (0, 1): 1, (1, 2): 1}
+    assert estimate.counts[2] == estimate.counts[3]
+
+
+def test_groups_must_be_blocks() -> None:
+    with pytest.raises(MechanismError, match="block"):
+        bucket_levels(np.array([0, 3]), np.array([3, 8]), (8, 4, 1), 8)
+
+
+@pytest.mark.parametrize("options", [{"fanout": 1}, {"fanout": "x"}, {"budgets": "x"}, {"workload": "x"}])
+def test_bad_options_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(MechanismError, match="tree"):
+        Tree(**options)  # type: ignore[arg-type]
+
+
+def test_a_million_bins_take_no_object_each() -> None:
+    x = np.ones(1 << 18, dtype=np.int64)
+    estimate = Tree().estimate(open_counts(Histogram(as_histogram(x).domain, x), 1, seed=1))
+    assert estimate.counts.sum() == pytest.approx(1 << 18, rel=0.01)
