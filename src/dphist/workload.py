@@ -264,15 +264,21 @@ class Workload:
                 np.cumsum(total, axis=axis, out=total)
             return total.reshape(-1)
         # Compiled code is loaded only when a question needs it.
-        from dphist.kernels.summed_area import add_box_sums, all_range_sums, running_sums
+        from dphist.kernels.summed_area import running_sums
 
-        if self.size >= _LARGEST:
-            raise TooLargeError(
-                f"{self.size:,} answers take {self.size * 8:,} bytes; ask them in parts: workload.chunks()"
-            )
-        table = running_sums(values)
+        self._refuse_too_many()
+        return self.answer_from(running_sums(values))
+
+    def answer_from(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The answer to every question, from running sums that are kept (`kernels.summed_area.running_sums`).
+
+        Who asks the same counts again and again, as an explorer does, builds the table once.
+        """
+        from dphist.kernels.summed_area import add_box_sums, all_range_sums
+
+        self._refuse_too_many()
         out = np.zeros(self.size, dtype=table.dtype)
-        if self.kind == "all_ranges" and values.ndim == 1:
+        if self.kind == "all_ranges" and table.ndim == 1:
             all_range_sums(table, 0, out)
             return out
         strides = np.array(table.strides, dtype=np.int64) // table.itemsize
@@ -284,6 +290,12 @@ class Workload:
             low, high = self._slice(start, min(start + _CHUNK, self.size))
             add_box_sums(flat, strides, low, high, np.arange(start, start + len(low)), out)
         return out
+
+    def _refuse_too_many(self) -> None:
+        if self.size >= _LARGEST:
+            raise TooLargeError(
+                f"{self.size:,} answers take {self.size * 8:,} bytes; ask them in parts: workload.chunks()"
+            )
 
     @property
     def cells_in_each(self) -> IntArray:

@@ -8,6 +8,7 @@ nothing but select cells of the release it is asked of.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -34,6 +35,11 @@ _HINT = "write for example: age between 30 and 40 and sex = 'F'"
 
 def read_question(text: str, domain: Domain) -> Workload:
     """Turn one question into the boxes of cells it selects; an empty question selects everything."""
+    return boxes(read_conditions(text, domain), domain)
+
+
+def read_conditions(text: str, domain: Domain) -> dict[str, list[Span]]:
+    """Turn one question into the cells it allows on each attribute it names, as half-open ranges in order."""
     if len(text) > _LONGEST:
         raise QueryError(f"the question is longer than {_LONGEST:,} characters")
     chosen: dict[str, list[Span]] = {}
@@ -47,18 +53,23 @@ def read_question(text: str, domain: Domain) -> Workload:
             tokens.expect("and")
             if tokens.done:
                 raise QueryError(f"the question ends after 'and'; {_HINT}")
+    return chosen
+
+
+def boxes(chosen: Mapping[str, Sequence[Span]], domain: Domain) -> Workload:
+    """Turn the cells allowed on each attribute into one question; attributes left out are not restricted."""
     axes = [chosen.get(attribute.name, [(0, attribute.size)]) for attribute in domain.attributes]
     # A condition that no cell meets still has an answer: the empty box.
-    axes = [spans or [(0, 0)] for spans in axes]
+    axes = [list(spans) or [(0, 0)] for spans in axes]
     total = 1
     for spans in axes:
         total *= len(spans)
     if total > _MOST_BOXES:
         raise QueryError("the question lists too many separate values; ask for ranges or groups instead")
-    boxes = list(product(*axes))
-    low = [[start for start, _ in box] for box in boxes]
-    high = [[stop for _, stop in box] for box in boxes]
-    return Workload(domain, low, high, [0] * len(boxes) if len(boxes) > 1 else None)
+    made = list(product(*axes))
+    low = [[start for start, _ in box] for box in made]
+    high = [[stop for _, stop in box] for box in made]
+    return Workload(domain, low, high, [0] * len(made) if len(made) > 1 else None)
 
 
 class _Tokens:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any, overload
 
@@ -94,10 +95,10 @@ class Release:
     def _answers(self, workload: Workload, confidence: float) -> Answers:
         if workload.domain != self.domain:
             raise QueryError("workload is over another domain than the release; build it from release.domain")
-        value = np.asarray(workload.answer(self.counts), dtype=np.float64)
+        value = self._sums(workload, "published", self.counts)
         estimate = self._estimate
         # Intervals stand on the estimate before polishing, which biases it.
-        centre = np.asarray(workload.answer(estimate.counts), dtype=np.float64) if self.polish else value
+        centre = self._sums(workload, "estimated", estimate.counts) if self.polish else value
         spread = estimate.errors.spread(workload)
         if workload.query is not None:
             spread = spread.combine(workload.query, len(workload))
@@ -111,6 +112,20 @@ class Release:
         if stand is not None:
             low, high = np.minimum(low, np.maximum(value, 0.0)), np.maximum(high, value)
         return Answers(value, low, high, confidence, estimate.errors.method)
+
+    def _sums(self, workload: Workload, name: str, counts: FloatArray) -> FloatArray:
+        """Answer from running sums that are kept: a release is asked again and again, and never changes."""
+        if workload.kind in ("cells", "prefixes"):
+            return np.asarray(workload.answer(counts), dtype=np.float64)
+        from dphist.kernels.summed_area import running_sums
+
+        if name not in self._tables:
+            self._tables[name] = running_sums(counts.reshape(self.domain.shape))
+        return np.asarray(workload.answer_from(self._tables[name]), dtype=np.float64)
+
+    @cached_property
+    def _tables(self) -> dict[str, FloatArray]:
+        return {}
 
     def project(self, names: str | Sequence[str], *, confidence: float = 0.95) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left."""
@@ -224,6 +239,20 @@ class Release:
         estimate = self.mechanism.estimate(right)
         replay.finish()
         return replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+
+    # ---- showing ----------------------------------------------------------------------------------------
+    # Drawing lives a floor above, so it is reached by name, and only when somebody looks.
+
+    def plot(self, *names: str, confidence: float = 0.95) -> Any:
+        """Draw one attribute as bars with intervals, or two as a heat map: an Altair chart (needs ``dphist[report]``).
+
+        Without names the first attribute is drawn, or the first two.
+        """
+        return import_module("dphist.report.figures").figure(self, names or None, confidence=confidence)
+
+    def _repr_html_(self) -> str:
+        """Show the release as a card in a notebook."""
+        return str(import_module("dphist.report.notebook").release_html(self))
 
     def __repr__(self) -> str:
         cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in self.domain.attributes)

@@ -1,0 +1,108 @@
+"""How an attribute is cut into bars: few enough to draw, each a range of neighbouring cells.
+
+A picture of a million cells shows a few hundred sums. Cutting first and asking the release for those sums keeps a
+drawing as cheap as its bars, and every bar an answer with an interval of its own.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dphist.domain import Attribute, Nominal
+from dphist.domain.scales import Bins, Dates
+from dphist.errors import QueryError
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Bars of one attribute: which cells each adds up, and what it is called.
+
+    ``nodes`` says which node of a hierarchy a bar stands for (None where it is no node), so that a group can be
+    opened.
+    """
+
+    attribute: Attribute
+    spans: tuple[Span, ...]
+    labels: tuple[str, ...]
+    nodes: tuple[int | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+
+def cut(attribute: Attribute, most: int, *, window: Span | None = None, node: int | None = None) -> Cuts:
+    """Cut an attribute into at most ``most`` bars.
+
+    An ordered attribute is cut evenly inside ``window`` (cells; all of them if not given). A nominal one shows the
+    children of ``node`` in its hierarchy; if none is given, its categories where they fit, else its widest groups.
+    """
+    if isinstance(attribute, Nominal):
+        if node is None and attribute.size <= most:
+            leaves = attribute.hierarchy.leaves
+            spans = tuple((cell, cell + 1) for cell in range(attribute.size))
+            return Cuts(attribute, spans, tuple(attribute.labels), tuple(int(leaf) for leaf in leaves))
+        return _children(attribute, node or 0, most)
+    return _even(attribute, window or (0, attribute.size), most)
+
+
+def name_span(attribute: Attribute, span: Span) -> str:
+    """Name a range of neighbouring cells in the attribute's own values."""
+    start, stop = span
+    if stop - start == 1:
+        return attribute.labels[start]
+    if attribute.other_cell is not None and stop == attribute.size:
+        return f"{name_span(attribute, (start, stop - 1))} and {attribute.labels[stop - 1]}"
+    if isinstance(attribute, Nominal):
+        return f"{attribute.labels[start]} to {attribute.labels[stop - 1]}"
+    scale = attribute.scale
+    if isinstance(scale, Bins):
+        closing = "]" if stop == scale.size else ")"
+        return f"[{scale.edges[start]:,}, {scale.edges[stop]:,}{closing}"
+    if isinstance(scale, Dates):
+        return f"{scale.begin(start)} to {scale.begin(stop) - dt.timedelta(days=1)}"
+    return f"{attribute.labels[start]} to {attribute.labels[stop - 1]}"
+
+
+def _even(attribute: Attribute, window: Span, most: int) -> Cuts:
+    start, stop = window
+    if not 0 <= start < stop <= attribute.size:
+        raise QueryError(f"{attribute.name}: the window must lie inside its {attribute.size:,} cells")
+    # Whatever lies outside the bounds is no neighbour of the last cell, and gets a bar of its own.
+    other = attribute.other_cell
+    last = stop if other is None or stop <= other else other
+    step = _round_up(max(1, -(-(last - start) // max(1, most))))
+    spans = [(at, min(at + step, last)) for at in range(start, last, step)]
+    if last < stop:
+        spans.append((last, stop))
+    labels = tuple(name_span(attribute, span) for span in spans)
+    return Cuts(attribute, tuple(spans), labels, (None,) * len(spans))
+
+
+def _round_up(step: int) -> int:
+    """Give the next of 1, 2, 5, 10, 20, 50, …, so that bars end on numbers people like."""
+    power = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * power >= step:
+                return factor * power
+        power *= 10
+
+
+def _children(attribute: Nominal, node: int, most: int) -> Cuts:
+    tree = attribute.hierarchy
+    if not 0 <= node < tree.size:
+        raise QueryError(f"{attribute.name}: there is no such group")
+    below = range(int(tree.children[node]), int(tree.children[node + 1])) or range(node, node + 1)
+    shown: Sequence[int] = below if len(below) <= most else below[: most - 1]
+    spans = [(int(tree.start[i]), int(tree.stop[i])) for i in shown]
+    labels = [tree.names[i] for i in shown]
+    nodes: list[int | None] = list(shown)
+    if len(shown) < len(below):
+        spans.append((spans[-1][1], int(tree.stop[node])))
+        labels.append(f"{len(below) - len(shown):,} more")
+        nodes.append(None)
+    return Cuts(attribute, tuple(spans), tuple(labels), tuple(nodes))

@@ -1,0 +1,162 @@
+"""What a reader should know of a release before trusting a number in it: promise, price, accuracy, origin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from inspect import getdoc
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from dphist.mechanisms.spec import show
+from dphist.private.transcript import Entry
+from dphist.release import Release
+from dphist.release.file import ForeignMechanism
+from dphist.workload import Workload
+
+# Who thought of a mechanism, by the file it lives in.
+_REFERENCES = {
+    "baseline": "C. Dwork, F. McSherry, K. Nissim, A. Smith: Calibrating noise to sensitivity in private data "
+    "analysis. Theory of Cryptography Conference, 2006.",
+    "noisefirst": "J. Xu, Z. Zhang, X. Xiao, Y. Yang, G. Yu, M. Winslett: Differentially private histogram "
+    "publication. The VLDB Journal, 2013.",
+    "dpcube": "Y. Xiao, L. Xiong, L. Fan, S. Goryczka, H. Li: DPCube: Differentially private histogram release "
+    "through multidimensional partitioning. Transactions on Data Privacy, 2014.",
+    "blocks": "G. Kellaris, S. Papadopoulos, D. Papadias: Engineering methods for differentially private "
+    "histograms: Efficiency beyond utility. IEEE Transactions on Knowledge and Data Engineering, 2019.",
+    "fourier": "G. Acs, C. Castelluccia, R. Chen: Differentially private histogram publishing through lossy "
+    "compression. IEEE International Conference on Data Mining, 2012.",
+    "mwem": "M. Hardt, K. Ligett, F. McSherry: A simple and practical algorithm for differentially private data "
+    "release. Advances in Neural Information Processing Systems, 2012.",
+    "isotonic": "M. Hay, V. Rastogi, G. Miklau, D. Suciu: Boosting the accuracy of differentially private "
+    "histograms through consistency. Proceedings of the VLDB Endowment, 2010.",
+    "privelet": "X. Xiao, G. Wang, J. Gehrke: Differential privacy via wavelet transforms. IEEE Transactions on "
+    "Knowledge and Data Engineering, 2011.",
+}
+_FAMILIES = {
+    "structurefirst": "noisefirst",
+    "spatial": "dpcube",
+    "matrix": "blocks",
+    "smooth": "blocks",
+    "tree": "isotonic",
+    "hpartition": "fourier",
+}
+_OWN = "dphist's own; the idea and the proof are in its documentation."
+
+# What a question of the transcript means to somebody who has not read the code.
+_ASKED = {
+    "Identity": "every count",
+    "Totals": "the total of each part",
+    "Boundaries": "where bins begin",
+    "Bisections": "where to cut parts in two",
+    "AbsoluteDeviation": "where groups of like counts begin",
+}
+_VERBS = {
+    "measure": "measured, with noise",
+    "choose": "chosen at random, better ones more often",
+    "segment": "found",
+}
+_MOST_SHOWN = 24
+
+
+@dataclass(frozen=True)
+class Spend:
+    """A part of the budget: what it bought, how much it cost, and what it was divided into."""
+
+    title: str
+    epsilon: Fraction
+    share: float
+    parts: tuple[Spend, ...] = ()
+    disjoint: bool = False
+
+
+def budget_tree(release: Release) -> Spend:
+    """Give the budget as a tree: shares of the same people's budget add up, disjoint cells cost only the largest."""
+    return _spend(release.transcript.tree(), "everything", release.epsilon)
+
+
+def _spend(node: dict[str, Any], title: str, whole: Fraction) -> Spend:
+    parts = [_bought(entry, whole) for entry in node["asked"][:_MOST_SHOWN]]
+    left = len(node["asked"]) - len(parts)
+    if left > 0:
+        cost = sum((entry.epsilon for entry in node["asked"][_MOST_SHOWN:]), Fraction(0))
+        parts.append(Spend(f"{left:,} more questions", cost, float(cost / whole)))
+    asked = sum((entry.epsilon for entry in node["asked"]), Fraction(0))
+    along, beside = Fraction(0), Fraction(0)
+    for step, child in node["children"].items():
+        disjoint = step.startswith("d")
+        name = f"some of the cells ({int(step[1:]) + 1})" if disjoint else f"share {int(step[1:]) + 1}"
+        below = _spend(child, name, whole)
+        # A share that bought one thing is that thing; a reader need not open it.
+        parts.append(below.parts[0] if len(below.parts) == 1 and not disjoint else below)
+        along, beside = (along, max(beside, below.epsilon)) if disjoint else (along + below.epsilon, beside)
+    total = asked + along + beside
+    return Spend(title, total, float(total / whole), tuple(parts), any(s[0] == "d" for s in node["children"]))
+
+
+def _bought(entry: Entry, whole: Fraction) -> Spend:
+    asked = str(entry.question.get("ask", "a question"))
+    what = _ASKED.get(asked) or re.sub(r"(?<!^)(?=[A-Z])", " ", asked).lower()
+    size = f"{entry.answer.size:,} number{'s' if entry.answer.size != 1 else ''}"
+    title = f"{what}: {_VERBS.get(entry.verb, entry.verb)} ({size})"
+    return Spend(title, entry.epsilon, float(entry.epsilon / whole))
+
+
+def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, Any]]:
+    """Say how wide intervals are for answers of several sizes, from one cell to everything.
+
+    Each line is the median over up to 25 ranges of that size, spread evenly over the domain.
+    """
+    rows: list[dict[str, Any]] = []
+    seen = set()
+    for share in _shares(release.domain.size):
+        lengths = [
+            min(n, max(1, ceil(n * share ** (1 / len(release.domain.shape)) - 1e-9)))
+            for n in release.domain.shape
+        ]
+        cells = int(np.prod(lengths, dtype=np.int64))
+        if cells in seen:
+            continue
+        seen.add(cells)
+        ends = np.array(release.domain.shape) - lengths
+        # Low-discrepancy places: multiples of irrational steps, one per axis.
+        steps = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19, 23, 29][: len(lengths)] or [2])
+        steps = np.resize(steps, len(lengths))
+        low = np.unique((np.outer(np.arange(25), steps) % 1.0 * (ends + 1)).astype(np.int64), axis=0)
+        answers = release.answer(
+            Workload(release.domain, low, low + np.array(lengths)), confidence=confidence
+        )
+        rows.append(
+            {
+                "cells": cells,
+                "share": cells / release.domain.size,
+                "half_width": float(np.median(answers.high - answers.low)) / 2,
+            }
+        )
+    return rows
+
+
+def _shares(size: int) -> Iterator[float]:
+    for share in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1.0):
+        if share == 0 or share * size >= 2:
+            yield share
+
+
+def mechanism_words(release: Release) -> dict[str, str]:
+    """Explain the mechanism in plain words, and name who thought of it."""
+    mechanism = release.mechanism
+    if isinstance(mechanism, ForeignMechanism):
+        name = str(mechanism.described.get("name"))
+        return {"name": name, "words": "This mechanism is not installed here.", "reference": ""}
+    paragraphs = (getdoc(type(mechanism)) or "").split("\n\n")
+    words = " ".join(" ".join(paragraphs[:2]).split()).replace("``", "").replace("`", "")
+    home = type(mechanism).__module__.rsplit(".", 1)[-1]
+    return {
+        "name": show(mechanism),
+        "words": words,
+        "reference": _REFERENCES.get(_FAMILIES.get(home, home), _OWN),
+    }

@@ -1,0 +1,242 @@
+"""Figures as Altair charts: bars with their intervals, a heat map of two attributes, how accuracy falls with size.
+
+Charts carry sums of cells, at most a few hundred, whatever the size of the release. They set no background and no text
+colour, so that a page can show them in light and in dark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dphist.domain import Nominal
+from dphist.errors import InputError, QueryError
+from dphist.release import Release
+from dphist.report.cuts import Cuts, cut
+from dphist.report.tables import Table, tabulate
+
+if TYPE_CHECKING:
+    import altair
+
+Span = tuple[int, int]
+
+MOST_BARS = 200
+MOST_CATEGORIES = 60
+MOST_SQUARES = 100
+# Above so many bars single intervals run together, and a band reads better.
+_MOST_RULES = 60
+_MOST_GAPS = 120
+_BLUE, _GREY, _ORANGE = "#4c78a8", "#98a2ad", "#d9720b"
+
+
+def figure(
+    release: Release,
+    names: str | Sequence[str] | None = None,
+    *,
+    chosen: Mapping[str, Sequence[Span]] | None = None,
+    confidence: float = 0.95,
+    width: int | str = 680,
+) -> altair.LayerChart | altair.Chart:
+    """Draw one attribute as bars with intervals, or two as a heat map; the first one, or two, if none is named."""
+    return draw(table(release, names, chosen=chosen, confidence=confidence), width=width)
+
+
+def table(
+    release: Release,
+    names: str | Sequence[str] | None = None,
+    *,
+    chosen: Mapping[str, Sequence[Span]] | None = None,
+    confidence: float = 0.95,
+) -> Table:
+    """Give the numbers of the figure of one attribute or two."""
+    shown = [names] if isinstance(names, str) else list(names or release.domain.names[:2])
+    if not 1 <= len(shown) <= 2 or len(set(shown)) < len(shown):
+        raise QueryError("a figure shows one attribute, or two different ones")
+    attributes = [release.domain.attribute(name) for name in shown]
+    most = [MOST_SQUARES if len(shown) == 2 else most_bars(attribute) for attribute in attributes]
+    cuts = [cut(attribute, count) for attribute, count in zip(attributes, most, strict=True)]
+    return tabulate(release, cuts, chosen, confidence=confidence)
+
+
+def most_bars(attribute: Any) -> int:
+    """Say how many bars an attribute may take: categories need room for their names."""
+    return MOST_CATEGORIES if isinstance(attribute, Nominal) else MOST_BARS
+
+
+def draw(
+    numbers: Table,
+    *,
+    width: int | str = 680,
+    height: int | None = None,
+    selected: Sequence[Span] | None = None,
+    brush: bool = False,
+) -> altair.LayerChart | altair.Chart:
+    """Draw a table: of one attribute as bars, of two as a heat map.
+
+    ``selected`` cells stand out from the rest; with ``brush`` a range can be dragged.
+    """
+    if len(numbers.cuts) == 2:
+        return _squares(numbers, width)
+    if isinstance(numbers.cuts[0].attribute, Nominal):
+        return _lying_bars(numbers, width, selected)
+    return _standing_bars(numbers, width, height or 280, selected, brush)
+
+
+def _standing_bars(
+    numbers: Table, width: int | str, height: int, selected: Sequence[Span] | None, brush: bool
+) -> altair.LayerChart:
+    alt = _altair()
+    cuts = numbers.cuts[0]
+    title = cuts.attribute.name
+    scale = alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
+    base = alt.Chart(alt.Data(values=_bar_rows(numbers, selected)))
+    bars = base.mark_rect(x2Offset=-1 if len(cuts) <= _MOST_GAPS else 0).encode(
+        x=alt.X("start:Q", scale=scale, title=title, axis=_ticks(cuts)),
+        x2="stop:Q",
+        y=alt.Y("estimate:Q", title="records"),
+        y2="zero:Q",
+        color=alt.condition("datum.chosen", alt.value(_BLUE), alt.value(_GREY)),
+        tooltip=_tooltip(title),
+    )
+    if brush:
+        # Keyboard users set the same bounds in the form beside the figure.
+        bars = bars.add_params(alt.selection_interval(name="brush", encodings=["x"]))
+    if len(cuts) <= _MOST_RULES:
+        interval = base.mark_rule(strokeWidth=1.6, color=_ORANGE).encode(x="middle:Q", y="low:Q", y2="high:Q")
+    else:
+        interval = base.mark_rect(opacity=0.7, color=_ORANGE).encode(
+            x="start:Q", x2="stop:Q", y="low:Q", y2="high:Q"
+        )
+    interval = interval.encode(tooltip=_tooltip(title))
+    return alt.layer(bars, interval).properties(width=width, height=height)
+
+
+def _lying_bars(numbers: Table, width: int | str, selected: Sequence[Span] | None) -> altair.LayerChart:
+    alt = _altair()
+    cuts = numbers.cuts[0]
+    title = cuts.attribute.name
+    base = alt.Chart(alt.Data(values=_bar_rows(numbers, selected))).encode(
+        y=alt.Y("label:N", sort=None, title=title, axis=alt.Axis(labelLimit=140)), tooltip=_tooltip(title)
+    )
+    bars = base.mark_bar(cursor="pointer").encode(
+        x=alt.X("estimate:Q", title="records"),
+        color=alt.condition("datum.chosen", alt.value(_BLUE), alt.value(_GREY)),
+    )
+    interval = base.mark_rule(strokeWidth=1.6, color=_ORANGE).encode(x="low:Q", x2="high:Q")
+    return alt.layer(bars, interval).properties(width=width, height=alt.Step(22))
+
+
+def _squares(numbers: Table, width: int | str) -> altair.Chart:
+    alt = _altair()
+    across, up = numbers.cuts
+    rows = []
+    values, low, high = numbers.answers.value, numbers.answers.low, numbers.answers.high
+    for i, first in enumerate(across.spans):
+        for j, second in enumerate(up.spans):
+            k = i * len(up) + j
+            rows.append(
+                {
+                    "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
+                    "label": across.labels[i], "other": up.labels[j],
+                    "estimate": float(values[k]), "low": float(low[k]), "high": float(high[k]),
+                }
+            )  # fmt: skip
+    domains = [
+        alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
+        for cuts in (across, up)
+    ]
+    names = [cuts.attribute.name for cuts in (across, up)]
+    return (
+        alt.Chart(alt.Data(values=rows))
+        .mark_rect(stroke=None)
+        .encode(
+            x=alt.X("start:Q", scale=domains[0], title=names[0], axis=_ticks(across)),
+            x2="stop:Q",
+            y=alt.Y("bottom:Q", scale=domains[1], title=names[1], axis=_ticks(up, most=14)),
+            y2="top:Q",
+            color=alt.Color("estimate:Q", title="records", scale=alt.Scale(scheme="viridis")),
+            tooltip=[
+                alt.Tooltip("label:N", title=names[0]),
+                alt.Tooltip("other:N", title=names[1]),
+                *_tooltip("")[1:],
+            ],
+        )
+        .properties(width=width, height=min(380, max(120, 26 * len(up))))
+    )
+
+
+def accuracy_figure(rows: Sequence[Mapping[str, Any]], *, width: int | str = 680) -> altair.Chart:
+    """Draw how wide intervals are against how many cells an answer adds up."""
+    alt = _altair()
+    base = alt.Chart(alt.Data(values=list(rows))).encode(
+        x=alt.X("cells:Q", scale=alt.Scale(type="log", nice=False), title="cells added up"),
+        y=alt.Y("half_width:Q", scale=alt.Scale(type="symlog"), title="± records"),
+        tooltip=[
+            alt.Tooltip("cells:Q", format=",", title="cells"),
+            alt.Tooltip("half_width:Q", format=",.1f", title="±"),
+        ],
+    )
+    return base.mark_line(point=alt.OverlayMarkDef(size=60, filled=True), color=_BLUE).properties(
+        width=width, height=220
+    )
+
+
+def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str, Any]]:
+    cuts = numbers.cuts[0]
+    answers = numbers.answers
+    return [
+        {
+            "start": start,
+            "stop": stop,
+            "middle": (start + stop) / 2,
+            "zero": 0,
+            "label": cuts.labels[i],
+            "node": cuts.nodes[i],
+            "chosen": selected is None or any(a < stop and start < b for a, b in selected),
+            "estimate": float(answers.value[i]),
+            "low": float(answers.low[i]),
+            "high": float(answers.high[i]),
+        }
+        for i, (start, stop) in enumerate(cuts.spans)
+    ]
+
+
+def _tooltip(title: str) -> list[altair.Tooltip]:
+    alt = _altair()
+    return [
+        alt.Tooltip("label:N", title=title),
+        alt.Tooltip("estimate:Q", format=",.1f"),
+        alt.Tooltip("low:Q", format=",.1f", title="interval from"),
+        alt.Tooltip("high:Q", format=",.1f", title="interval to"),
+    ]
+
+
+def _ticks(cuts: Cuts, most: int = 10) -> altair.Axis:
+    """Name bars, not numbers of cells, on an axis that counts cells."""
+    alt = _altair()
+    every = -(-len(cuts) // most)
+    names = {}
+    for i in range(0, len(cuts), every):
+        start, stop = cuts.spans[i]
+        single = stop - start == 1
+        place = (start + stop) / 2 if single or isinstance(cuts.attribute, Nominal) else start
+        label = (
+            cuts.labels[i] if single or isinstance(cuts.attribute, Nominal) else cuts.attribute.labels[start]
+        )
+        names[str(int(place)) if place == int(place) else repr(place)] = label
+    return alt.Axis(
+        values=[float(place) for place in names],
+        labelExpr=f"{json.dumps(names)}[datum.value]",
+        grid=False,
+        labelLimit=110,
+        labelOverlap=True,
+    )
+
+
+def _altair() -> Any:
+    try:
+        import altair
+    except ImportError:
+        raise InputError("figures need Altair: pip install 'dphist[report]'") from None
+    return altair

@@ -1,0 +1,124 @@
+"""One page that says everything about a release and works offline.
+
+Scripts, data and styles are inside the file, and its content policy forbids the browser to fetch anything.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from dphist import __version__
+from dphist.domain import Nominal
+from dphist.errors import InputError
+from dphist.release import Release
+from dphist.report import facts, figures
+from dphist.report.figures import draw, table
+from dphist.report.pictures import vega_script
+from dphist.report.tables import Table
+from dphist.report.wording import python, question
+
+_MOST_FIGURES = 8
+
+
+def report_page(release: Release, *, title: str = "release", file: str = "release.parquet") -> str:
+    """Write the page. ``title`` is its heading, ``file`` how the release is called in the examples."""
+    shown = [_figure(number, caption, each) for number, (caption, each) in enumerate(_tables(release))]
+    rows = facts.accuracy(release)
+    accuracy = {
+        "id": "accuracy",
+        "caption": "Half the width of a 95% interval against how many cells an answer adds up",
+        "spec": embed(figures.accuracy_figure(rows, width="container").to_dict()),
+        "rows": rows,
+    }
+    example = _example(release)
+    return str(
+        _template().render(
+            title=title,
+            file=file,
+            release=release,
+            cells=" × ".join(f"{a.name} ({a.size:,})" for a in release.domain.attributes),
+            total=release.answer(),
+            guarantee=release.guarantee.describe(),
+            budget=facts.budget_tree(release),
+            mechanism=facts.mechanism_words(release),
+            figures=shown,
+            accuracy=accuracy,
+            question=question(release.domain, example),
+            python=python(release.domain, example),
+            answer=release.answer(where={}) if not example else _answer(release, example),
+            style=style(),
+            script=_inline(vega_script()),
+            drawing=_inline(read("drawing.js")),
+            version=__version__,
+        )
+    )
+
+
+def _tables(release: Release) -> list[tuple[str, Table]]:
+    """Choose what to draw: all of one attribute, the map and both margins of two, the margins of more."""
+    names = release.domain.names
+    made: list[tuple[str, Table]] = []
+    if len(names) == 2 and min(release.domain.shape) > 2:
+        made.append((f"Records by {names[0]} and {names[1]}", table(release, names)))
+    for name in names[:_MOST_FIGURES]:
+        made.append((f"Records by {name}, with 95% intervals", table(release, name)))
+    return made
+
+
+def _figure(number: int, caption: str, numbers: Table) -> dict[str, Any]:
+    return {
+        "id": f"figure{number}",
+        "caption": caption,
+        "spec": embed(draw(numbers, width="container").to_dict()),
+        "names": [cuts.attribute.name for cuts in numbers.cuts],
+        "rows": numbers.rows() if len(numbers.cuts) == 1 else [],
+        "method": numbers.answers.method,
+    }
+
+
+def _example(release: Release) -> dict[str, list[tuple[int, int]]]:
+    """Pick a question worth showing: the middle half of the first ordered attribute that has one."""
+    for attribute in release.domain.attributes:
+        if not isinstance(attribute, Nominal) and attribute.scale.size >= 4:
+            size = attribute.scale.size
+            return {attribute.name: [(size // 4, size - size // 4)]}
+    first = release.domain.attributes[0]
+    return {first.name: [(0, 1)]} if first.size > 1 else {}
+
+
+def _answer(release: Release, chosen: dict[str, list[tuple[int, int]]]) -> Any:
+    from dphist.release.language import boxes
+
+    return release.answer(boxes(chosen, release.domain))[0]
+
+
+def embed(value: Any) -> str:
+    """Write JSON that can stand inside a page: no text in it can end a script element."""
+    return json.dumps(value).replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _inline(script: str) -> str:
+    # Only a closing tag can end a script element, and in a script it can only stand inside a string.
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def read(name: str) -> str:
+    """Read one of this folder's files."""
+    return files("dphist.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def style() -> str:
+    """Give the look that all our pages share."""
+    return read("style.css")
+
+
+@lru_cache(maxsize=1)
+def _template() -> Any:
+    try:
+        from jinja2 import Environment
+    except ImportError:
+        raise InputError("reports need Jinja and Altair: pip install 'dphist[report]'") from None
+    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(read("page.html"))

@@ -1,0 +1,49 @@
+"""Any figure as a picture file, drawn without a browser and without the network."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from dphist.errors import InputError
+
+Format = Literal["png", "svg"]
+
+
+def picture(chart: Any, kind: Format = "png", *, scale: float = 2.0, dark: bool = False) -> bytes:
+    """Turn an Altair chart into the bytes of a PNG or SVG file."""
+    converter = _converter()
+    spec = chart.to_dict()
+    spec.setdefault("config", {}).update(_look(dark))
+    if kind == "svg":
+        return str(converter.vegalite_to_svg(spec, allowed_base_urls=[])).encode()
+    return bytes(converter.vegalite_to_png(spec, scale=scale, allowed_base_urls=[]))
+
+
+def vega_script() -> str:
+    """Give Vega, Vega-Lite and Vega-Embed as one script, from the package that is installed."""
+    return str(_converter().javascript_bundle())
+
+
+def _look(dark: bool) -> dict[str, Any]:
+    ink, paper, line = ("#e6e9ee", "#14181d", "#3a424c") if dark else ("#1c2228", "#ffffff", "#d5dae0")
+    return {
+        "background": paper,
+        "axis": {
+            "labelColor": ink,
+            "titleColor": ink,
+            "gridColor": line,
+            "tickColor": line,
+            "domainColor": line,
+        },
+        "legend": {"labelColor": ink, "titleColor": ink},
+        "title": {"color": ink},
+        "view": {"stroke": None},
+    }
+
+
+def _converter() -> Any:
+    try:
+        import vl_convert
+    except ImportError:
+        raise InputError("pictures need vl-convert: pip install 'dphist[report]'") from None
+    return vl_convert

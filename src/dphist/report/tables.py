@@ -1,0 +1,75 @@
+"""The numbers behind a figure, all of them from `Release.answer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import QueryError
+from dphist.release import Answers, Release
+from dphist.report.cuts import Cuts
+from dphist.workload import Workload
+
+Span = tuple[int, int]
+FloatArray = NDArray[np.float64]
+
+_MOST_BOXES = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One number per bar, or per pair of bars, each with its interval."""
+
+    cuts: tuple[Cuts, ...]
+    answers: Answers
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Give a row per number, with labels."""
+        labels = product(*(cuts.labels for cuts in self.cuts))
+        numbers = zip(
+            self.answers.value.tolist(), self.answers.low.tolist(), self.answers.high.tolist(), strict=True
+        )
+        names = [cuts.attribute.name for cuts in self.cuts]
+        return [
+            {"labels": dict(zip(names, label, strict=True)), "estimate": value, "low": low, "high": high}
+            for label, (value, low, high) in zip(labels, numbers, strict=True)
+        ]
+
+
+def tabulate(
+    release: Release,
+    cuts: Sequence[Cuts],
+    chosen: Mapping[str, Sequence[Span]] | None = None,
+    *,
+    confidence: float = 0.95,
+) -> Table:
+    """Ask the release for every bar (or pair of bars), within what is chosen of the attributes that are not drawn."""
+    domain = release.domain
+    drawn = [each.attribute.name for each in cuts]
+    fixed = [
+        [(0, attribute.size)]
+        if attribute.name in drawn or attribute.name not in (chosen or {})
+        else list((chosen or {})[attribute.name]) or [(0, 0)]
+        for attribute in domain.attributes
+    ]
+    inside = list(product(*fixed))
+    bars = list(product(*(each.spans for each in cuts)))
+    if len(inside) * len(bars) > _MOST_BOXES:
+        raise QueryError(
+            "the question lists too many separate values to draw; choose ranges or groups instead"
+        )
+    low = np.repeat(np.array([[a for a, _ in box] for box in inside], dtype=np.int64), len(bars), axis=0)
+    high = np.repeat(np.array([[b for _, b in box] for box in inside], dtype=np.int64), len(bars), axis=0)
+    ends = np.array(bars, dtype=np.int64)
+    for place, name in enumerate(drawn):
+        axis = domain.axis(name)
+        low[:, axis] = np.tile(ends[:, place, 0], len(inside))
+        high[:, axis] = np.tile(ends[:, place, 1], len(inside))
+    owner = np.tile(np.arange(len(bars)), len(inside)) if len(inside) > 1 else None
+    answers = release.answer(Workload(domain, low, high, owner), confidence=confidence)
+    return Table(tuple(cuts), answers)

@@ -1,0 +1,142 @@
+"""Selected cells as words: the question that `dphist query` understands, and the same in Python."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dphist.domain import Attribute, Domain, Nominal
+from dphist.domain.scales import Bins, Dates, Integers
+
+Span = tuple[int, int]
+Chosen = Mapping[str, Sequence[Span]]
+
+_WORD = re.compile(r"[^\W\d][\w.-]*")
+_KEYWORDS = ("and", "or", "not", "between", "in")
+
+
+def question(domain: Domain, chosen: Chosen) -> str:
+    """Write the question that selects exactly these cells."""
+    parts = [
+        f"{_name(attribute.name)} {condition}"
+        for attribute in domain.attributes
+        if attribute.name in chosen
+        for condition in _conditions(attribute, chosen[attribute.name])
+    ]
+    return " and ".join(parts)
+
+
+def python(domain: Domain, chosen: Chosen) -> str:
+    """Write the same question as an argument of `Release.answer`."""
+    conditions = {
+        attribute.name: _python(attribute, chosen[attribute.name])
+        for attribute in domain.attributes
+        if attribute.name in chosen
+    }
+    return f"release.answer(where={conditions!r})" if conditions else "release.answer()"
+
+
+def _name(name: str) -> str:
+    if _WORD.fullmatch(name) and name.lower() not in _KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _conditions(attribute: Attribute, spans: Sequence[Span]) -> list[str]:
+    whole = (0, attribute.size)
+    if list(spans) == [whole]:
+        return []
+    if not any(start < stop for start, stop in spans):
+        # Two conditions that no cell meets together: an empty selection is a question too.
+        one = _literal(_value(attribute, 0))
+        return [f"= {one}", f"!= {one}"]
+    if not isinstance(attribute, Nominal) and len(spans) == 1:
+        return [_between(attribute, spans[0])]
+    values = [_literal(value) for value in _values(attribute, spans)]
+    if len(spans) == 1 and len(values) > 2:
+        first, last = (_literal(_value(attribute, cell)) for cell in (spans[0][0], spans[0][1] - 1))
+        return [f"between {first} and {last}"]
+    return [f"= {values[0]}"] if len(values) == 1 else [f"in ({', '.join(values)})"]
+
+
+def _between(attribute: Attribute, span: Span) -> str:
+    start, stop = span
+    if attribute.other_cell is not None and stop == attribute.size:
+        # The cell outside the bounds is in no range; leave out everything below instead.
+        below = [_literal(_value(attribute, cell)) for cell in range(start, stop)]
+        return f"= {below[0]}" if len(below) == 1 else f"in ({', '.join(below)})"
+    low, high = _bounds(attribute, span)
+    return f"= {_literal(low)}" if low == high else f"between {_literal(low)} and {_literal(high)}"
+
+
+def _bounds(attribute: Attribute, span: Span) -> tuple[Any, Any]:
+    """Give the inclusive bounds that select exactly these cells of an ordered attribute."""
+    start, stop = span
+    assert not isinstance(attribute, Nominal)  # noqa: S101 -- callers know; this tells the type checker
+    scale = attribute.scale
+    if isinstance(scale, Bins):
+        return scale.edges[start], scale.edges[stop]
+    if isinstance(scale, Dates):
+        return scale.begin(start).isoformat(), (scale.begin(stop) - dt.timedelta(days=1)).isoformat()
+    return _value(attribute, start), _value(attribute, stop - 1)
+
+
+def _values(attribute: Attribute, spans: Sequence[Span]) -> list[Any]:
+    """Name every selected cell, a whole group of a hierarchy by the group's name."""
+    named: list[Any] = []
+    for start, stop in spans:
+        at = start
+        while at < stop:
+            node = _widest(attribute, at, stop) if isinstance(attribute, Nominal) else None
+            if node is None:
+                named.append(_value(attribute, at))
+                at += 1
+            else:
+                named.append(node[0])
+                at = node[1]
+    return named
+
+
+def _widest(attribute: Nominal, start: int, stop: int) -> tuple[str, int] | None:
+    """Find the widest group that begins here and ends inside the selection."""
+    tree = attribute.hierarchy
+    fits = (tree.start == start) & (tree.stop <= stop) & (tree.stop - tree.start > 1)
+    fits[0] = False
+    found = fits.nonzero()[0]
+    return (tree.names[found[0]], int(tree.stop[found[0]])) if found.size else None
+
+
+def _value(attribute: Attribute, cell: int) -> Any:
+    if cell == attribute.other_cell:
+        return "other"
+    if isinstance(attribute, Nominal):
+        value = attribute.categories[cell]
+        return attribute.labels[cell] if isinstance(value, bool) else value
+    scale = attribute.scale
+    if isinstance(scale, Integers):
+        return scale.values[cell]
+    if isinstance(scale, Bins):
+        return scale.edges[cell]
+    if isinstance(scale, Dates):
+        return scale.begin(cell).isoformat()
+    return scale.label(cell)
+
+
+def _literal(value: Any) -> str:
+    return repr(value) if isinstance(value, int | float) else "'" + str(value).replace("'", "''") + "'"
+
+
+def _python(attribute: Attribute, spans: Sequence[Span]) -> Any:
+    if isinstance(attribute, Nominal):
+        values = _values(attribute, spans)
+        return values[0] if len(values) == 1 else values
+    ranges: list[Any] = [
+        _bounds(attribute, span)
+        if attribute.other_cell is None or span[1] < attribute.size
+        else [_value(attribute, cell) for cell in range(*span)]
+        for span in spans
+    ]
+    flat = [item for each in ranges for item in (each if isinstance(each, list) else [each])]
+    return flat[0] if len(flat) == 1 else flat
