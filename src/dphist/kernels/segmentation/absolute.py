@@ -19,6 +19,8 @@ from dphist.kernels.compile import kernel
 IntArray = NDArray[np.int64]
 
 _FAR = np.int64(2**62)
+# Unsigned indices need no check for counting from the end.
+_NONE, _ONE = np.uintp(0), np.uintp(1)
 
 
 @kernel
@@ -36,94 +38,99 @@ def sweep(
 
     All in one function: passing arrays to helpers, or swapping them, costs more here than the arithmetic.
     """
+    track = back.size > 0
     size = 64
-    # Piece i covers the levels low[i] … low[i + 1] − 1; the second set holds it with x's loss added.
-    low, low_bent = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
-    value, value_bent = np.empty(size, np.int64), np.empty(size, np.int64)
-    slope, slope_bent = np.empty(size, np.int64), np.empty(size, np.int64)
-    owner, owner_bent = np.empty(size, np.int64), np.empty(size, np.int64)
+    # Piece i covers the levels low[i] … low[i + 1] − 1. Two sides: read from one, written to the other.
+    low, value = np.empty((2, size + 1), np.int64), np.empty((2, size), np.int64)
+    slope, owner = np.empty((2, size), np.int64), np.zeros((2, size), np.int64)
+    value_end = np.empty(size, np.int64)
     lowest = highest = values[0]
     for t in range(last):
         lowest, highest = min(lowest, values[t]), max(highest, values[t])
     if fixed:
         for t in range(first + 1):
             best[t] = 0
-    low[0], low[1] = lowest, highest + 1
-    value[0] = previous[first] if fixed else best[0]
-    slope[0], owner[0] = 0, first
-    pieces = 1
+    low[0, 0], low[0, 1] = lowest, highest + 1
+    value[0, 0] = previous[first] if fixed else best[0]
+    slope[0, 0], owner[0, 0] = 0, first
+    side, pieces = _NONE, _ONE
 
     for t in range(first + 1, last + 1):
+        # Add |x − level|: pieces below x fall by one more, pieces above rise, and the one around x bends.
         x = values[t - 1]
+        other = _ONE - side
         least, who = _FAR, np.int64(0)
-        k = 0
+        k = _NONE
+        stop = low[side, 0]
         for i in range(pieces):
-            start, stop = low[i], low[i + 1]
-            if start < x:
-                # Falling towards x: this piece, or its part below x.
-                v, s = value[i] + (x - start), slope[i] - 1
-                low_bent[k], value_bent[k], slope_bent[k], owner_bent[k] = start, v, s, owner[i]
-                k += 1
-                here = v if s >= 0 else v + s * (min(stop, x) - 1 - start)
-                if here < least or (here == least and owner[i] < who):
-                    least, who = here, owner[i]
+            begin, stop = stop, low[side, i + _ONE]
+            v, s = value[side, i], slope[side, i]
+            whose = owner[side, i]
+            if begin < x:
+                up = v + (x - begin)
+                until = min(stop, x)
+                e = up + (s - 1) * (until - 1 - begin)
+                low[other, k], value[other, k], slope[other, k], value_end[k] = begin, up, s - 1, e
+                if track:
+                    owner[other, k] = whose
+                k += _ONE
+                here = min(up, e)
+                if here < least or (track and here == least and whose < who):
+                    least, who = here, whose
                 if stop <= x:
                     continue
-                v, start = value[i] + slope[i] * (x - start), x
-            else:
-                v = value[i] + (start - x)
-            s = slope[i] + 1
-            low_bent[k], value_bent[k], slope_bent[k], owner_bent[k] = start, v, s, owner[i]
-            k += 1
-            here = v if s >= 0 else v + s * (stop - 1 - start)
-            if here < least or (here == least and owner[i] < who):
-                least, who = here, owner[i]
-        bent = k
-        low_bent[bent] = highest + 1
+                v, begin = v + s * (x - begin), x
+            v += begin - x
+            e = v + (s + 1) * (stop - 1 - begin)
+            low[other, k], value[other, k], slope[other, k], value_end[k] = begin, v, s + 1, e
+            if track:
+                owner[other, k] = whose
+            k += _ONE
+            here = min(v, e)
+            if here < least or (track and here == least and whose < who):
+                least, who = here, whose
+        pieces = k
+        low[other, pieces] = highest + 1
         ceiling = previous[t] if fixed else least + price
         best[t] = least if fixed else ceiling
-        if back.size:
+        if track:
             back[t] = who
 
-        # The newcomer takes every level whose cost exceeds its price.
-        cut = t < last and values[t] != x
-        k = 0
-        newest = False
-        for i in range(bent):
-            start, v, s = low_bent[i], value_bent[i], slope_bent[i]
-            last_value = v + s * (low_bent[i + 1] - 1 - start)
-            if not cut or (v <= ceiling and last_value <= ceiling):
-                low[k], value[k], slope[k], owner[k] = start, v, s, owner_bent[i]
-                k += 1
-                newest = False
-                continue
-            if v <= ceiling:
-                low[k], value[k], slope[k], owner[k] = start, v, s, owner_bent[i]
-                low[k + 1] = start + (ceiling - v) // s + 1
-                value[k + 1], slope[k + 1], owner[k + 1] = ceiling, 0, t
-                k += 2
-                newest = True
-                continue
-            if not newest:
-                low[k], value[k], slope[k], owner[k] = start, ceiling, 0, t
-                k += 1
-                newest = True
-            if last_value <= ceiling:
-                over = (v - ceiling - s - 1) // (-s)
-                low[k], value[k], slope[k], owner[k] = start + over, v + s * over, s, owner_bent[i]
-                k += 1
-                newest = False
-        pieces = k
-        low[pieces] = highest + 1
+        if t == last or values[t] == x:
+            side = other
+        else:
+            # The newcomer takes every level whose cost exceeds its price.
+            k = _NONE
+            newest = False
+            for i in range(pieces):
+                begin, v, s, e = low[other, i], value[other, i], slope[other, i], value_end[i]
+                if v > ceiling:
+                    if not newest:
+                        low[side, k], value[side, k], slope[side, k], owner[side, k] = begin, ceiling, 0, t
+                        k += _ONE
+                        newest = True
+                    if e > ceiling:
+                        continue
+                    over = (v - ceiling - s - 1) // (-s)
+                    begin, v = begin + over, v + s * over
+                low[side, k], value[side, k], slope[side, k], owner[side, k] = begin, v, s, owner[other, i]
+                k += _ONE
+                newest = e > ceiling
+                if newest:
+                    low[side, k] = begin + (ceiling - v) // s + 1
+                    value[side, k], slope[side, k], owner[side, k] = ceiling, 0, t
+                    k += _ONE
+            pieces = k
+            low[side, pieces] = highest + 1
 
         # A value bends one piece into two; a cut makes at most two of each, and one more.
-        if 2 * (pieces + 1) + 1 > size:
-            more = np.empty(size, np.int64)
-            low, value = np.append(low, more), np.append(value, more)
-            slope, owner = np.append(slope, more), np.append(owner, more)
+        if 2 * (np.int64(pieces) + 1) + 1 > size:
+            wide_low, wider = np.empty((2, 2 * size + 1), np.int64), np.zeros((3, 2, 2 * size), np.int64)
+            wide_low[:, : size + 1] = low
+            wider[0][:, :size], wider[1][:, :size], wider[2][:, :size] = value, slope, owner
+            low, value, slope, owner = wide_low, wider[0], wider[1], wider[2]
             size *= 2
-            low_bent, value_bent = np.empty(size + 1, np.int64), np.empty(size, np.int64)
-            slope_bent, owner_bent = np.empty(size, np.int64), np.empty(size, np.int64)
+            value_end = np.empty(size, np.int64)
 
 
 @kernel

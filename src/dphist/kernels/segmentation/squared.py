@@ -105,18 +105,15 @@ def sweep(
     ``first + 1`` buckets from ``previous``, the row of ``first`` buckets; up to ``first`` values cost
     nothing. Stops after ``last`` values. Values are at least 0. ``back`` may be empty: then it is not kept.
 
-    All in one function: passing arrays to helpers, or swapping them, costs more here than the arithmetic.
+    All in one function: passing arrays to helpers, or swapping them, costs more here than the arithmetic. A piece is
+    just where its owner's bucket starts and where its levels end; all else is looked up.
     """
+    entry = previous if fixed else best
     size = 64
-    owner, owner_next = np.empty(size, np.int64), np.empty(size, np.int64)
-    end, end_next = np.empty(size), np.empty(size)
-    # Per candidate: where it starts, its prefix sums there, what its history costs, …
-    starts, c_sums, c_wraps = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    f_sums, f_squares, base = np.empty(size), np.empty(size), np.empty(size)
-    # … its best level now (nearest integer and what is left over), its cost there, and how far it reaches.
+    # Two sides: pieces are read from one and written to the other. Open on the left, so that integer levels and
+    # real ones share their bookkeeping.
+    start, end = np.empty((2, size), np.int64), np.empty((2, size))
     level, rest, value = np.empty(size), np.empty(size), np.empty(size)
-    left, right = np.empty(size), np.empty(size)
-    index = np.empty(size, np.int64)
 
     highest = np.int64(0)
     for t in range(last):
@@ -124,140 +121,91 @@ def sweep(
     if fixed:
         for t in range(first + 1):
             best[t] = 0.0
-    starts[0], c_sums[0], c_wraps[0] = first, sums[first], wrapped[first]
-    f_sums[0], f_squares[0] = sums[first], squares[first]
-    base[0] = previous[first] if fixed else best[0]
-    count, pieces = 1, 1
-    # Pieces are open on the left, so that integer levels and real ones share their bookkeeping.
-    owner[0], end[0] = 0, highest + 1.0
+    start[0, 0], end[0, 0] = first, highest + 1.0
+    side, pieces = 0, 1
 
     for t in range(first + 1, last + 1):
+        # Every owner at its best level: the nearest integer and what is left over, and the cost there.
         least, who = np.inf, 0
-        total, square = float(sums[t]), squares[t]
-        for c in range(count):
-            length = t - starts[c]
-            inverse = inverses[length]
+        for i in range(pieces):
+            tau = start[side, i]
+            d = sums[t] - sums[tau]
+            square = squares[t] - squares[tau]
             if narrow:
-                whole, q, r = _narrow_cost(float(length), inverse, total - f_sums[c], square - f_squares[c])
+                whole, q, r = _narrow_cost(float(t - tau), inverses[t - tau], float(d), square)
             else:
-                whole, q, r = _wide_cost(
-                    length, sums[t] - c_sums[c], wrapped[t] - c_wraps[c], square - f_squares[c]
-                )
-            cost = base[c] + whole if lattice else base[c] + (whole - r * r * inverse)
-            level[c], rest[c], value[c] = q, r, cost
-            if cost < least:
-                least, who = cost, c
+                whole, q, r = _wide_cost(t - tau, d, wrapped[t] - wrapped[tau], square)
+            cost = entry[tau] + (whole if lattice else whole - r * r * inverses[t - tau])
+            level[i], rest[i], value[i] = q, r, cost
+            if cost < least or (cost == least and tau < who):
+                least, who = cost, tau
         ceiling = previous[t] if fixed else least + price
         best[t] = max(least, 0.0) if fixed else ceiling
         if back.size:
-            back[t] = starts[who]
+            back[t] = who
         if t == last or values[t] == values[t - 1]:
             continue
 
-        # How far does each candidate stay at or below the newcomer's price?
+        # A newcomer at t takes every level that the owner cannot reach at or below the newcomer's price.
         slack = _SLACK * abs(ceiling)
-        for c in range(count):
-            index[c] = -1
-            inverse = inverses[t - starts[c]]
-            gap = ceiling - value[c]
-            r = rest[c]
-            if not lattice:
-                half = np.sqrt(max(gap + slack, 0.0) * inverse)
-                mean = level[c] + r * inverse
-                left[c] = mean - half
-                right[c] = mean + half
-                continue
-            if gap < 0.0:
-                left[c], right[c] = 0.0, -1.0
-                continue
-            # The integers e with length·e² − 2·r·e ≤ gap: by a square root, then put right exactly.
-            length = float(t - starts[c])
-            root = np.sqrt(r * r + length * gap)
-            up = np.floor((root + r) * inverse)
-            if (up + 1.0) * (length * (up + 1.0) - 2.0 * r) <= gap:
-                up += 1.0
-            elif up * (length * up - 2.0 * r) > gap:
-                up -= 1.0
-            down = np.floor((root - r) * inverse)
-            if (down + 1.0) * (length * (down + 1.0) + 2.0 * r) <= gap:
-                down += 1.0
-            elif down * (length * down + 2.0 * r) > gap:
-                down -= 1.0
-            left[c] = level[c] - down - 1.0
-            right[c] = level[c] + up
-
-        # The newcomer (owner −1 until it has a number) takes every level that its owner cannot reach.
+        other = 1 - side
         k = 0
         low = -1.0
         newest = False
-        present = False
         for i in range(pieces):
-            c = owner[i]
-            high = end[i]
-            a = max(left[c], low)
-            z = min(right[c], high)
+            tau, high = start[side, i], end[side, i]
+            length, inverse = float(t - tau), inverses[t - tau]
+            gap, r = ceiling - value[i], rest[i]
+            if not lattice:
+                half = np.sqrt(max(gap + slack, 0.0) * inverse)
+                mean = level[i] + r * inverse
+                left, right = mean - half, mean + half
+            elif gap < 0.0:
+                left, right = low, low
+            else:
+                # The integers e with length·e² − 2·r·e ≤ gap: by a square root, then put right exactly.
+                root = np.sqrt(r * r + length * gap)
+                up = np.floor((root + r) * inverse)
+                if (up + 1.0) * (length * (up + 1.0) - 2.0 * r) <= gap:
+                    up += 1.0
+                elif up * (length * up - 2.0 * r) > gap:
+                    up -= 1.0
+                down = np.floor((root - r) * inverse)
+                if (down + 1.0) * (length * (down + 1.0) + 2.0 * r) <= gap:
+                    down += 1.0
+                elif down * (length * down + 2.0 * r) > gap:
+                    down -= 1.0
+                left, right = level[i] - down - 1.0, level[i] + up
+            a, z = max(left, low), min(right, high)
             if z > a:
                 if a > low:
                     if newest:
-                        end_next[k - 1] = a
+                        end[other, k - 1] = a
                     else:
-                        owner_next[k], end_next[k] = -1, a
+                        start[other, k], end[other, k] = t, a
                         k += 1
-                        present = True
-                owner_next[k], end_next[k] = c, z
+                start[other, k], end[other, k] = tau, z
                 k += 1
-                index[c] = 0
                 newest = z < high
                 if newest:
-                    owner_next[k], end_next[k] = -1, high
+                    start[other, k], end[other, k] = t, high
                     k += 1
-                    present = True
             elif newest:
-                end_next[k - 1] = high
+                end[other, k - 1] = high
             else:
-                owner_next[k], end_next[k] = -1, high
+                start[other, k], end[other, k] = t, high
                 k += 1
                 newest = True
-                present = True
             low = high
-        pieces = k
+        side, pieces = other, k
 
-        # Forget candidates without a level left, renumber the others, and let the newcomer in.
-        kept = 0
-        for c in range(count):
-            if index[c] == 0:
-                index[c] = kept
-                if kept != c:
-                    starts[kept], f_sums[kept], f_squares[kept], base[kept] = (
-                        starts[c],
-                        f_sums[c],
-                        f_squares[c],
-                        base[c],
-                    )
-                    if not narrow:
-                        c_sums[kept], c_wraps[kept] = c_sums[c], c_wraps[c]
-                kept += 1
-        for i in range(pieces):
-            owner[i] = kept if owner_next[i] < 0 else index[owner_next[i]]
-            end[i] = end_next[i]
-        if present:
-            starts[kept], f_sums[kept], f_squares[kept], base[kept] = t, total, square, ceiling
-            c_sums[kept], c_wraps[kept] = sums[t], wrapped[t]
-            kept += 1
-        count = kept
-
-        # A sweep cuts each piece in three at most, and merges newcomers: 2·pieces + 1. Every owner has a
-        # piece.
-        if 2 * pieces + 2 > size:
-            more = np.empty(size), np.empty(size, np.int64)
-            owner, end = np.append(owner, more[1]), np.append(end, more[0])
-            starts, c_sums = np.append(starts, more[1]), np.append(c_sums, more[1])
-            f_sums, f_squares = np.append(f_sums, more[0]), np.append(f_squares, more[0])
-            c_wraps, base = np.append(c_wraps, more[1]), np.append(base, more[0])
+        # A sweep cuts each piece in three at most, and merges newcomers: 2·pieces + 1.
+        if 2 * pieces + 1 > size:
+            wider = np.empty((2, 2 * size), np.int64), np.empty((2, 2 * size))
+            wider[0][:, :size], wider[1][:, :size] = start, end
+            start, end = wider
             size *= 2
-            owner_next, end_next, index = np.empty(size, np.int64), np.empty(size), np.empty(size, np.int64)
             level, rest, value = np.empty(size), np.empty(size), np.empty(size)
-            left, right = np.empty(size), np.empty(size)
 
 
 @kernel
