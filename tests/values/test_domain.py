@@ -220,6 +220,16 @@ def test_round_trips() -> None:
     assert repr(copy) == repr(domain)
 
 
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=5, unique=True),
+    st.text("a b\"'\\\n", min_size=1),
+)
+def test_any_text_survives_a_schema_file(categories: list[str], name: str) -> None:
+    domain = Domain([Nominal("x" + name, {"g" + name: categories}), Ordinal("y", categories)])
+    assert Domain.from_toml(domain.to_toml()) == domain
+
+
 def test_toml_as_a_person_writes_it(tmp_path: object) -> None:
     text = """
     # who answered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -117,35 +118,29 @@ def attributes_from_json(value: Any) -> list[Attribute]:
 
 
 def to_toml(attributes: Iterable[Attribute]) -> str:
-    """Write a schema file."""
-    import tomlkit
-
-    document = tomlkit.document()
-    tables = tomlkit.aot()
+    """Write a schema file, each attribute one block."""
+    blocks = []
     for attribute in attributes:
-        table = tomlkit.table()
-        for key, value in attribute_to_json(attribute, ordered=False).items():
-            table[key] = _inline(value)
-        tables.append(table)
-    document["attribute"] = tables
-    return tomlkit.dumps(document)
+        written = attribute_to_json(attribute, ordered=False)
+        lines = [f"{key} = {_toml(value)}" for key, value in written.items()]
+        blocks.append("\n".join(["[[attribute]]", *lines, ""]))
+    return "\n".join(blocks)
 
 
-def _inline(value: Any) -> Any:
-    """Nested values as inline tables, so that an attribute stays one block in the file."""
-    import tomlkit
-
+def _toml(value: Any) -> str:
+    """A value of a schema in TOML: nested ones inline, in time linear in their size."""
     if isinstance(value, Mapping):
-        table = tomlkit.inline_table()
-        for key, below in value.items():
-            table[key] = _inline(below)
-        return table
+        return "{" + ", ".join(f"{quote(key)} = {_toml(below)}" for key, below in value.items()) + "}"
     if isinstance(value, list):
-        array = tomlkit.array()
-        for item in value:
-            array.append(_inline(item))
-        return array
-    return value
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return quote(value) if isinstance(value, str) else repr(value)
+
+
+def quote(text: str) -> str:
+    """A text in TOML, which writes texts as JSON does, except that it escapes one more control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def from_toml(source: str | Path) -> list[Attribute]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dphist.domain.schema import quote
 from dphist.errors import SourceError
 from dphist.sources.engine import Column
 from dphist.sources.open import open_path
@@ -54,9 +55,7 @@ def draft_schema(source: Any) -> str:
 
 
 def _block(column: Column) -> str:
-    import tomlkit
-
-    name = f"name = {tomlkit.item(column.name).as_string()}"
+    name = f"name = {quote(column.name)}"
     if column.family == "undeclared":
         lines = ["# a field of a text file; say what it is", 'kind = "ordinal"']
         lines += [line for family in ("integer", "date") for _, line in _CHOICES[family]]
