@@ -14,7 +14,25 @@ if TYPE_CHECKING:
     from dphist.door import publish
     from dphist.histogram import Histogram
     from dphist.mechanisms import mechanisms
+    from dphist.mechanisms.adaptivetree import AdaptiveTree
+    from dphist.mechanisms.auto import Auto
     from dphist.mechanisms.baseline import Laplace, Uniform
+    from dphist.mechanisms.blocks import Blocks, Sort
+    from dphist.mechanisms.dpcube import DPCube
+    from dphist.mechanisms.fourier import EFPA, FPA, SPA
+    from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid
+    from dphist.mechanisms.hpartition import HPartition, PHPartition
+    from dphist.mechanisms.isotonic import Isotonic
+    from dphist.mechanisms.marginals import Marginals
+    from dphist.mechanisms.matrix import Matrix
+    from dphist.mechanisms.mwem import MWEM
+    from dphist.mechanisms.noisefirst import NoiseFirst
+    from dphist.mechanisms.posterior import Posterior
+    from dphist.mechanisms.privelet import Privelet
+    from dphist.mechanisms.smooth import Smooth
+    from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
+    from dphist.mechanisms.structurefirst import StructureFirst
+    from dphist.mechanisms.tree import Tree
     from dphist.private.ledger import Ledger
     from dphist.release import Answer, Answers, Release, load
     from dphist.unit import Unit
@@ -24,16 +42,41 @@ __version__ = "0.1.0"
 
 # Where each public name lives; a module stands for itself.
 _HOMES = {
+    "AdaptiveGrid": "mechanisms.grids",
+    "AdaptiveTree": "mechanisms.adaptivetree",
     "Answer": "release",
     "Answers": "release",
+    "Auto": "mechanisms.auto",
+    "Blocks": "mechanisms.blocks",
+    "DPCube": "mechanisms.dpcube",
     "Domain": "domain",
+    "EFPA": "mechanisms.fourier",
+    "FPA": "mechanisms.fourier",
+    "HPartition": "mechanisms.hpartition",
+    "HierarchicalKD": "mechanisms.spatialtrees",
     "Histogram": "histogram",
+    "Isotonic": "mechanisms.isotonic",
+    "KDHybrid": "mechanisms.spatialtrees",
     "Laplace": "mechanisms.baseline",
     "Ledger": "private.ledger",
+    "MWEM": "mechanisms.mwem",
+    "Marginals": "mechanisms.marginals",
+    "Matrix": "mechanisms.matrix",
+    "NoiseFirst": "mechanisms.noisefirst",
     "Nominal": "domain",
     "Ordinal": "domain",
+    "PHPartition": "mechanisms.hpartition",
+    "Posterior": "mechanisms.posterior",
+    "Privelet": "mechanisms.privelet",
+    "QuadTree": "mechanisms.spatialtrees",
     "Release": "release",
+    "SPA": "mechanisms.fourier",
+    "Smooth": "mechanisms.smooth",
+    "Sort": "mechanisms.blocks",
+    "StructureFirst": "mechanisms.structurefirst",
+    "Tree": "mechanisms.tree",
     "Uniform": "mechanisms.baseline",
+    "UniformGrid": "mechanisms.grids",
     "Unit": "unit",
     "Workload": "workload",
     "audit": "audit",
