@@ -20,9 +20,11 @@ def skyline(rows: Iterable[tuple[Name, *tuple[float, ...]]]) -> list[Name]:
     nowhere worse and somewhere better, so equal rows stay together.
     """
     listed = list(rows)
+    if len({len(row) for row in listed}) > 1 or (listed and len(listed[0]) < 2):
+        raise InputError("skyline: every row needs a name and as many costs as the others")
     costs = np.array([row[1:] for row in listed], dtype=np.float64)
-    if listed and (costs.ndim != 2 or costs.shape[1] == 0 or bool(np.isnan(costs).any())):
-        raise InputError("skyline: every row needs a name and the same costs, none of them missing")
+    if bool(np.isnan(costs).any()):
+        raise InputError("skyline: a cost is missing")
     return [row[0] for row, free in zip(listed, undominated(costs), strict=True) if free]
 
 

@@ -7,6 +7,12 @@ from importlib import import_module
 
 # Each name is a module of this package with ``main(argv) -> exit code`` that prints a table.
 EXPERIMENTS: dict[str, str] = {
+    "blocks": "building blocks: CPU by number of bins; with --data, errors beside public implementations",
+    "paper002": "Table 2 and Figures 3–18 of the building blocks paper",
+    "segmentation": "CPU time of the segmentation kernels beside the textbook programs, up to a million cells",
+    "paper000": "NoiseFirst and StructureFirst: squared and absolute error of single cells beside the paper's figures",
+    "noisefirst": "which price per bucket NoiseFirst should ask, by measured error",
+    "accuracy": "auto beside the best peer chosen with hindsight: cells, prefixes, rectangles, marginals",
     "paper003": "lossy compression: KL-divergence and range error of EFPA, P-HPartition and their competitors",
     "compression": "CPU time of EFPA, P-HPartition, isotonic and MWEM up to a million cells, beside a floor",
     "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",

@@ -188,3 +188,43 @@ def paper_003() -> dict[str, Callable[[int], IntArray]]:
         "Search Log": lambda seed: search_timeline(32_768, 335_889, seed),
         "NetTrace": lambda seed: ordered_hosts(seed=seed),
     }
+
+
+def road_traffic(n: int = 1_442, records: int = 400_000, seed: int = 0) -> IntArray:
+    """Cars on one road by the minute: quiet nights, rough peaks at the rush hours (Rome in paper 002)."""
+    day = np.linspace(0.0, 24.0, n)
+    peaks = np.exp(-((day - 8.2) ** 2) / 1.5) + 0.8 * np.exp(-((day - 18.0) ** 2) / 3.0) + 0.25 * ((day > 7) & (day < 21))
+    rough = _generator(seed).lognormal(0.0, 0.7, n)
+    return sample(0.01 + peaks * rough, records, seed)
+
+
+def keyword_log(n: int = 32_768, records: int = 400_000, seed: int = 0) -> IntArray:
+    """How often a keyword was searched, interval by interval: mostly nothing, now and then a burst (Log)."""
+    random = _generator(seed)
+    weights = np.where(random.random(n) < 0.15, random.pareto(1.5, n), 0.0)
+    for _ in range(max(3, n // 2_000)):
+        start, length = int(random.integers(0, n)), int(random.integers(8, 120))
+        weights[start : start + length] += 40 * random.random() * np.linspace(1, 0, length)[: max(0, n - start)]
+    return sample(weights + 1e-9, records, seed)
+
+
+def citations(n: int = 2_414, records: int = 27_770, seed: int = 0) -> IntArray:
+    """How many papers were cited 1, 2, 3 … times: falling fast, then scattered ones among empty cells (Citations)."""
+    return sample((np.arange(n) + 1.0) ** -1.9, records, seed)
+
+
+def incomes(n: int = 7_578, records: int = 500_000, seed: int = 0) -> IntArray:
+    """People by income: a log-normal hump heaped on round figures, thin and sparse above (PUMS)."""
+    place = np.arange(n) + 1.0
+    weights = np.exp(-0.5 * ((np.log(place) - np.log(n / 14)) / 0.8) ** 2) / place
+    rounded = (np.arange(n) % 5 == 0) * 3.0 + (np.arange(n) % 25 == 0) * 12.0
+    return sample(weights * (0.3 + rounded), records, seed)
+
+
+def paper_002() -> dict[str, Callable[[int, int], IntArray]]:
+    """The four kinds of the building blocks paper: makers from a number of cells (0: the paper's) and a seed."""
+    made = {"Rome": road_traffic, "Log": keyword_log, "Citations": citations, "PUMS": incomes}
+    return {
+        name: lambda n, seed, make=make: make(n, seed=seed) if n else make(seed=seed)  # type: ignore[misc]
+        for name, make in made.items()
+    }

@@ -19,7 +19,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.kernels.shares import best_shares, mean_variance
 from dphist.workload import Workload
+
+__all__ = [
+    "axis_energy",
+    "best_shares",
+    "box_energy",
+    "energies",
+    "exact_shares",
+    "fan_sides",
+    "hb_fanout",
+    "mean_variance",
+    "searched",
+    "volumes",
+]
 
 FloatArray = NDArray[np.float64]
 Kind = Literal["cells", "prefixes", "all_ranges"]
@@ -79,41 +93,6 @@ def energies(shape: Sequence[int], sides: Sides, workload: Kind | Workload) -> F
 def volumes(shape: Sequence[int], sides: Sides) -> FloatArray:
     """Cells in a block of every level."""
     return np.array([math.prod(min(n, m) for n, m in zip(shape, side, strict=True)) for side in sides], dtype=float)
-
-
-def mean_variance(energy: FloatArray, volume: FloatArray, shares: FloatArray) -> float:
-    """Mean variance of the workload's answers at ε = 1."""
-    information = np.cumsum((shares**2 / 2 * volume)[::-1])[::-1]
-    return float((np.diff(energy, prepend=0.0) / information).sum())
-
-
-def best_shares(energy: FloatArray, volume: FloatArray) -> FloatArray:
-    """Shares of the levels, summing to 1, that make the workload's mean variance least.
-
-    Exponentiated gradient: at the optimum every level in use gains the same from one more grain of budget.
-    """
-    gained = np.maximum(np.diff(energy, prepend=0.0), 0.0)
-    shares = np.full(len(energy), 1.0 / len(energy))
-    best, least = shares, mean_variance(energy, volume, shares)
-    pace = 0.5
-    for _ in range(400):
-        information = np.cumsum((shares**2 / 2 * volume)[::-1])[::-1]
-        slope = shares * volume * np.cumsum(gained / information**2)
-        slope = slope / (shares @ slope)
-        trial = shares * np.exp(pace * np.clip(slope - 1.0, -2.0, 2.0))
-        trial = np.maximum(trial / trial.sum(), 1e-9)
-        trial /= trial.sum()
-        cost = mean_variance(energy, volume, trial)
-        if cost <= least:
-            settled = least - cost < 1e-10 * least
-            shares, best, least = trial, trial, cost
-            if settled:
-                break
-        else:
-            pace *= 0.5
-            if pace < 1e-3:
-                break
-    return best
 
 
 def exact_shares(shares: FloatArray) -> tuple[Fraction, ...]:

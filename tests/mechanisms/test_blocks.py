@@ -1,0 +1,138 @@
+"""The algebra of blocks, and the errors they state."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.errors import InputError, MechanismError
+from dphist.mechanisms.baseline import Laplace, Uniform
+from dphist.mechanisms.blocks import Blocks, BucketNoise, CellBound, Sort
+from dphist.mechanisms.smooth import Smooth
+from dphist.mechanisms.tree import Tree
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
+from dphist.skyline import skyline, undominated
+from dphist.testing import check_mechanism, run
+from dphist.testing.gates import as_histogram
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+
+@pytest.mark.parametrize("inner", [Laplace(), Tree(fanout=4), Uniform(), Blocks(group=Smooth("squared"))])
+@pytest.mark.parametrize("shape", [(40,), (5, 8)])
+def test_blocks_with_nothing_but_an_inner_mechanism_are_that_mechanism(inner, shape) -> None:  # type: ignore[no-untyped-def]
+    x = np.random.default_rng(0).poisson(5, shape)
+    assert np.array_equal(run(Blocks(inner=inner), x, 1, seed=4).counts, run(inner, x, 1, seed=4).counts)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Blocks(order=Sort(), inner=Tree(fanout=4)),
+        Blocks(order=Sort(), inner=Laplace()),
+        Blocks(group=Smooth("squared", sizes="powers"), inner=Tree()),
+        Blocks(order=Sort(), group=Smooth("absolute", centre="median"), inner=Tree(fanout=2)),
+        Blocks(group=Smooth("absolute", sizes="tree"), inner=Tree(fanout=4), nonnegative=True),
+        Blocks(group=Smooth("absolute", sizes="powers"), inner=Blocks(group=Smooth("squared"))),
+    ],
+)
+def test_any_composition_conforms(mechanism: Blocks) -> None:
+    check_mechanism(mechanism)
+
+
+def test_one_noisy_copy_orders_and_groups() -> None:
+    """Two questions only: the copy with 13/20 of the budget, the groups with the rest."""
+    right, transcript = open_gate(
+        as_histogram(np.arange(30) % 4), 1, Unit(), noise=Noise(Keystream.for_tests(1))
+    )
+    Blocks(order=Sort(), group=Smooth("squared")).estimate(right)
+    assert [entry.epsilon for entry in transcript] == [Fraction(13, 20), Fraction(7, 20)]
+
+
+def test_ordering_brings_like_cells_together() -> None:
+    """Two levels alternate: neighbours never match, yet two groups hold them all."""
+    x = np.tile([500, 0], 40)
+    estimate = run(Blocks(order=Sort(), group=Smooth("squared")), x, 1, seed=2)
+    assert "groups" in estimate.note
+    assert int(estimate.note.split()[0]) < 30
+    assert np.abs(estimate.counts - x).mean() < 3
+
+
+def test_groups_spread_their_total_evenly() -> None:
+    x = np.repeat([40, 0, 90], 16)
+    estimate = run(Blocks(group=Smooth("absolute")), x, 1000, seed=1)
+    assert estimate.counts == pytest.approx(x, abs=0.1)
+    assert np.unique(estimate.counts).size == 3
+
+
+def test_nonnegative_keeps_the_total() -> None:
+    x = np.zeros(64, dtype=np.int64)
+    x[3] = 50
+    plain = run(Blocks(group=Smooth("squared")), x, "0.5", seed=5).counts
+    kept = run(Blocks(group=Smooth("squared"), nonnegative=True), x, "0.5", seed=5).counts
+    assert plain.min() < 0 <= kept.min()
+    assert kept.sum() == pytest.approx(max(0.0, plain.sum()))
+
+
+def test_variances_of_grouped_trees_are_never_too_small() -> None:
+    """Runs of the inner noise alone, groups given: the stated variance is at least what is seen (6 standard errors)."""
+    x = np.repeat(np.arange(12) * 100, 5)
+    sizes = np.full(12, 5)
+    starts = np.arange(12)
+    workload = Workload(as_histogram(x).domain, [[0], [3], [5], [7], [1]], [[60], [52], [20], [9], [2]])
+    inner = Tree(fanout=4, nonnegative=False)
+    seen, truth = [], workload.answer(x)
+    totals = np.bincount(np.repeat(starts, 5), x).astype(np.int64)
+    for seed in range(300):
+        counts = np.repeat(run(inner, totals, 1, seed=seed).counts / 5, 5)
+        seen.append(workload.answer(counts) - truth)
+    errors = run(inner, totals, 1, seed=0).errors
+    stated = BucketNoise(errors, sizes).spread(workload)
+    actual = (np.array(seen) ** 2).mean(axis=0)
+    assert (actual < stated.variance * (1 + 6 * np.sqrt(5 / 300))).all()
+    # Exact where no group is cut, and inside one group.
+    assert (actual[[0, 2, 3, 4]] > stated.variance[[0, 2, 3, 4]] * (1 - 6 * np.sqrt(5 / 300))).all()
+    bound = CellBound(errors, np.repeat(starts, 5), sizes, (60,)).spread(workload)
+    assert (bound.variance >= stated.variance * (1 - 1e-9)).all()
+
+
+def test_a_tree_of_groups_needs_a_tree() -> None:
+    with pytest.raises(MechanismError, match="tree"):
+        run(Blocks(group=Smooth("squared", sizes="tree")), np.arange(8), 1, seed=1)
+    with pytest.raises(MechanismError, match="order"):
+        run(Blocks(order=Sort(), group=Smooth("squared", sizes="tree"), inner=Tree()), np.arange(8), 1, seed=1)
+
+
+def test_bad_options_are_refused() -> None:
+    with pytest.raises(MechanismError, match="metric"):
+        Smooth("cubic")  # type: ignore[arg-type]
+    with pytest.raises(MechanismError, match="sizes"):
+        Smooth("squared", sizes="odd")  # type: ignore[arg-type]
+    with pytest.raises(MechanismError, match="share"):
+        Smooth("squared", share=Fraction(1))
+    with pytest.raises(MechanismError, match="mean"):
+        Smooth("squared", centre="median")
+    with pytest.raises(MechanismError, match="share"):
+        Sort(share=Fraction(2))
+    for wrong in ({"order": 1}, {"group": "squared"}, {"inner": 3}):
+        with pytest.raises(MechanismError, match="blocks"):
+            Blocks(**wrong)  # type: ignore[arg-type]
+
+
+def test_squared_groups_of_a_great_many_cells_are_refused_not_attempted() -> None:
+    with pytest.raises(MechanismError, match="powers"):
+        run(Blocks(group=Smooth("squared")), np.zeros(2**17 + 1, dtype=np.int64), 1, seed=1)
+
+
+def test_skyline_by_hand_and_against_all_pairs() -> None:
+    rows = [("fast", 1.0, 9.0), ("slow", 9.0, 1.0), ("both", 9.0, 9.0), ("twin", 1.0, 9.0)]
+    assert skyline(rows) == ["fast", "slow", "twin"]
+    assert skyline([]) == []
+    costs = np.random.default_rng(1).integers(0, 6, (60, 2))
+    brute = [not any((b <= a).all() and (b < a).any() for b in costs) for a in costs]
+    assert undominated(costs).tolist() == brute
+    with pytest.raises(InputError, match="skyline"):
+        skyline([("a", 1.0, 2.0), ("b", 1.0)])
