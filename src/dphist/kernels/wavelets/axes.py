@@ -24,6 +24,11 @@ Calibration = Literal["tight", "paper"]
 Classes = tuple[tuple[Fraction, ...], IntArray]
 
 
+def _all_one(slots: int) -> Classes:
+    """One class of weight one, without an array to say so."""
+    return (Fraction(1),), np.broadcast_to(np.int64(0), (slots,))
+
+
 class Axis(Protocol):
     """What a transform of many dimensions needs to know of each of them."""
 
@@ -116,7 +121,7 @@ class PlainAxis:
     @property
     def classes(self) -> Classes:
         """All one."""
-        return (Fraction(1),), np.zeros(self.size, dtype=np.int64)
+        return _all_one(self.size)
 
     @property
     def depths(self) -> IntArray:
@@ -183,7 +188,7 @@ class HaarAxis:
     @property
     def classes(self) -> Classes:
         """All one."""
-        return (Fraction(1),), np.zeros(self.slots, dtype=np.int64)
+        return _all_one(self.slots)
 
     @cached_property
     def depths(self) -> IntArray:
@@ -325,7 +330,7 @@ class NominalAxis:
     def classes(self) -> Classes:
         """One for the root; one, or 2(1 − 1/f), for a member of a family of f."""
         if self.calibration == "tight":
-            return (Fraction(1),), np.zeros(self.slots, dtype=np.int64)
+            return _all_one(self.slots)
         above, _, fanout, _ = self._links
         # The root stands for a family of two, whose weight is one too.
         sizes, index = np.unique(np.where(above < 0, 2, fanout[above]), return_inverse=True)

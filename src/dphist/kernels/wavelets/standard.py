@@ -19,6 +19,8 @@ FloatArray = NDArray[np.float64]
 
 # Slots that are transformed along all their axes before the next ones are touched: 8 MiB.
 SLAB = 1 << 20
+# Slabs smaller than this are worked on several at a time: 2 MiB. (It is also enough draws to be worth tables.)
+BATCH = 1 << 18
 # Below this a second thread costs more than it saves.
 _WORTH_THREADS = 1 << 16
 THREADS = 2
@@ -69,20 +71,34 @@ def sweep(
     threads: int = THREADS,
 ) -> None:
     """Apply one direction of every axis to an array of slots: first within slabs, then across them."""
-    shape = slots(axes)
     split = slab_start(axes)
-    slabs = array.reshape(-1, prod(shape[split:]))
+    inner = slots(axes[split:])
+    slabs = array.reshape(-1, *inner)
     threads = threads if array.size >= _WORTH_THREADS else 1
 
-    def within(begin: int, end: int) -> None:
-        for slab in slabs[begin:end]:
-            for axis in range(split, len(axes)):
-                view = slab.reshape(-1, shape[axis], prod(shape[axis + 1 :]))
-                step(axes[axis])(view, 0, view.shape[2])
+    def work(begin: int, end: int) -> None:
+        for start in range(begin, end, batch(inner)):
+            within(slabs[start : min(start + batch(inner), end)], axes[split:], step)
 
-    together(within, len(slabs), threads)
+    together(work, len(slabs), threads)
     for axis in range(split):
         across(array, axes, axis, step, threads)
+
+
+def batch(slab: Sequence[int]) -> int:
+    """How many slabs of this shape to work on at a time."""
+    return max(1, BATCH // prod(slab))
+
+
+def within(
+    slabs: NDArray[Any],
+    axes: Sequence[Axis],
+    step: Callable[[Axis], Callable[[NDArray[Any], int, int], None]],
+) -> None:
+    """Apply one direction of all the axes of some slabs, stacked along a first axis of their own."""
+    for place, axis in enumerate(axes):
+        view = slabs.reshape(-1, axis.slots, prod(slabs.shape[place + 2 :]))
+        step(axis)(view, 0, view.shape[2])
 
 
 def across(

@@ -118,11 +118,10 @@ class Wavelet:
         axes = self.axes(layout)
         coefficients = self.answer(counts, layout)
         split = standard.slab_start(axes)
-        shape = standard.slots(axes[split:])
-        slabs = coefficients.reshape(-1, *shape)
+        slabs = coefficients.reshape(-1, *standard.slots(axes[split:]))
         regions = _regions(axes[split:])
-        for slab, factor in zip(slabs, _factors(axes[:split]), strict=True):
-            _add_noise(slab, regions, reference_scale(axes) * factor, noise)
+        for begin, end, weight in _batches(axes, split):
+            _add_noise(slabs[begin:end], regions, reference_scale(axes) * weight, noise)
         return coefficients
 
 
@@ -166,7 +165,9 @@ class _Rebuild:
         self.axes, self.noise = axes, noise
         self.sizes = tuple(axis.size for axis in axes)
         self.split = standard.slab_start(axes)
-        self.slab = standard.slots(axes[self.split :])
+        slab = standard.slots(axes[self.split :])
+        self.most = standard.batch(slab) if self.split else 1
+        self.shape = (self.most, *slab)
         self.regions = _regions(axes[self.split :])
         self.scale = reference_scale(axes)
         self.denominator = standard.denominator(axes)
@@ -175,9 +176,10 @@ class _Rebuild:
         self.scratch: list[IntArray] = []
         self.running: list[Future[None] | None] = []
         self.turn = 0
-        rows = np.arange(prod(self.slab[:-1]), dtype=np.int64).reshape(self.slab[:-1])
-        kept = rows[standard.corner(axes[self.split : -1])]
-        self.offsets: IntArray = kept.reshape(-1) * self.slab[-1]
+        # Where each row of cells starts in a batch of slabs.
+        rows = np.arange(prod(self.shape[:-1]), dtype=np.int64).reshape(self.shape[:-1])
+        kept = rows[(slice(None), *standard.corner(axes[self.split : -1]))]
+        self.offsets: IntArray = kept.reshape(-1) * slab[-1]
 
     def cells(self, counts: IntArray) -> NDArray[np.float64]:
         """Give count + noise for every cell, flat."""
@@ -200,44 +202,42 @@ class _Rebuild:
     ) -> None:
         """Write the cells of the axes from ``place`` on: with counts as floats, without them as numerators of noise."""
         if place == self.split:
-            self._fill_slab(factor, target, counts, room)
+            self._fill_slabs(1, factor, target, counts, room)
             return
-        axis = self.axes[place]
-        step = prod(self.sizes[place + 1 :])
-        if isinstance(axis, PlainAxis):
-            for i in range(axis.size):
-                part = slice(i * step, (i + 1) * step)
-                self._fill(place + 1, factor, target[part], None if counts is None else counts[part], None)
+        axis, step = self.axes[place], prod(self.sizes[place + 1 :])
+        plain, last = isinstance(axis, PlainAxis), place + 1 == self.split
+        rows = target if plain else np.empty((axis.slots, step), dtype=np.int64) if room is None else room
+        flat = rows.reshape(-1)
+        for begin, end, weight in _runs(axis, self.most if last else 1):
+            part = slice(begin * step, end * step)
+            given = counts[part] if plain and counts is not None else None
+            if last:
+                self._fill_slabs(end - begin, factor * weight, flat[part], given, None)
+            else:
+                self._fill(place + 1, factor * weight, flat[part], given, None)
+        if plain:
             return
-        rows = np.empty((axis.slots, step), dtype=np.int64) if room is None else room
-        values, index = axis.classes
-        for row, which in zip(rows, index, strict=True):
-            self._fill(place + 1, factor * values[which], row, None, None)
         self._drain()
         standard.across(rows, [axis], 0, lambda axis: axis.inverse, self.threads)
-        whole = rows.reshape(-1)[: axis.size * step]
-        standard.together(
-            lambda begin, end: self._store(
-                whole[begin:end],
-                np.zeros(1, dtype=np.int64),
-                target[begin:end],
-                None if counts is None else counts[begin:end],
-            ),
-            whole.size,
-            self.threads,
-        )
 
-    def _fill_slab(
-        self, factor: Fraction, target: IntArray, counts: IntArray | None, room: IntArray | None
+        def store(begin: int, end: int) -> None:
+            given = None if counts is None else counts[begin:end]
+            self._store(flat[begin:end], np.zeros(1, dtype=np.int64), target[begin:end], given)
+
+        standard.together(store, target.size, self.threads)
+
+    def _fill_slabs(
+        self, count: int, factor: Fraction, target: IntArray, counts: IntArray | None, room: IntArray | None
     ) -> None:
-        turn, scratch = (-1, room.reshape(self.slab)) if room is not None else self._scratch()
-        scratch.fill(0)
-        _add_noise(scratch, self.regions, self.scale * factor, self.noise)
+        turn, whole = (-1, room.reshape(self.shape)) if room is not None else self._scratch()
+        slabs = whole[:count]
+        slabs.fill(0)
+        _add_noise(slabs, self.regions, self.scale * factor, self.noise)
+        offsets = self.offsets[: count * self.offsets.size // self.most]
 
         def finish() -> None:
-            inner = self.axes[self.split :]
-            standard.sweep(scratch, inner, lambda axis: axis.inverse, 1)
-            self._store(scratch.reshape(-1), self.offsets, target, counts)
+            standard.within(slabs, self.axes[self.split :], lambda axis: axis.inverse)
+            self._store(slabs.reshape(-1), offsets, target, counts)
 
         if self.pool is None or turn < 0:
             finish()
@@ -245,10 +245,10 @@ class _Rebuild:
             self.running[turn] = self.pool.submit(finish)
 
     def _scratch(self) -> tuple[int, IntArray]:
-        """Give a slab to draw into: two take turns, unless they are so large that memory matters more than time."""
+        """Give slabs to draw into: two take turns, unless they are so large that memory matters more than time."""
         if not self.scratch:
-            both = self.pool is not None and 16 * prod(self.slab) <= prod(self.sizes)
-            self.scratch = [np.empty(self.slab, dtype=np.int64) for _ in range(2 if both else 1)]
+            both = self.pool is not None and 16 * prod(self.shape) <= prod(self.sizes)
+            self.scratch = [np.empty(self.shape, dtype=np.int64) for _ in range(2 if both else 1)]
             self.running = [None] * len(self.scratch)
         turn = self.turn = (self.turn + 1) % len(self.scratch)
         self._wait(turn)
@@ -279,33 +279,65 @@ class _Rebuild:
         )
 
 
-def _factors(axes: Sequence[Axis]) -> Iterator[Fraction]:
-    """The weight of every combination of slots, in the order of memory."""
-    for each in product(*(axis.classes[1].tolist() for axis in axes)):
-        yield prod(
-            (axis.classes[0][which] for axis, which in zip(axes, each, strict=True)), start=Fraction(1)
-        )
+def _runs(axis: Axis, most: int) -> Iterator[tuple[int, int, Fraction]]:
+    """Neighbouring slots of one weight, at most so many at a time."""
+    values, index = axis.classes
+    ends = [axis.slots]
+    if len(values) > 1:
+        ends = [*(np.flatnonzero(np.diff(index)) + 1).tolist(), axis.slots]
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        for start in range(begin, end, most):
+            yield start, min(start + most, end), values[int(index[begin])]
+
+
+def _batches(axes: Sequence[Axis], split: int) -> Iterator[tuple[int, int, Fraction]]:
+    """Neighbouring slabs of one weight, in the order of memory: the order in which all noise is drawn."""
+    if split == 0:
+        yield 0, 1, Fraction(1)
+        return
+    outer, axis, offset = axes[: split - 1], axes[split - 1], 0
+    most = standard.batch(standard.slots(axes[split:]))
+    for each in product(*(other.classes[1].tolist() for other in outer)):
+        factor = _weight(outer, each)
+        for begin, end, weight in _runs(axis, most):
+            yield offset + begin, offset + end, factor * weight
+        offset += axis.slots
+
+
+def _weight(axes: Sequence[Axis], which: Sequence[int]) -> Fraction:
+    return prod((axis.classes[0][i] for axis, i in zip(axes, which, strict=True)), start=Fraction(1))
 
 
 def _regions(axes: Sequence[Axis]) -> list[tuple[Fraction, Region]]:
     """Parts of a slab whose coefficients all have one weight."""
-    found = []
+    found: list[tuple[Fraction, Region]] = []
     for each in product(*(range(len(axis.classes[0])) for axis in axes)):
-        weight = prod(
-            (axis.classes[0][which] for axis, which in zip(axes, each, strict=True)), start=Fraction(1)
-        )
-        places = [np.flatnonzero(axis.classes[1] == which) for axis, which in zip(axes, each, strict=True)]
-        runs = [slice(int(p[0]), int(p[-1]) + 1) if p[-1] - p[0] + 1 == p.size else None for p in places]
-        found.append((weight, tuple(runs) if None not in runs else np.ix_(*places)))
+        places = [_places(axis, which) for axis, which in zip(axes, each, strict=True)]
+        if all(isinstance(place, slice) for place in places):
+            region: Region = tuple(places)
+        else:
+            region = np.ix_(*(np.r_[place] for place in places))
+        found.append((_weight(axes, each), region))
     return found
 
 
+def _places(axis: Axis, which: int) -> slice | IntArray:
+    """The slots of one class, as a range if they are one."""
+    values, index = axis.classes
+    if len(values) == 1:
+        return slice(0, axis.slots)
+    slots = np.flatnonzero(index == which)
+    run = int(slots[-1]) + 1 - int(slots[0]) == slots.size
+    return slice(int(slots[0]), int(slots[-1]) + 1) if run else slots
+
+
 def _add_noise(
-    slab: IntArray, regions: list[tuple[Fraction, Region]], scale: Fraction, noise: PricedNoise
+    slabs: IntArray, regions: list[tuple[Fraction, Region]], scale: Fraction, noise: PricedNoise
 ) -> None:
     for weight, region in regions:
-        part = slab[region]
-        if part.base is not None and part.flags.c_contiguous and np.shares_memory(part, slab):
+        where = (slice(None), *region)
+        part = slabs[where]
+        if isinstance(region[0], slice) and part.flags.c_contiguous:
             noise.add_laplace(part, scale * weight, part)
         else:
-            slab[region] = noise.add_laplace(np.ascontiguousarray(part), scale * weight)
+            slabs[where] = noise.add_laplace(np.ascontiguousarray(part), scale * weight)
