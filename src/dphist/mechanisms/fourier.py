@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from dphist.errors import MechanismError, NotPrivate
-from dphist.estimate import Estimate
+from dphist.estimate import Estimate, IndependentNoise
 from dphist.intervals import Spread
 from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Identity
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.spectrum import Basis, bands, corner, kept
@@ -75,7 +76,7 @@ class EFPA:
     Private by composition of the choice (one step moves each √(tail energy) by at most one) and of the
     measurement. As printed it is not private at any ε: noise on magnitudes only publishes true phases. Here
     every real coordinate is noised, by z/(√n·ε), and the score's noise term is what that really adds,
-    √(2z)·z/(√n·ε).
+    √(2z)·z/(√n·ε). Keeping every frequency is taken to mean every cell, which needs √n times less noise.
     """
 
     share: Fraction = Fraction(1, 2)
@@ -94,7 +95,7 @@ class EFPA:
         """Choose a corner of frequencies, then measure it."""
         shape = _shape(data, self.joint)
         if data.size == 1:
-            return _reconstruct(data, shape, (1,) * len(shape), "fourier")
+            return _reconstruct(data, shape, bands(shape, "fourier"), "fourier")
         choosing, measuring = data.split(self.share, 1 - self.share)
         bases: tuple[Basis, ...] = ("fourier", "cosine") if self.basis == "either" else (self.basis,)
         score = LowFrequencies(shape, measuring.unit_scale, bases)
@@ -159,6 +160,11 @@ def _shape(data: PrivateCounts, joint: bool) -> Shape:
 
 
 def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape, basis: Basis) -> Estimate:
+    if keep == bands(shape, basis):
+        # All waves span all counts, and so do the cells, which one step moves √n times less.
+        noisy = data.measure(Identity())
+        errors = IndependentNoise(cast(Fraction, noisy.scale))
+        return Estimate(noisy.values.astype(np.float64), errors, f"kept all of {data.size} cells")
     noisy = data.measure(Frequencies(shape, keep, basis))
     waves = np.zeros(prod(shape))
     waves[corner(shape, keep, basis)] = noisy.values.reshape(-1) * float(noisy.unit)
@@ -170,8 +176,8 @@ def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape, basis: Basis) -
         counts = (turned.real - turned.imag) / np.sqrt(prod(shape))
     held = " × ".join(map(str, kept(shape, keep, basis)))
     note = f"kept {held} of {' × '.join(map(str, shape))} {basis} coordinates"
-    errors = WaveNoise(shape, keep, basis, float(cast(Fraction, noisy.scale) * noisy.unit))
-    return Estimate(counts.reshape(data.shape), errors, note)
+    noise = WaveNoise(shape, keep, basis, float(cast(Fraction, noisy.scale) * noisy.unit))
+    return Estimate(counts.reshape(data.shape), noise, note)
 
 
 def _fourier_gathers(n: int, keep: int, length: IntArray) -> FloatArray:

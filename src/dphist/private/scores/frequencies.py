@@ -27,10 +27,11 @@ class LowFrequencies:
     """Score every corner of low frequencies by the error that keeping exactly it would leave.
 
     Keeping the corner k leaves out a tail of the spectrum, an error of √(tail energy), and adds noise to z
-    coordinates, an error of √(2z)·`column`·``noise`` in Euclidean norm, where ``noise`` is the scale that a
-    question of sensitivity one would get (public). The score is minus their sum. Candidate (k₁, k₂, …) is
-    at its C-order place among the corners of a basis with 1 ≤ kᵢ ≤ `bands`; those of several ``bases``
-    follow one another.
+    coordinates, an error of √(2z)·s·``noise`` in Euclidean norm, where s is their sensitivity
+    (`column_sum`; 1 for the last corner, which keeps everything and is best measured cell by cell) and
+    ``noise`` the scale that a question of sensitivity one would get (public). The score is minus their sum.
+    Candidate (k₁, k₂, …) is at its C-order place among the corners of a basis with 1 ≤ kᵢ ≤ `bands`; those of
+    several ``bases`` follow one another.
 
     Why the range keeps the promise. √(tail energy) is the norm of the tail of orthonormal coordinates, so
     one step, a vector of norm one, moves it by at most one, whatever the basis (reverse triangle
@@ -94,6 +95,8 @@ class LowFrequencies:
                 )
             waves = (waves[:, None] * count[None, :]).reshape(-1)
             column = (column[:, None] * sums[None, :]).reshape(-1)
+        # Keeping every wave is not transforming at all: the cells themselves, of sensitivity one.
+        column[-1] = 1.0
         errors = np.sqrt(2.0 * waves) * column * float(self.noise) * 2.0**_POWER
         return np.minimum(errors, _CEILING).astype(np.int64)
 
