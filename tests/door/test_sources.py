@@ -211,6 +211,12 @@ EDGES: list[tuple[str, Attribute, pa.Array, list[int]]] = [
         [199, -1, -1, -1],
     ),
     ("whole categories", Nominal("x", [7, -3]), pa.array([7, -3, 0, None]), [0, 1, -1, -1]),
+    (
+        "many whole categories",
+        Nominal("x", list(range(100))),
+        pa.array([7.0, 7.5, NAN, INF, None]),
+        [7, -1, -1, -1, -1],
+    ),
     ("whole categories on floats", Nominal("x", [7, -3]), pa.array([7.0, 7.5, NAN, INF]), [0, -1, -1, -1]),
     ("truth", Nominal("x", [True, False]), pa.array([True, False, None]), [0, 1, -1]),
     (

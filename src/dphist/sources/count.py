@@ -64,7 +64,8 @@ def occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArra
     ):
         other = -1 if attribute.other_cell is None else attribute.other_cell
         cell = np.full(len(flat), other, dtype=np.int64)
-        cell[~missing] = reading.cells(values[~missing])
+        found = reading.cells(values[~missing])
+        cell[~missing] = np.where(found < 0, other, found)
         kept &= cell >= 0
         flat = flat * attribute.size + cell
     return flat[kept], groups.rows[kept]

@@ -127,6 +127,9 @@ def _float_below(number: float) -> float:
 
 def _categories(attribute: Attribute, categories: Sequence[Any], column: Column, engine: Engine) -> Reading:
     value, kind = engine.column(column), type(categories[0])
+    # Engines hash a long list in a filter, but walk it in a CASE. To count the rest too, group by the values
+    # themselves and tell them apart here.
+    long_and_other = attribute.other and len(categories) > _SHORT
     if kind is bool:
         if column.family == "undeclared":
             value = engine.parse(value, "truth")
@@ -137,7 +140,7 @@ def _categories(attribute: Attribute, categories: Sequence[Any], column: Column,
     elif kind is int:
         value, family = _number(attribute, column, engine)
         inside = engine.one_of(value, [float(c) for c in categories] if family == "real" else categories)
-        value = engine.integer(value)
+        value = value if long_and_other else engine.integer(value)
     else:
         if column.family not in ("text", "undeclared"):
             raise _mismatch(column, "text")
@@ -151,7 +154,7 @@ def _categories(attribute: Attribute, categories: Sequence[Any], column: Column,
     def look_up(found: npt.NDArray[Any]) -> IntArray:
         return np.fromiter((places.get(value, -1) for value in found.tolist()), np.int64, found.size)
 
-    return Reading(Key(inside, value, attribute.other), look_up)
+    return Reading(Key(None if long_and_other else inside, value, attribute.other), look_up)
 
 
 def _dates(attribute: Attribute, dates: Dates, column: Column, engine: Engine) -> Reading:
