@@ -39,8 +39,8 @@ def test_hpartition_of_next_to_nothing():
 
 
 def test_phpartition_conforms():
-    check_mechanism(PHPartition(), bias="a part is cut at most log₂ n times, so cells can stay together")
-    check_mechanism(PHPartition(share=Fraction(1, 3)), bias="as above")
+    check_mechanism(PHPartition())
+    check_mechanism(PHPartition(share=Fraction(1, 3)))
 
 
 @pytest.mark.parametrize("share", [Fraction(0), Fraction(1)])
@@ -89,9 +89,10 @@ def queue_order(counts, epsilon):
         open_parts = [i for i, part in enumerate(queue) if not part[3]]
         if not open_parts:
             budget = epsilon / 4 / (error_range(n) / 2**LATTICE)
-            scores = [-budget * (sum(error(counts, *run) for run in c) + price * len(c)) for c in saved]
-            chances = softmax(scores) if len(saved) > 1 else [1.0]
-            for configuration, chance in zip(saved, chances, strict=True):
+            # One more than the paper's: every cell by itself.
+            offered = [*saved, [(i, i + 1) for i in range(n)]]
+            scores = [-budget * (sum(error(counts, *run) for run in c) + price * len(c)) for c in offered]
+            for configuration, chance in zip(offered, softmax(scores), strict=True):
                 key = (draws, tuple(sorted(configuration)))
                 outcomes[key] = outcomes.get(key, 0.0) + probability * chance
             return

@@ -134,7 +134,7 @@ def test_configurations_add_up_the_cuts():
         return sum(np.abs(np.array(run) - np.mean(run)).sum() for run in runs)
 
     whole = error([9, 1, 1, 4, 4])
-    expected = [0, whole - error([9, 1, 1], [4, 4]) - 2, whole - error([9], [1, 1], [4, 4]) - 4]
+    expected = [0, whole - error([9, 1, 1], [4, 4]) - 2, whole - error([9], [1, 1], [4, 4]) - 4, whole - 8]
     np.testing.assert_allclose(got.scores / 2**LATTICE, expected, atol=0.005)
 
 

@@ -35,8 +35,9 @@ class PHPartition:
     that part alone. So all parts of one depth can be drawn at once, with the same distribution and the same
     order of cuts.
 
-    Budget that no part has a use for (everything settled before the last depth, or nothing cut at all)
-    measures the totals once more, and the answers are averaged by their precision.
+    Beyond the paper: every cell by itself is one more configuration to pick from, so that counts with nothing
+    in common are noised cell by cell; and budget that no part has a use for, because all were settled before
+    the last depth, measures the totals once more, averaged by precision.
     """
 
     share: Fraction = Fraction(1, 2)
@@ -57,15 +58,12 @@ class PHPartition:
         cutting, keeping, measuring = data.split(half, half, self.share)
         price = measuring.unit_scale
         cuts, unspent = _cut(cutting, price)
-        rights = [measuring, *unspent]
-        number = 0
-        if len(cuts[0]):
-            number = int(keeping.choose(Configurations(*cuts, price))[0, 0])
-        else:
-            rights.append(keeping)
+        number = int(keeping.choose(Configurations(*cuts, price))[0, 0])
         starts = np.concatenate([np.zeros(1, dtype=np.int64), np.sort(cuts[1][:number])])
+        if number > len(cuts[1]):
+            starts = np.arange(n)
         labels = np.repeat(np.arange(starts.size), np.diff(np.append(starts, n)))
-        totals, scale = _measure(rights, labels, starts.size)
+        totals, scale = _measure([measuring, *unspent], labels, starts.size)
         sizes = np.bincount(labels)
         errors = PieceNoise(shape, labels, np.full(starts.size, scale))
         return Estimate((totals / sizes)[labels].reshape(shape), errors, f"{starts.size} parts")

@@ -59,14 +59,15 @@ class Bisections:
 class Configurations:
     """How many of a sequence of cuts to keep, by the absolute error that is left and the price of each.
 
-    Cut i parts the run ``first[i] … last[i] − 1``, made by the cuts before it, at ``middle[i]``. Candidate
-    t keeps the first t.
+    Cut i parts the run ``first[i] … last[i] − 1``, made by the cuts before it, at ``middle[i]``. Candidate t
+    keeps the first t; the last candidate makes every cell a run of its own, which has no error.
 
     Why the range keeps the promise. The error of a configuration is the sum over its runs, and one step
     changes one run in each. Take two configurations. If that run is the same in both, so is the change. If
-    not, one is a part of the other, so one has at most n cells and the other at most n − 1, and by the
-    argument of `Bisections` the changes differ by at most ⌈δ(n)/γ⌉ + ⌈δ(n − 1)/γ⌉. Subtracting the error of
-    the first configuration from all scores shifts all changes alike.
+    not, one is a part of the other (a single cell is a part of any run that holds it), so one has at most n
+    cells and the other at most n − 1, and by the argument of `Bisections` the changes differ by at most
+    ⌈δ(n)/γ⌉ + ⌈δ(n − 1)/γ⌉. Subtracting the error of the first configuration from all scores shifts all changes
+    alike.
     """
 
     first: IntArray
@@ -89,7 +90,9 @@ class Configurations:
             - run_errors(values, self.first, self.last)
             + lattice_price(self.price)
         )
-        scores = np.concatenate([np.zeros(1, dtype=np.int64), -np.cumsum(change)])
+        whole = run_errors(values, np.array([0]), np.array([values.size]))
+        apart = whole - (values.size - 1) * lattice_price(self.price)
+        scores = np.concatenate([np.zeros(1, dtype=np.int64), -np.cumsum(change), apart])
         yield Candidates(scores, np.array([0, scores.size], dtype=np.int64), error_range(layout.size))
 
 
