@@ -1,3 +1,4 @@
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
 
@@ -10,7 +11,15 @@ from dphist.histogram import Histogram
 from dphist.private.gate import open_gate
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.questions import Layout
-from dphist.private.spectrum import RECORD_LIMIT, bands, column_sum, coordinates_error, corner, kept
+from dphist.private.spectrum import (
+    RECORD_LIMIT,
+    bands,
+    column_sum,
+    coordinates,
+    coordinates_error,
+    corner,
+    kept,
+)
 from dphist.unit import Unit
 
 SHAPES = [(1,), (2,), (3,), (7,), (8,), (12,), (3, 4), (4, 4), (5, 1), (2, 3, 4)]
@@ -112,6 +121,49 @@ def test_the_error_of_the_transform_is_paid_for_on_any_data():
     with_error = Frequencies((10**6,), (1,)).scales(Layout((10**6,)))
     without = Fraction(1, 1000) / Frequencies((10**6,), (1,)).unit
     assert with_error > without
+
+
+@both
+@pytest.mark.parametrize("shape", [(6,), (7,), (8,), (2, 5)])
+def test_the_error_bound_holds_against_sixty_digits(shape, basis):
+    """Coordinates of counts near the limit, in decimal arithmetic: 2⁶² records, errors far below one."""
+    n = int(np.prod(shape))
+    counts = np.random.default_rng(n).integers(2**61 // n, 2**62 // n, n)
+    computed = coordinates(counts, shape, basis)
+    with localcontext() as context:
+        context.prec = 60
+        off = Decimal(0)
+        for f, frequency in enumerate(np.ndindex(*shape)):
+            exact = Decimal(0)
+            for j, place in enumerate(np.ndindex(*shape)):
+                if basis == "fourier":
+                    turn = sum(
+                        (Fraction(a * b, m) for a, b, m in zip(frequency, place, shape, strict=True)),
+                        Fraction(0),
+                    )
+                    wave = cosine(turn) + cosine(turn - Fraction(1, 4))
+                else:
+                    wave = Decimal(1)
+                    for a, b, m in zip(frequency, place, shape, strict=True):
+                        wave *= cosine(Fraction(a * (2 * b + 1), 4 * m)) * (Decimal(2).sqrt() if a else 1)
+                exact += int(counts[j]) * wave
+            exact /= Decimal(n).sqrt()
+            off += (Decimal(computed[0, f]) + Decimal(computed[1, f]) - exact) ** 2
+        bound = coordinates_error(shape, basis)
+        assert off.sqrt() * 8 < Decimal(bound.numerator) / Decimal(bound.denominator)
+
+
+def cosine(turns):
+    """cos(2π · turns) in decimal: Taylor's series after removing whole turns."""
+    pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
+    turns -= round(turns)
+    angle = 2 * pi * turns.numerator / turns.denominator
+    total, term, k = Decimal(0), Decimal(1), 0
+    while abs(term) > Decimal(10) ** -58:
+        total += term
+        k += 2
+        term *= -angle * angle / (k * (k - 1))
+    return total
 
 
 def test_the_record_limit_is_the_gates():
