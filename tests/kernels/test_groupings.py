@@ -37,7 +37,9 @@ def cheapest(n: int, cost: dict[tuple[int, int], float]) -> list[int]:
 
 def vectors(seed: int, n: int = 9) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return [rng.poisson(0.7, n), rng.integers(0, 30, n), np.repeat(rng.integers(0, 9, 3), 3)][seed % 3].astype(np.int64)
+    return [rng.poisson(0.7, n), rng.integers(0, 30, n), np.repeat(rng.integers(0, 9, 3), 3)][
+        seed % 3
+    ].astype(np.int64)
 
 
 @pytest.mark.parametrize("seed", range(9))
@@ -63,7 +65,9 @@ def test_deviations_with_noise_row_by_row(seed: int, shorts: int) -> None:
     for i in range(n):
         for j in range(i + 1, n + 1):
             noise = short[j - i - 1, i] if j - i <= shorts else long[i, j]
-            cost[i, j] = int(bucket_deviations(x, np.array([i]), np.array([j]), grid, False)[0]) + price + int(noise)
+            cost[i, j] = (
+                int(bucket_deviations(x, np.array([i]), np.array([j]), grid, False)[0]) + price + int(noise)
+            )
     best, cut = np.full(n + 1, UNREACHED), np.zeros(n + 1, np.int64)
     best[0] = 0
     prefix = np.concatenate([[0], np.cumsum(x)])
@@ -121,7 +125,9 @@ def test_fig_1_of_the_paper_buckets_are_whole_subtrees() -> None:
         chosen = tuple(sorted(lows[whole == 1].tolist()))
         cost = {(int(a), int(b)): int(c) for a, b, c in zip(lows, highs, costs, strict=True)}
         least = min(
-            sum(cost[b] for b in pairwise([*p, 4])) for p in partitions(4) if all(b in cost for b in pairwise([*p, 4]))
+            sum(cost[b] for b in pairwise([*p, 4]))
+            for p in partitions(4)
+            if all(b in cost for b in pairwise([*p, 4]))
         )
         assert costs[whole == 1].sum() == least
         seen.add(chosen)

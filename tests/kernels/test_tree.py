@@ -100,7 +100,9 @@ def test_non_negative_changes_nothing_when_nothing_is_negative() -> None:
         ((1,), [(1,)]),
     ],
 )
-def test_variance_of_every_box_and_its_heaviest_draw(shape: tuple[int, ...], sides: list[tuple[int, ...]]) -> None:
+def test_variance_of_every_box_and_its_heaviest_draw(
+    shape: tuple[int, ...], sides: list[tuple[int, ...]]
+) -> None:
     """Against (HᵀΣ⁻¹H)⁻¹ written out; leaves of several cells are spread evenly."""
     rng = np.random.default_rng(5)
     tree = NodeTree.of_blocks(shape, sides)

@@ -5,7 +5,7 @@
 * ``printed``     noise 1/(ε·length), as the paper has it;
 * ``two``         noise 2/ε everywhere: enough for one cost, not for two that pull apart;
 * ``singletons``  the right noise, but none on buckets of one cell;
-* ``clamped``     noise as in public code, (2 − 1/length − 1/n)/ε with bare singletons, and costs cut from below at the price.
+* ``clamped``     as public code has it: (2 − 1/length − 1/n)/ε, bare singletons, and costs cut from below at the price.
 
 `LeakySmoothing` makes a mechanism of it. They are written to be caught: no release may use them.
 """

@@ -103,7 +103,9 @@ def test_a_tree_of_groups_needs_a_tree() -> None:
     with pytest.raises(MechanismError, match="tree"):
         run(Blocks(group=Smooth("squared", sizes="tree")), np.arange(8), 1, seed=1)
     with pytest.raises(MechanismError, match="order"):
-        run(Blocks(order=Sort(), group=Smooth("squared", sizes="tree"), inner=Tree()), np.arange(8), 1, seed=1)
+        run(
+            Blocks(order=Sort(), group=Smooth("squared", sizes="tree"), inner=Tree()), np.arange(8), 1, seed=1
+        )
 
 
 def test_bad_options_are_refused() -> None:

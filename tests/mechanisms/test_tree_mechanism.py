@@ -90,7 +90,7 @@ def test_fan_out_by_the_number_of_bins() -> None:
     assert hb_fanout(4096) == 16
     assert hb_fanout(2) == 2
     assert fan_sides((37,), 4) == ((64,), (16,), (4,), (1,))
-    assert fan_sides((5, 100), 16) == ((8, 256), (8, 64), (4, 16), (4, 4), (1, 1)) or fan_sides((5, 100), 16)[-1] == (1, 1)
+    assert fan_sides((5, 100), 16) == ((16, 256), (16, 64), (16, 16), (4, 4), (1, 1))
 
 
 @pytest.mark.parametrize("shape", [(37,), (64,), (6, 9), (2, 3, 4)])
@@ -143,7 +143,7 @@ def test_a_workload_hint_changes_the_plan() -> None:
     assert tree.plan((4096,), Workload.prefixes(domain)) != tree.plan((4096,), None)
     # A hint about other cells is no hint.
     assert tree.plan((2048,), Workload.cells(domain)) == tree.plan((2048,), None)
-    short = Workload(domain, [[i] for i in range(0, 4090)], [[i + 3] for i in range(0, 4090)])
+    short = Workload(domain, [[i] for i in range(4090)], [[i + 3] for i in range(4090)])
     sides, shares = tree.plan((4096,), short)
     assert sides[-1] == (1,)
     assert shares[-1] > Fraction(1, 2)

@@ -18,7 +18,9 @@ def laplace(scale: float, reach: int) -> np.ndarray:
     return np.asarray(p / p.sum())
 
 
-def law(x: tuple[int, int, int], cost: Costs, scales: Mapping[int, float], clamp: int | None = None) -> np.ndarray:
+def law(
+    x: tuple[int, int, int], cost: Costs, scales: Mapping[int, float], clamp: int | None = None
+) -> np.ndarray:
     """Probabilities of one bucket, {1}{23}, {12}{3}, {1}{2}{3}: the order in which ties are broken.
 
     Given the noise of the outer singletons, the four totals are independent; each wins where the earlier ones are
@@ -57,7 +59,9 @@ def law(x: tuple[int, int, int], cost: Costs, scales: Mapping[int, float], clamp
     return out
 
 
-def loss(x: tuple[int, int, int], cost: Costs, scales: Mapping[int, float], clamp: int | None = None) -> float:
+def loss(
+    x: tuple[int, int, int], cost: Costs, scales: Mapping[int, float], clamp: int | None = None
+) -> float:
     """Largest |log ratio| of an outcome's probability over the three steps upward from x."""
     before = law(x, cost, scales, clamp)
     worst = 0.0

@@ -38,7 +38,9 @@ def test_a_huge_count_is_cut_at_a_public_ceiling_and_nothing_overflows() -> None
 
 
 def test_measured_through_the_gate() -> None:
-    noisy = open_counts([3, 4], 10**6, seed=1).measure(Linear.dense(np.array([[1, 1], [1, -1]]), Fraction(1, 2)))
+    noisy = open_counts([3, 4], 10**6, seed=1).measure(
+        Linear.dense(np.array([[1, 1], [1, -1]]), Fraction(1, 2))
+    )
     assert noisy.values.tolist() == [7, -1]
     assert noisy.scale == Fraction(2, 10**6)
     assert noisy.unit == Fraction(1, 2)

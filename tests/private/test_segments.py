@@ -19,8 +19,8 @@ from dphist.testing import open_counts
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "mechanisms")]
 
-from exact_partitions import law, loss  # noqa: E402 -- beside this file
-from leaky_smoothing import LeakyDeviation  # noqa: E402 -- shared with the mechanisms' tests
+from exact_partitions import law, loss
+from leaky_smoothing import LeakyDeviation
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ def lower_bound(often: int, rarely: int, runs: int) -> float:
     return float(np.log(low / high))
 
 
-def audited(rule: str, runs: int, x: list[int], y: list[int], cuts: list[int], price: int, epsilon: Fraction) -> float:
+def audited(
+    rule: str, runs: int, x: list[int], y: list[int], cuts: list[int], price: int, epsilon: Fraction
+) -> float:
     """How much one partition's probability is shown to differ between neighbours x and y."""
     costs = LeakyDeviation(rule, Fraction(price))  # type: ignore[arg-type]
     counts = []
@@ -138,7 +140,9 @@ def test_two_over_epsilon_is_not_enough(rule: str, caught: bool) -> None:
 def test_buckets_of_a_tree_are_blocks() -> None:
     x = np.random.default_rng(2).poisson(4, 37)
     for seed in range(20):
-        starts = open_counts(x, 1, seed=seed).segment(AbsoluteDeviation(price=Fraction(3), sizes=(64, 16, 4, 1)))
+        starts = open_counts(x, 1, seed=seed).segment(
+            AbsoluteDeviation(price=Fraction(3), sizes=(64, 16, 4, 1))
+        )
         ends = np.append(starts[1:], 37)
         for a, b in zip(starts, ends, strict=True):
             assert any(a % m == 0 and b == min(a + m, 37) for m in (64, 16, 4, 1))

@@ -49,8 +49,8 @@ VECTORS = {
     "SEARCHLOGS": "SEARCHLOGS4096",
 }
 BESIDE = [
-    "hb", "h", "tree(fanout='auto')", "boost", "greedyh", "ahp", "o+s2", "s-approx", "s2", "dawa", "dawa(centre='median')",
-    "s1+h", "s2+h",
+    "hb", "h", "tree(fanout='auto')", "boost", "greedyh", "ahp", "o+s2", "s-approx", "s2", "dawa",
+    "dawa(centre='median')", "s1+h", "s2+h",
 ]  # fmt: skip
 
 
@@ -82,7 +82,9 @@ def _speed(names: list[str], epsilon: str, largest: int) -> int:
             if n > SPEED.get(name, 1 << 20):
                 cells.append(f"{'–':>18}")
                 continue
-            seconds = min(run(mechanism, steps(n, 100 * n), epsilon)[0] for _ in range(3 if n < 1 << 15 else 1))
+            seconds = min(
+                run(mechanism, steps(n, 100 * n), epsilon)[0] for _ in range(3 if n < 1 << 15 else 1)
+            )
             growth = f" (×{seconds / before:.1f})" if before else ""
             cells.append(f"{f'{seconds:.4f}{growth}':>18}")
             before = seconds
@@ -93,7 +95,9 @@ def _speed(names: list[str], epsilon: str, largest: int) -> int:
     return 0
 
 
-def run(mechanism: Mechanism, counts: IntArray, epsilon: str, workload: str = "") -> tuple[float, NDArray[np.float64]]:
+def run(
+    mechanism: Mechanism, counts: IntArray, epsilon: str, workload: str = ""
+) -> tuple[float, NDArray[np.float64]]:
     """CPU seconds of one estimate with real noise, and the estimate."""
     right = open_counts(counts, epsilon)
     if workload:
@@ -108,7 +112,9 @@ def run(mechanism: Mechanism, counts: IntArray, epsilon: str, workload: str = ""
 
 def _errors(folder: Path, peers: Path, names: list[str], trials: int, quick: bool) -> int:
     with peers.open() as file:
-        known = {(r["dataset"], int(r["scale"]), float(r["eps"]), r["workload"]): r for r in csv.DictReader(file)}
+        known = {
+            (r["dataset"], int(r["scale"]), float(r["eps"]), r["workload"]): r for r in csv.DictReader(file)
+        }
     mechanisms = {name: parse(name) for name in names}
     ratios: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in names}
     for vector, file_name in list(VECTORS.items())[: 1 if quick else None]:
@@ -117,7 +123,9 @@ def _errors(folder: Path, peers: Path, names: list[str], trials: int, quick: boo
             for epsilon in ("0.01", "0.1", "1"):
                 for name, mechanism in mechanisms.items():
                     _compare(known, vector, weights, scale, epsilon, mechanism, trials, ratios[name])
-    sys.stdout.write("geometric mean (worst) of error ÷ best private peer's, chosen per case with hindsight\n")
+    sys.stdout.write(
+        "geometric mean (worst) of error ÷ best private peer's, chosen per case with hindsight\n"
+    )
     heads = ["identity", "identity AHP", "prefix", "prefix HB"]
     sys.stdout.write(f"{'mechanism':24}" + "".join(f"{head:>20}" for head in heads) + "\n")
     for name in names:

@@ -139,7 +139,9 @@ def _against_length(results: dict[tuple[str, str, str], Result]) -> str:
     for name in paper_002():
         for epsilon in ("0.1" if name == "PUMS" else SMALL, LARGE):
             lines.append(f"\n### {name}, ε = {epsilon}\n")
-            lines.append("| scheme | " + " | ".join(f"{p}%" for p in LENGTHS) + " |\n|" + "---|" * (len(LENGTHS) + 1))
+            lines.append(
+                "| scheme | " + " | ".join(f"{p}%" for p in LENGTHS) + " |\n|" + "---|" * (len(LENGTHS) + 1)
+            )
             for scheme in BEST_OF_GROUP:
                 cells = [f"{results[name, scheme, epsilon].errors[f'{p}%']:.4g}" for p in LENGTHS]
                 lines.append(f"| {scheme} | " + " | ".join(cells) + " |")
@@ -179,4 +181,9 @@ def _draw(results: dict[tuple[str, str, str], Result], folder: Path) -> None:
             for s in BEST_OF_GROUP
             for p in LENGTHS
         ]
-        against(by_length, "length of the interval, %", f"Fig. {15 + place}: {name}", folder / f"fig{15 + place}.png")
+        against(
+            by_length,
+            "length of the interval, %",
+            f"Fig. {15 + place}: {name}",
+            folder / f"fig{15 + place}.png",
+        )

@@ -8,7 +8,6 @@ from typing import Any
 import altair as alt
 
 
-
 def _group(scheme: str) -> str:
     if scheme == "h":
         return "H"
@@ -25,7 +24,9 @@ def time_against_error(rows: list[dict[str, Any]], title: str, path: Path) -> No
     for kind in ("point", "interval"):
         here = [row for row in rows if row["queries"] == kind]
         base = alt.Chart(alt.Data(values=here)).encode(
-            x=alt.X("seconds:Q", scale=alt.Scale(type="log"), title="CPU seconds", axis=alt.Axis(format="~g")),
+            x=alt.X(
+                "seconds:Q", scale=alt.Scale(type="log"), title="CPU seconds", axis=alt.Axis(format="~g")
+            ),
             y=alt.Y(
                 "error:Q",
                 scale=alt.Scale(type="log"),
@@ -56,7 +57,9 @@ def against(rows: list[dict[str, Any]], axis: str, title: str, path: Path) -> No
             alt.Chart(alt.Data(values=here))
             .mark_line(point=True)
             .encode(
-                x=alt.X("x:Q", scale=alt.Scale(type="log"), title=axis, axis=alt.Axis(format="~g", tickCount=5)),
+                x=alt.X(
+                    "x:Q", scale=alt.Scale(type="log"), title=axis, axis=alt.Axis(format="~g", tickCount=5)
+                ),
                 y=alt.Y(
                     "error:Q",
                     scale=alt.Scale(type="log"),

@@ -10,6 +10,8 @@ share their first cell costs a few steps a bucket, and no tree.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,7 +31,7 @@ def rank(values: IntArray) -> tuple[IntArray, NDArray[np.int32]]:
 
 
 @kernel
-def divide(numerator: int, divisor: int, inverse: float) -> tuple[int, int]:
+def divide(numerator: int, divisor: int, inverse: float) -> tuple[Any, Any]:
     """Floor quotient and remainder by a multiplication with 1/divisor that is then put right: faster than dividing.
 
     For |numerator| < 2^51 the product is off by less than a half, so the floor is off by at most one.
@@ -44,7 +46,7 @@ def divide(numerator: int, divisor: int, inverse: float) -> tuple[int, int]:
 @kernel
 def on_grid(
     below: int, sum_below: int, floor_mean: int, remainder: int, length: int, inverse: float, grid: int
-) -> int:
+) -> Any:
     """round(grid · Σ|x − mean|): twice what lies below the mean, Σ(mean − x), whole part and fraction apart."""
     whole = 2 * grid * (below * floor_mean - sum_below)
     fraction, _ = divide(4 * grid * below * remainder + length, 2 * length, 0.5 * inverse)

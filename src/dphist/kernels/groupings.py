@@ -128,7 +128,7 @@ def power_grouping(costs: IntArray, price: int) -> IntArray:
 
 
 def nested_buckets(n: int, lengths: tuple[int, ...]) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Parents, lows, highs and levels of the blocks of a tree over n cells; ``lengths`` fall, each a multiple of the next.
+    """Parents, lows, highs and levels of a tree's blocks over n cells; each length is a multiple of the next.
 
     The last blocks end by the last cell. A block that covers the very cells of the block above it is that block, so
     no bucket is there twice. The finest blocks become the leaves.

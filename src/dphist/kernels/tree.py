@@ -228,9 +228,9 @@ def box_spread(
     """Exact variance of every box sum under tree least squares, and a bound on its heaviest single draw.
 
     Inside node v a query's estimate is a_v·x_v + e_v, where e_v is uncorrelated with everything outside v. With
-    S = ΣV over the children c: a_v = Σ a_c V_c / S and Var e_v = Σ Var e_c + Σ a_c² V_c − S a_v². A node wholly inside the
-    query has a = 1, e = 0, so only nodes that the box cuts are visited. Going down again,
-    Cov(query, x_c) = V_c (a_c − a_v) + (V_c / S) Cov(query, x_v), and a draw at node c with scale b and variance s² weighs
+    S = ΣV over the children c: a_v = Σ a_c V_c / S and Var e_v = Σ Var e_c + Σ a_c² V_c − S a_v². A node wholly
+    inside the query has a = 1, e = 0, so only nodes that the box cuts are visited. Going down again, Cov(query,
+    x_c) = V_c (a_c − a_v) + (V_c / S) Cov(query, x_v), and a draw at node c with scale b and variance s² weighs
     Cov / s²; ``heft`` is b / s² (0 where nothing was measured). Roots come first in the numbering.
     """
     m, d = low.shape

@@ -59,9 +59,10 @@ class Blocks:
     """Whether to move negative estimates to the nearest that are not and keep the total (only with order or group)."""
 
     def __post_init__(self) -> None:
-        if self.order == "sort":  # as the text form writes a sort with nothing changed
+        order: object = self.order
+        if order == "sort":  # as the text form writes a sort with nothing changed
             object.__setattr__(self, "order", Sort())
-        if not isinstance(self.order, Sort | None):
+        elif not isinstance(order, Sort | None):
             raise MechanismError("blocks: order must be a sort, such as Sort()")
         if not isinstance(self.group, Smooth | None):
             raise MechanismError("blocks: group must be a smoothing, such as Smooth('absolute')")

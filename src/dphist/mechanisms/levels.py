@@ -1,10 +1,10 @@
 """Which levels a tree of blocks should have and what each should spend: arithmetic on public sizes.
 
-Measure every block of side m_l with share s_l of ε = 1, so with precision w_l = s_l²/2. The information matrix is Σ w_l B_l,
-B_l being ones within a block; its eigenspaces are "constant on blocks of level j, summing to zero on blocks of
-level j − 1" with eigenvalue λ_j = Σ_{l ≥ j} w_l·volume_l. The least squares answer to a question q therefore has variance
-Σ_j (‖A_j q‖² − ‖A_{j−1} q‖²)/λ_j, where A_j averages over the blocks of level j (A_{−1} = 0). The mean of ‖A_j q‖² over a
-workload, its *energy*, is a closed form for cells, prefixes and all ranges.
+Measure every block of side m_l with share s_l of ε = 1, so with precision w_l = s_l²/2. The information matrix is
+Σ w_l B_l, B_l being ones within a block; its eigenspaces are "constant on blocks of level j, summing to zero on
+blocks of level j − 1" with eigenvalue λ_j = Σ_{l ≥ j} w_l·volume_l. The least squares answer to a question q
+therefore has variance Σ_j (‖A_j q‖² − ‖A_{j−1} q‖²)/λ_j, where A_j averages over the blocks of level j (A_{−1} =
+0). The mean of ‖A_j q‖² over a workload, its *energy*, is a closed form for cells, prefixes and all ranges.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def energies(shape: Sequence[int], sides: Sides, workload: Kind | Workload) -> F
 
 def volumes(shape: Sequence[int], sides: Sides) -> FloatArray:
     """Cells in a block of every level."""
-    return np.array([math.prod(min(n, m) for n, m in zip(shape, side, strict=True)) for side in sides], dtype=float)
+    return np.array(
+        [math.prod(min(n, m) for n, m in zip(shape, side, strict=True)) for side in sides], dtype=float
+    )
 
 
 def exact_shares(shares: FloatArray) -> tuple[Fraction, ...]:

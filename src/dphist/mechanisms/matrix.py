@@ -60,7 +60,8 @@ class Matrix:
         strategy = integer_strategy(data.size, kind)
         noisy = data.measure(Linear.dense(strategy))
         information = (strategy.T @ strategy).astype(np.float64)
-        counts = np.linalg.solve(information, strategy.T @ noisy.values.astype(np.float64))
+        solved = np.linalg.solve(information, strategy.T @ noisy.values.astype(np.float64))
+        counts = np.asarray(solved, dtype=np.float64)
         covariance = np.linalg.inv(information) * float(noisy.variance)
         errors = DenseNoise((covariance + covariance.T) / 2)
         return Estimate(nonnegative(counts) if self.nonnegative else counts, errors)
@@ -79,9 +80,8 @@ def mean_gram(n: int, kind: Kind) -> FloatArray:
     low, high = np.minimum.outer(i, i), np.maximum.outer(i, i)
     if kind == "cells":
         return np.eye(n) / n
-    if kind == "prefixes":
-        return (n - high) / float(n)
-    return (low + 1) * (n - high) / (n * (n + 1) / 2.0)
+    both = (n - high) / float(n) if kind == "prefixes" else (low + 1) * (n - high) / (n * (n + 1) / 2.0)
+    return np.asarray(both, dtype=np.float64)
 
 
 def strategy_variance(strategy: FloatArray, gram: FloatArray) -> float:
@@ -96,7 +96,7 @@ def integer_strategy(n: int, kind: Kind) -> IntArray:
     theta = _improve(_tree_rows(n, kind), mean_gram(n, kind))
     weights = np.vstack([np.ones(n), theta]) / (1 + theta.sum(axis=0))
     scaled = np.rint(weights * _GRAIN).astype(np.int64)
-    rows = np.vstack([np.diag(scaled[0]), scaled[1:]])
+    rows: IntArray = np.vstack([np.diag(scaled[0]), scaled[1:]])
     rows = rows[np.abs(rows).sum(axis=1) > 0]
     rows.setflags(write=False)
     return rows
@@ -114,14 +114,14 @@ def _tree_rows(n: int, kind: Kind) -> FloatArray:
         return np.zeros((1, n))
     # A little unevenness, by rule, lets the descent leave the tree's symmetry.
     tilt = 0.02 * np.cos(np.outer(np.arange(len(rows)) + 1.0, np.arange(n) + 0.5))
-    return np.maximum(np.array(rows) + np.abs(tilt), 0.0)
+    return np.asarray(np.array(rows) + np.abs(tilt), dtype=np.float64)
 
 
 def _improve(theta: FloatArray, gram: FloatArray) -> FloatArray:
     """Descend on f(Θ) = tr[(I + ΘᵀΘ)⁻¹ (u uᵀ ∘ G)], u = 1 + column sums of Θ, over Θ ≥ 0.
 
-    f is half the mean variance at ε = 1 of the strategy [I; Θ] with its columns scaled to sum 1 (HDMM's p-identity). With
-    M = (I + ΘᵀΘ)⁻¹ its gradient is −2 ΘM(uuᵀ∘G)M, plus 2 (M∘G)u in every row.
+    f is half the mean variance at ε = 1 of the strategy [I; Θ] with its columns scaled to sum 1 (HDMM's
+    p-identity). With M = (I + ΘᵀΘ)⁻¹ its gradient is −2 ΘM(uuᵀ∘G)M, plus 2 (M∘G)u in every row.
     """
     # Loaded here: the optimiser takes longer to import than a release takes to make.
     from scipy import optimize
@@ -138,7 +138,12 @@ def _improve(theta: FloatArray, gram: FloatArray) -> FloatArray:
         return float((M * lifted).sum()), slope.reshape(-1)
 
     found = optimize.minimize(
-        value, theta.reshape(-1), jac=True, method="L-BFGS-B", bounds=[(0, None)] * theta.size, options={"maxiter": 250}
+        value,
+        theta.reshape(-1),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * theta.size,
+        options={"maxiter": 250},
     )
     improved: FloatArray = found.x.reshape(shape)
     return improved

@@ -1,8 +1,8 @@
 """The schemes of the literature as presets: each is a value made of blocks, and prints as one.
 
-Names follow "Engineering methods for differentially private histograms" (Kellaris, Papadopoulos and Papadias): S₁, S̃ and S₂
-smooth by absolute deviations, the same with power-of-two buckets, and squared ones; O orders first; MM and PMM
-measure a strategy for all ranges and for prefixes; H is a tree.
+Names follow "Engineering methods for differentially private histograms" (Kellaris, Papadopoulos and Papadias):
+S₁, S̃ and S₂ smooth by absolute deviations, the same with power-of-two buckets, and squared ones; O orders first;
+MM and PMM measure a strategy for all ranges and for prefixes; H is a tree.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def s1_mm(centre: Centre = "mean") -> Blocks:
 
 def s_approx_mm(centre: Centre = "mean") -> Blocks:
     """S̃ + MM: power-of-two groups, then a strategy for all ranges."""
-    return Blocks(group=Smooth("absolute", sizes="powers", centre=centre), inner=Matrix(workload="all_ranges"))
+    return Blocks(
+        group=Smooth("absolute", sizes="powers", centre=centre), inner=Matrix(workload="all_ranges")
+    )
 
 
 def s2_mm() -> Blocks:

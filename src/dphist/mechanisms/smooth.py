@@ -66,7 +66,9 @@ class Smooth:
         if not 0 < self.share < 1:
             raise MechanismError("smooth: share must lie between 0 and 1")
 
-    def buckets(self, right: PrivateCounts, scales: tuple[Fraction, ...], lengths: tuple[int, ...]) -> IntArray:
+    def buckets(
+        self, right: PrivateCounts, scales: tuple[Fraction, ...], lengths: tuple[int, ...]
+    ) -> IntArray:
         """Spend the right on a partition of the cells in flat order; returns where its buckets start.
 
         ``scales`` are those of the noise that a bucket's total will get later, one for each level of a tree.
@@ -84,7 +86,9 @@ class Smooth:
             return self._absolute(values, scales, lengths)
         n = values.size
         if self.sizes == "all" and n > _LONGEST_SQUARED:
-            raise MechanismError(f'smooth: sizes "all" takes at most {_LONGEST_SQUARED:,} cells; use "powers"')
+            raise MechanismError(
+                f'smooth: sizes "all" takes at most {_LONGEST_SQUARED:,} cells; use "powers"'
+            )
         x = values.astype(np.float64)
         if self.sizes == "tree":
             parent, lows, highs, levels = nested_buckets(n, lengths)

@@ -75,7 +75,7 @@ class Tree:
         if self.fanout == "auto":
             kind = goal if isinstance(goal, str) else goal.kind
             if len(shape) == 1 and self.budgets == "optimal" and kind in ("cells", "prefixes", "all_ranges"):
-                return searched(_rounded(size), kind)  # type: ignore[arg-type]  # narrowed by the line above
+                return searched(_rounded(size), kind)
             sides = fan_sides(shape, 16)
         elif self.fanout == "hb":
             sides = fan_sides(shape, hb_fanout(size))
@@ -144,7 +144,9 @@ class Tree:
             cells = cells[go.cells]
             above[cells] = numbers[np.cumsum(np.diff(cells // length, prepend=-1) != 0) - 1]
             left -= share
-        tree = NodeTree(np.concatenate(parents), np.concatenate(lows)[:, None], np.concatenate(highs)[:, None])
+        tree = NodeTree(
+            np.concatenate(parents), np.concatenate(lows)[:, None], np.concatenate(highs)[:, None]
+        )
         return _reconcile(tree, answers, (n,), self.nonnegative)
 
 

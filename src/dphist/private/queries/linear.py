@@ -21,10 +21,10 @@ _LARGEST_SUM = 2**62
 class Linear:
     """The product of a public sparse matrix of integers with the counts, times ``unit``.
 
-    Row r has weights ``weights[rows[r]:rows[r + 1]]`` in the columns of the same places. One step in cell j changes answer r
-    by |weight| of (r, j), so Σ_r |Δ_r| is at most the largest sum of absolute weights in a column. That number,
-    computed in integers, is the scale of all answers: the promise holds exactly, and no rounding is involved. Real
-    strategies are rounded to integers first, the matrix and not the answer.
+    Row r has weights ``weights[rows[r]:rows[r + 1]]`` in the columns of the same places. One step in cell j
+    changes answer r by |weight| of (r, j), so Σ_r |Δ_r| is at most the largest sum of absolute weights in a
+    column. That number, computed in integers, is the scale of all answers: the promise holds exactly, and no
+    rounding is involved. Real strategies are rounded to integers first, the matrix and not the answer.
     """
 
     rows: IntArray

@@ -1,14 +1,15 @@
 """Buckets of similar neighbours: absolute deviations, every one of them noised.
 
-Why the chosen partition is private. Give bucket b the cost c_b (an integer), of which one step changes at most Δ_b,
-and only if b holds the changed cell. Add independent discrete Laplace noise Z_b of scale
-λ_b = (Δ_b + max Δ of the buckets that overlap b) ÷ ε to every cost and take the partition of least total, ties
-by a fixed rule. Fix a partition P, let b₀ be its bucket with the changed cell, and fix all noise but Z_{b₀}. P wins
-exactly when Z_{b₀} ≤ t, where t is the least total of the partitions without b₀ (they do not use Z_{b₀}), less what
-the rest of P costs, less c_{b₀} (less one where a tie would go against P). A step moves c_{b₀} by at most Δ_{b₀}; it moves the
-total of any other partition by what it moves the one bucket there that holds the cell, which overlaps b₀. So t moves by at
-most λ_{b₀}·ε, and Pr[Z ≤ t] by at most a factor e^ε. The same holds on average over the other noise. Partitions
-that also contain b₀ compare with P without Z_{b₀} and without the changed cell, so nothing moves there.
+Why the chosen partition is private. Give bucket b the cost c_b (an integer), of which one step changes at most
+Δ_b, and only if b holds the changed cell. Add independent discrete Laplace noise Z_b of scale λ_b = (Δ_b + max Δ
+of the buckets that overlap b) ÷ ε to every cost and take the partition of least total, ties by a fixed rule. Fix
+a partition P, let b₀ be its bucket with the changed cell, and fix all noise but Z_{b₀}. P wins exactly when
+Z_{b₀} ≤ t, where t is the least total of the partitions without b₀ (they do not use Z_{b₀}), less what the rest
+of P costs, less c_{b₀} (less one where a tie would go against P). A step moves c_{b₀} by at most Δ_{b₀}; it moves
+the total of any other partition by what it moves the one bucket there that holds the cell, which overlaps b₀. So
+t moves by at most λ_{b₀}·ε, and Pr[Z ≤ t] by at most a factor e^ε. The same holds on average over the other
+noise. Partitions that also contain b₀ compare with P without Z_{b₀} and without the changed cell, so nothing
+moves there.
 
 The two terms can pull apart, so half of λ is not enough. The argument needs an exact minimum over noisy costs as they
 are: none is clamped, none left out, singletons are noised like the rest, and no search that assumes
@@ -45,15 +46,16 @@ _BATCH = 1 << 20
 class AbsoluteDeviation:
     """The cost of a bucket is Σ|x − centre| + ``price``; the centre is its mean or its median.
 
-    About the mean: raising one of m counts moves the mean by 1/m, the other m − 1 deviations by at most 1/m each and its own by
-    at most 1 − 1/m, so Δ = 2 − 2/m. The cost is rounded to the ``grid`` (g steps a unit), where two numbers less than
-    Δ apart are at most ⌈gΔ⌉ = 2g − ⌊2g/m⌋ steps apart. About the median: Σ|x − c| moves by at most 1 for every
-    fixed c, hence so does its minimum over c; a bucket of one cell has deviation 0 always. So Δ = 1 (0 for m = 1), and
-    the cost is an integer. Counts are cut at a public ceiling first, under which one step is at most one step.
+    About the mean: raising one of m counts moves the mean by 1/m, the other m − 1 deviations by at most 1/m each
+    and its own by at most 1 − 1/m, so Δ = 2 − 2/m. The cost is rounded to the ``grid`` (g steps a unit), where
+    two numbers less than Δ apart are at most ⌈gΔ⌉ = 2g − ⌊2g/m⌋ steps apart. About the median: Σ|x − c| moves by
+    at most 1 for every fixed c, hence so does its minimum over c; a bucket of one cell has deviation 0 always. So
+    Δ = 1 (0 for m = 1), and the cost is an integer. Counts are cut at a public ceiling first, under which one
+    step is at most one step.
 
-    ``sizes`` says which buckets there are: "all", "powers" (lengths 1, 2, 4, … at every start), or the block lengths of a
-    tree, coarse to fine, whose blocks start at multiples of their length and end by the last cell. A tree may have one
-    price for each level. Prices are public, so they move nothing.
+    ``sizes`` says which buckets there are: "all", "powers" (lengths 1, 2, 4, … at every start), or the block
+    lengths of a tree, coarse to fine, whose blocks start at multiples of their length and end by the last cell. A
+    tree may have one price for each level. Prices are public, so they move nothing.
     """
 
     price: Fraction | tuple[Fraction, ...] = Fraction(0)
