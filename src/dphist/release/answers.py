@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.domain import Domain
+from dphist.extras import need
 
 if TYPE_CHECKING:
     import pandas
@@ -66,7 +67,7 @@ class Projection:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row per cell with readable labels."""
-        import pandas as pd
+        pd = need("pandas", "frames")
 
         columns: dict[str, Any] = label_columns(self.domain)
         numbers = {"estimate": self.counts, "low": self.low, "high": self.high}

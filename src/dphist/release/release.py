@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dphist.domain import Domain
 from dphist.errors import NotPrivate, QueryError, VerificationError
 from dphist.estimate import Estimate, integers, nonnegative
+from dphist.extras import need
 from dphist.intervals import half_widths
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -156,13 +157,13 @@ class Release:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row per cell with readable labels (needs pandas)."""
-        import pandas as pd
+        pd = need("pandas", "frames")
 
         return pd.DataFrame({**label_columns(self.domain), "estimate": self.counts.reshape(-1)})
 
     def to_polars(self) -> polars.DataFrame:
         """Give a row per cell with readable labels (needs polars)."""
-        import polars as pl
+        pl = need("polars", "frames")
 
         columns = {
             name: [str(label) for label in labels] for name, labels in label_columns(self.domain).items()
@@ -171,7 +172,7 @@ class Release:
 
     def to_xarray(self) -> xarray.DataArray:
         """Give a labelled array, an axis per attribute (needs xarray)."""
-        import xarray as xr
+        xr = need("xarray", "frames")
 
         labels = {attribute.name: list(attribute.labels) for attribute in self.domain.attributes}
         return xr.DataArray(self.counts, coords=labels, dims=list(self.domain.names), name="estimate")
@@ -182,7 +183,7 @@ class Release:
         Made from the published counts alone, so as private as they are; the seed is public and only decides roundings.
         ``count`` defaults to the released total.
         """
-        import pandas as pd
+        pd = need("pandas", "frames")
 
         flat = np.maximum(self.counts.reshape(-1), 0.0)
         total = float(flat.sum())

@@ -1,0 +1,18 @@
+"""Libraries that only some users need: imported when they are used, and missed by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from dphist.errors import InputError
+
+
+def need(module: str, extra: str) -> Any:
+    """Import a library that comes with an extra, or say how to get it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name != module.split(".")[0]:
+            raise
+        raise InputError(f"this needs {missing.name}: pip install 'dphist[{extra}]'") from None
