@@ -72,7 +72,7 @@ def _spread_in_box(
     sign: IntArray,
     corners: int,
 ) -> float:
-    """Sum of squared distances from the mean, without cancellation: first about the whole part of the mean, in integers."""
+    """Sum of squared distances from the mean; first about the mean's whole part, in integers, so nothing cancels."""
     if len(loose) > 1:
         rough = 0.0
         for k in range(corners):

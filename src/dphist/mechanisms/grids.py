@@ -70,9 +70,9 @@ class UniformGrid:
 class AdaptiveGrid:
     """A coarse grid, and in each of its boxes a grid of its own, finer where there are more records (Qardaji et al.).
 
-    A small share counts all records; the coarse grid is a quarter as fine as `UniformGrid`'s, at least ``least`` boxes an
-    axis. ``first_share`` of the rest counts its boxes, and each is then cut as finely as its own noisy count and the
-    remaining budget bear. Least squares reconciles the three levels.
+    A small share counts all records; the coarse grid is a quarter as fine as `UniformGrid`'s, at least ``least``
+    boxes an axis. ``first_share`` of the rest counts its boxes, and each is then cut as finely as its own noisy count
+    and the remaining budget bear. Least squares reconciles the three levels.
 
     Private because the levels' shares sum to one along every path, boxes of a level are disjoint, and every fineness
     is a public function of noisy counts that were paid for.

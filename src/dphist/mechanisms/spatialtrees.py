@@ -90,10 +90,10 @@ class KDHybrid:
     height: int | Literal["auto"] = "auto"
     """How many levels of boxes below the root; "auto" is enough to reach the cells."""
     switch: int | Literal["auto"] = "auto"
-    """How many of them cut at medians; "auto" is half of the levels that halving would need, at most 4."""
-    median_share: Fraction = Fraction(3, 10)
-    """What choosing the medians spends."""
-    stop: float = 2.0
+    """How many of them cut at medians; "auto" is half of the levels that halving would need, at most 2."""
+    median_share: Fraction = Fraction(1, 10)
+    """What choosing the medians spends (the authors take 3/10, which measures worse here)."""
+    stop: float = 1.0
     """A box with a noisy count below this many noise scales is not split."""
     nonnegative: bool = True
     """Whether to project negative totals away; intervals are computed before."""
@@ -109,7 +109,7 @@ class KDHybrid:
         """Grow the tree, counting as it grows."""
         shape = data.shape
         deepest = _levels_to_cells(shape)
-        switch = min(4, deepest // 2) if self.switch == "auto" else int(self.switch)
+        switch = min(2, deepest // 2) if self.switch == "auto" else int(self.switch)
         # A median may leave almost all of a box on one side, so halving may still need every level afterwards.
         height = switch + deepest if self.height == "auto" else int(self.height)
         switch = min(switch, height)
@@ -136,8 +136,8 @@ class HierarchicalKD:
     """Cut boxes in two at noisy medians, one axis after the other, and count every box (Inan et al.).
 
     The plain kd-tree that DPCube was compared with: a fixed number of levels share the budget equally, and each
-    spends ``median_share`` of its part on where to cut and the rest on counting. Counts are reconciled by least squares;
-    a leaf's total is spread evenly over its cells.
+    spends ``median_share`` of its part on where to cut and the rest on counting. Counts are reconciled by least
+    squares; a leaf's total is spread evenly over its cells, which no budget mends: it does not converge.
 
     Private because boxes of a level are disjoint, medians come from the exponential mechanism and counts from Laplace
     noise, and the levels' shares sum to one. The paper does not say how the budget is shared; this is ours.

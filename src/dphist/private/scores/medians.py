@@ -21,10 +21,10 @@ class Medians:
     −|records below − records above|. A part with a single slot has one candidate, which cuts nothing.
 
     Why the range keeps the promise. One step changes one cell of one part by one. For every candidate of that
-    part the cell is on one side or the other, so (below − above) changes by exactly one, up or down, and the score by at
-    most one either way: changes differ by at most 2, the range. Other parts do not change at all. Which slot
-    a cell was given does not matter for this, only that it does not depend on the counts. (The range is 2 and not less:
-    a record left of the median worsens cuts to its left and to the far right, and improves those between.)
+    part the cell is on one side or the other, so (below − above) changes by exactly one, up or down, and the score
+    by at most one either way: changes differ by at most 2, the range. Other parts do not change at all. Which slot
+    a cell was given does not matter for this, only that it does not depend on the counts. (The range is 2 and not
+    less: a record left of the median worsens cuts to its left and to the far right, and improves those between.)
     """
 
     slot: IntArray

@@ -1,0 +1,74 @@
+"""Commands that use a release or plan one: forecasts before spending, and SQL over what was released."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dphist.cli import screen
+from dphist.cli.publishing import read_schema
+from dphist.plan import MECHANISMS, Forecast, plan
+from dphist.release import load
+from dphist.unit import Unit
+from dphist.uses.sql import ask_sql
+
+
+def show_plan(
+    schema: Path,
+    epsilon: str,
+    workload: str,
+    *,
+    mechanisms: list[str] | None,
+    records: int,
+    error: float | None,
+    rows: int,
+    replace: bool,
+    as_json: bool,
+) -> None:
+    """Print each mechanism's expected error, best first, without reading data."""
+    domain = read_schema(schema)
+    with screen.progress("running mechanisms on made-up data"):
+        forecasts = plan(
+            domain,
+            epsilon,
+            workload,
+            mechanisms=mechanisms or MECHANISMS,
+            records=records,
+            error=error,
+            unit=Unit(rows=rows, replace=replace),
+        )
+    if as_json:
+        screen.line(json.dumps([forecast.__dict__ for forecast in forecasts], ensure_ascii=False))
+        return
+    head = ["mechanism", "expected error", "how it is known"]
+    if error is not None:
+        head.insert(2, f"ε for an error of {error:g}")
+    screen.table(head, [_row(forecast, error) for forecast in forecasts])
+    screen.line("expected error: root of the mean squared error of an answer, in records; no data were read")
+
+
+def show_sql(release: Path, query: str, *, as_json: bool) -> None:
+    """Print the rows of one SELECT over a release."""
+    found = ask_sql(load(release), query)
+    if as_json:
+        screen.line(json.dumps(found.records(), ensure_ascii=False, default=str))
+    else:
+        screen.table(found.columns, [[_text(value) for value in row] for row in found.rows])
+
+
+def _row(forecast: Forecast, wanted: float | None) -> list[str]:
+    if forecast.error is None or forecast.best is None:
+        shown = "–"
+    elif forecast.best < 0.95 * forecast.error:
+        shown = f"{forecast.best:,.3g} to {forecast.error:,.3g}"
+    else:
+        shown = f"{forecast.error:,.3g}"
+    row = [forecast.mechanism, shown, forecast.basis]
+    if wanted is not None:
+        row.insert(2, "–" if forecast.epsilon_needed is None else f"{forecast.epsilon_needed:.3g}")
+    return row
+
+
+def _text(value: Any) -> str:
+    return f"{value:,.1f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,27 @@
+"""What people do with a release: read it as a cube, ask it in SQL, learn from it, link records by it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dphist.uses.classify import ReleaseID3, weighted_cells
+    from dphist.uses.cube import Cube
+    from dphist.uses.linkage import Blocking
+    from dphist.uses.sql import ask_sql
+
+_HOMES = {
+    "Blocking": "linkage",
+    "Cube": "cube",
+    "ReleaseID3": "classify",
+    "ask_sql": "sql",
+    "weighted_cells": "classify",
+}
+__all__ = ["Blocking", "Cube", "ReleaseID3", "ask_sql", "weighted_cells"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dphist.uses' has no attribute {name!r}")
+    return getattr(import_module(f"dphist.uses.{_HOMES[name]}"), name)

@@ -1,0 +1,276 @@
+"""Read a release as a data cube: cut it, fold it, open it up, and have every number with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.domain import Nominal
+from dphist.errors import QueryError
+from dphist.release import Release
+from dphist.uses.moments import Line, read_line
+from dphist.workload import Workload
+
+if TYPE_CHECKING:
+    import pandas
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Level = int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Numbers with intervals, one for each group; ``labels`` names the groups, a column for each attribute."""
+
+    labels: dict[str, list[str]]
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    confidence: float
+    method: str
+
+    def __len__(self) -> int:
+        return int(self.value.size)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Give a row for each group (needs pandas)."""
+        import pandas as pd
+
+        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        return pd.DataFrame({**self.labels, **numbers})
+
+
+@dataclass(frozen=True, eq=False)
+class Pivot:
+    """A table of two attributes: a row for each group of one, a column for each group of the other."""
+
+    rows: list[str]
+    columns: list[str]
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    confidence: float
+    method: str
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Give the values as a data frame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.value, index=self.rows, columns=self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """A release seen as a cube. Every step gives a new view; only released numbers are read, so nothing is spent.
+
+    ``where`` holds the conditions and ``groups`` what is told apart: an attribute at its cells (None) or, if it has a
+    hierarchy, at a depth of it (1 is right below the root).
+    """
+
+    release: Release
+    where: Mapping[str, Any] = field(default_factory=dict)
+    groups: tuple[tuple[str, Level], ...] = ()
+
+    # ---- moving through the cube ----
+
+    def slice(self, **values: Any) -> Cube:
+        """Fix attributes at one value each; they are no longer told apart."""
+        for name, value in values.items():
+            if isinstance(value, tuple | list | set):
+                raise QueryError(f"{name}: a slice fixes one value; use dice for ranges and lists")
+        made = self.dice(**values)
+        return replace(made, groups=tuple(group for group in self.groups if group[0] not in values))
+
+    def dice(self, **conditions: Any) -> Cube:
+        """Keep only some values of attributes: a pair of bounds, a list, a value or a group's name."""
+        for name in conditions:
+            self.release.domain.axis(name)
+            if name in self.where:
+                raise QueryError(f"{name} is restricted already; start from the whole cube")
+        Workload.where(self.release.domain, conditions)
+        return replace(self, where=MappingProxyType({**self.where, **conditions}))
+
+    def by(self, *names: str, **levels: int) -> Cube:
+        """Tell these attributes apart: at their cells, or at a depth of their hierarchy (``by("age", place=1)``)."""
+        groups: list[tuple[str, Level]] = []
+        for name in names:
+            self.release.domain.axis(name)
+            groups.append((name, None))
+        for name, level in levels.items():
+            depth = self._depth(name)
+            if not 1 <= level <= depth:
+                raise QueryError(f"{name}: levels go from 1 (coarsest) to {depth} (the categories)")
+            groups.append((name, None if level == depth else level))
+        if len({name for name, _ in groups}) != len(groups):
+            raise QueryError("an attribute is named twice")
+        return replace(self, groups=tuple(groups))
+
+    def roll_up(self, name: str) -> Cube:
+        """Fold an attribute one level up its hierarchy; at the top, or without one, stop telling it apart."""
+        level = self._level(name)
+        top = self._depth(name) if level is None else level
+        rest = [group for group in self.groups if group[0] != name]
+        kept: list[tuple[str, Level]] = [(name, top - 1)] if top > 1 else []
+        return replace(self, groups=tuple(rest + kept))
+
+    def drill_down(self, name: str) -> Cube:
+        """Open an attribute up: tell it apart, or one level further down its hierarchy."""
+        depth = self._depth(name)
+        if name not in dict(self.groups):
+            return replace(self, groups=(*self.groups, (name, None if depth == 1 else 1)))
+        level = self._level(name)
+        if level is None:
+            raise QueryError(f"{name} is at its cells already")
+        below: Level = None if level + 1 == depth else level + 1
+        return replace(self, groups=tuple((n, below if n == name else old) for n, old in self.groups))
+
+    # ---- asking ----
+
+    def count(self, *, confidence: float = 0.95) -> Table:
+        """Count the records of every group."""
+        labels, low, high, owner = self._boxes()
+        plain = bool((owner == np.arange(owner.size)).all())
+        workload = Workload(self.release.domain, low, high, None if plain else owner)
+        answers = self.release.answer(workload, confidence=confidence)
+        return Table(labels, answers.value, answers.low, answers.high, confidence, answers.method)
+
+    def pivot(self, rows: str, columns: str, *, confidence: float = 0.95) -> Pivot:
+        """Lay counts out by two attributes, at the levels they are told apart, or at their cells."""
+        if rows == columns:
+            raise QueryError("rows and columns must be two attributes")
+        levels = dict(self.groups)
+        view = replace(self, groups=((rows, levels.get(rows)), (columns, levels.get(columns))))
+        table = view.count(confidence=confidence)
+        across = list(dict.fromkeys(table.labels[rows])), list(dict.fromkeys(table.labels[columns]))
+        shape = len(across[0]), len(across[1])
+        value, low, high = (each.reshape(shape) for each in (table.value, table.low, table.high))
+        return Pivot(*across, value, low, high, confidence, table.method)
+
+    def sum(self, name: str, *, confidence: float = 0.95) -> Table:
+        """Add an attribute's values up over the records of every group; bins count as their middles."""
+        return self._each(name, confidence, lambda line: line.sum(confidence))
+
+    def mean(self, name: str, *, confidence: float = 0.95) -> Table:
+        """Average an attribute over the records of every group; bins count as their middles.
+
+        The interval holds every mean that the counts do not contradict (Fieller), cut to the attribute's own range:
+        where a group may be empty it is that whole range.
+        """
+        return self._each(name, confidence, lambda line: line.mean(confidence))
+
+    def quantiles(
+        self, name: str, levels: Sequence[float], *, confidence: float = 0.95, simultaneous: bool = False
+    ) -> Table:
+        """Give quantiles of an ordered attribute, as cells; they never cross.
+
+        A quantile is the first cell up to which at least that share of the records lies. Its interval is every cell
+        that could be it; ``simultaneous`` widens all so that all hold together.
+        """
+        wanted = np.asarray(levels, dtype=np.float64)
+        if wanted.ndim != 1 or wanted.size == 0 or bool(((wanted <= 0) | (wanted >= 1)).any()):
+            raise QueryError("levels must lie strictly between 0 and 1, for example [0.25, 0.5, 0.75]")
+        line = self._one_line(name)
+        each = 1 - (1 - confidence) / wanted.size if simultaneous else confidence
+        cells, low, high = line.quantiles(wanted, each)
+        labels = {"level": [f"{level:g}" for level in wanted], name: [line.labels[cell] for cell in cells]}
+        labels |= {"from": [line.labels[cell] for cell in low], "to": [line.labels[cell] for cell in high]}
+        numbers = line.values if line.values is not None else np.arange(len(line.labels), dtype=np.float64)
+        return Table(labels, numbers[cells], numbers[low], numbers[high], confidence, line.method)
+
+    def cdf(self, name: str, *, confidence: float = 0.95) -> Table:
+        """Give the share of records up to each cell of an ordered attribute; it never falls, and ends at 1."""
+        line = self._one_line(name)
+        value, low, high = line.cdf(confidence)
+        return Table({name: list(line.labels)}, value, low, high, confidence, line.method)
+
+    # ---- inside ----
+
+    def _depth(self, name: str) -> int:
+        attribute = self.release.domain.attribute(name)
+        return attribute.hierarchy.levels - 1 if isinstance(attribute, Nominal) else 1
+
+    def _level(self, name: str) -> Level:
+        levels = dict(self.groups)
+        if name not in levels:
+            raise QueryError(f"{name} is not told apart; by({name!r}) or drill_down({name!r}) first")
+        return levels[name]
+
+    def _spans(self, name: str, level: Level) -> tuple[list[str], IntArray]:
+        """Labels and cells of an attribute's groups, as far as the condition on it allows: (start, stop) rows."""
+        attribute = self.release.domain.attribute(name)
+        if level is None or not isinstance(attribute, Nominal):
+            start = np.arange(attribute.size)
+            spans, labels = np.stack([start, start + 1], axis=1), list(attribute.labels)
+        else:
+            tree = attribute.hierarchy
+            # A category that hangs higher up stands for itself further down.
+            nodes = np.flatnonzero((tree.depth == level) | ((tree.depth < level) & (tree.fanout == 0)))
+            nodes = nodes[np.argsort(tree.start[nodes])]
+            spans = np.stack([tree.start[nodes], tree.stop[nodes]], axis=1)
+            labels = [tree.names[node] for node in nodes]
+        if name not in self.where:
+            return labels, spans
+        allowed = Workload.where(self.release.domain.project([name]), {name: self.where[name]})
+        kept: list[tuple[str, int, int]] = []
+        for label, (first, last) in zip(labels, spans, strict=True):
+            for low, high in zip(allowed.low[:, 0], allowed.high[:, 0], strict=True):
+                if max(first, low) < min(last, high):
+                    kept.append((label, max(first, low), min(last, high)))
+        return [label for label, _, _ in kept], np.array([(a, b) for _, a, b in kept]).reshape(-1, 2)
+
+    def _boxes(self) -> tuple[dict[str, list[str]], IntArray, IntArray, IntArray]:
+        """Labels of the groups, and the boxes of each: bounds, and which group they belong to.
+
+        A group that a condition allows only parts of appears once, as several boxes.
+        """
+        domain = self.release.domain
+        names = [name for name, _ in self.groups]
+        found = [self._spans(name, level) for name, level in self.groups]
+        rest = Workload.where(domain, {n: value for n, value in self.where.items() if n not in names})
+        if not found:
+            return {}, rest.low, rest.high, np.zeros(len(rest.low), dtype=np.int64)
+        pick = np.indices([len(labels) for labels, _ in found]).reshape(len(found), -1)
+        boxes, combinations = len(rest.low), pick.shape[1]
+        low, high = np.tile(rest.low, (combinations, 1)), np.tile(rest.high, (combinations, 1))
+        for i, name in enumerate(names):
+            spans = np.repeat(found[i][1][pick[i]], boxes, axis=0)
+            low[:, domain.axis(name)], high[:, domain.axis(name)] = spans[:, 0], spans[:, 1]
+        texts = list(zip(*([found[i][0][j] for j in pick[i]] for i in range(len(found))), strict=True))
+        order = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        owner = np.repeat(np.array([order[text] for text in texts], dtype=np.int64), boxes)
+        labels = {name: [text[i] for text in order] for i, name in enumerate(names)}
+        return labels, low, high, owner
+
+    def _line(self, name: str, low: IntArray, high: IntArray) -> Line:
+        span = None
+        if name in self.where:
+            allowed = Workload.where(self.release.domain.project([name]), {name: self.where[name]})
+            if len(allowed.low) > 1:
+                raise QueryError(f"{name}: give one range of it, not several")
+            span = int(allowed.low[0, 0]), int(allowed.high[0, 0])
+        return read_line(self.release, name, span, low, high)
+
+    def _one_line(self, name: str) -> Line:
+        if self.groups:
+            raise QueryError("this is asked of one group: slice or dice instead of by")
+        _, low, high, _ = replace(self, where=_without(self.where, name))._boxes()
+        return self._line(name, low, high)
+
+    def _each(self, name: str, confidence: float, ask: Callable[[Line], tuple[float, float, float]]) -> Table:
+        """Ask every group for a number that belongs to an ordered attribute."""
+        if name in dict(self.groups):
+            raise QueryError(f"{name} is told apart, so there is nothing to add up in each group")
+        labels, low, high, owner = replace(self, where=_without(self.where, name))._boxes()
+        lines = [self._line(name, low[owner == g], high[owner == g]) for g in range(int(owner.max()) + 1)]
+        numbers = np.array([ask(line) for line in lines])
+        return Table(labels, numbers[:, 0], numbers[:, 1], numbers[:, 2], confidence, lines[0].method)
+
+
+def _without(where: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return MappingProxyType({key: value for key, value in where.items() if key != name})

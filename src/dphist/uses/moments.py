@@ -1,0 +1,261 @@
+"""Counts along one ordered attribute, and what follows from them: sums, means, quantiles, distributions.
+
+The noise of neighbouring cells is correlated in most releases. Its covariances are read off the variances of ranges,
+which a release knows: for disjoint ranges A and B side by side, 2·Cov(A, B) = Var(A ∪ B) − Var(A) − Var(B).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.domain import Nominal, Ordinal
+from dphist.domain.scales import Bins, Integers
+from dphist.errors import QueryError
+from dphist.intervals import Spread, half_widths
+from dphist.kernels.isotonic import isotonic
+from dphist.release import Release
+from dphist.workload import Workload
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Interval = tuple[float, float, float]
+
+# All ranges of a longer line are too many to ask for; then standard deviations are added, which is never too narrow.
+_LONGEST = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The cells ``start`` up to ``stop`` of an ordered attribute, inside boxes ``low … high`` of the others."""
+
+    release: Release
+    axis: int
+    start: int
+    stop: int
+    low: IntArray
+    high: IntArray
+
+    @property
+    def _attribute(self) -> Ordinal:
+        attribute = self.release.domain.attributes[self.axis]
+        assert isinstance(attribute, Ordinal)  # noqa: S101 -- `read_line` makes sure
+        return attribute
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """A text for every cell."""
+        return self._attribute.labels[self.start : self.stop]
+
+    @property
+    def values(self) -> FloatArray | None:
+        """A number for every cell: the integer, or the middle of the bin; None where cells are not numbers."""
+        scale = self._attribute.scale
+        if isinstance(scale, Integers):
+            return np.array(scale.values[self.start : self.stop], dtype=np.float64)
+        if isinstance(scale, Bins):
+            edges = np.array(list(scale.edges[self.start : self.stop + 1]), dtype=np.float64)
+            middles: FloatArray = (edges[1:] + edges[:-1]) / 2.0
+            return middles
+        return None
+
+    @property
+    def method(self) -> str:
+        """How intervals are obtained."""
+        how = "covariances read off the variances of ranges" if self._exact else "standard deviations added"
+        known = f"{how}; {self.release._estimate.errors.method}"
+        if isinstance(self._attribute.scale, Bins):
+            return f"{known}; not covered: where in its bin a record lies"
+        return known
+
+    # ---- the counts and their noise ----
+
+    def _ask(self, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray, Spread]:
+        """Released answers, the numbers intervals stand on, and the noise, for ranges of cells of this line."""
+        boxes, ranges = len(self.low), len(first)
+        low = np.repeat(self.low, ranges, axis=0)
+        high = np.repeat(self.high, ranges, axis=0)
+        low[:, self.axis] = np.tile(self.start + first, boxes)
+        high[:, self.axis] = np.tile(self.start + last, boxes)
+        workload = Workload(self.release.domain, low, high)
+        estimate = self.release._estimate
+        value = np.asarray(workload.answer(self.release.counts), dtype=np.float64)
+        stand = getattr(estimate.errors, "centre", None)
+        if stand is not None:
+            centre = np.asarray(stand(workload), dtype=np.float64)
+        else:
+            centre = np.asarray(workload.answer(estimate.counts), dtype=np.float64)
+        spread = estimate.errors.spread(workload)
+        if boxes > 1:
+            owner = np.tile(np.arange(ranges, dtype=np.int64), boxes)
+            spread = spread.combine(owner, ranges)
+            value, centre = value.reshape(boxes, ranges).sum(0), centre.reshape(boxes, ranges).sum(0)
+        return value, centre, spread
+
+    @property
+    def _size(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def _exact(self) -> bool:
+        return len(self.low) == 1 and self._size <= _LONGEST
+
+    @cached_property
+    def _cells(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Counts of the single cells: released, to stand on, standard deviations."""
+        place = np.arange(self._size)
+        value, centre, spread = self._ask(place, place + 1)
+        return value, centre, np.sqrt(spread.variance)
+
+    @cached_property
+    def _covariance(self) -> FloatArray:
+        """Covariances of the cells' noise."""
+        n = self._size
+        first, last = np.triu_indices(n)
+        variance = np.zeros((n + 1, n + 1))
+        spread = self._ask(first, last + 1)[2].variance
+        variance[first, last + 1] = spread
+        variance[last + 1, first] = spread
+        prefix = variance[0]
+        # Cov(prefix i, prefix j), then the difference in both directions.
+        table = (prefix[:, None] + prefix[None, :] - variance) / 2.0
+        return np.asarray(np.diff(np.diff(table, axis=0), axis=1), dtype=np.float64)
+
+    def _width(self, weights: FloatArray, confidence: float) -> float:
+        """Half-width of the interval of a weighted sum of the cells."""
+        if self._exact:
+            variance = max(0.0, float(weights @ self._covariance @ weights))
+        else:
+            steps = np.abs(np.diff(weights, append=0.0))
+            by_prefix = float(steps @ np.sqrt(self._prefixes[2]))
+            variance = min(float(np.abs(weights) @ self._cells[2]), by_prefix) ** 2
+        return float(_half_width(np.array([variance]), confidence)[0])
+
+    @cached_property
+    def _prefixes(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Counts up to each cell: released, to stand on, variances; and variances of what lies beyond."""
+        place = np.arange(1, self._size + 1)
+        value, centre, spread = self._ask(np.zeros_like(place), place)
+        beyond = self._ask(place, np.full_like(place, self._size))[2].variance
+        return value, centre, spread.variance, beyond
+
+    # ---- what people ask ----
+
+    def _numbers(self) -> FloatArray:
+        if self.values is None:
+            raise QueryError(
+                f"{self._attribute.name}: its cells are not numbers; ask for counts or quantiles instead"
+            )
+        return self.values
+
+    def sum(self, confidence: float) -> Interval:
+        """Add the values up over the records."""
+        numbers = self._numbers()
+        value, centre, _ = self._cells
+        width = self._width(numbers, confidence)
+        middle = float(numbers @ centre)
+        return float(numbers @ value), middle - width, middle + width
+
+    def mean(self, confidence: float) -> Interval:
+        """Average the values: every mean m for which Σ(value − m)·count may be zero."""
+        numbers = self._numbers()
+        value, centre, _ = self._cells
+        least, most = float(numbers.min()), float(numbers.max())
+        released = float(value.sum())
+        middle = float(numbers @ value) / released if released > 0 else (least + most) / 2.0
+        middle = min(max(middle, least), most)
+
+        def possible(mean: float) -> bool:
+            away = numbers - mean
+            return abs(float(away @ centre)) <= self._width(away, confidence)
+
+        return middle, _edge(possible, middle, least), _edge(possible, middle, most)
+
+    def quantiles(self, levels: FloatArray, confidence: float) -> tuple[IntArray, IntArray, IntArray]:
+        """Cells of the quantiles, and the first and last cells they could be."""
+        _, centre, inside, beyond = self._prefixes
+        share = self._shares()
+        both = (inside[-1] - inside - beyond) / 2.0  # covariance of what lies below and beyond
+        cells, lows, highs = [], [], []
+        for level in levels:
+            variance = (1 - level) ** 2 * inside + level**2 * beyond - 2 * level * (1 - level) * both
+            width = _half_width(np.maximum(variance, 0.0), confidence)
+            tilt = centre - level * centre[-1]
+            cell = _first(share >= level)
+            cells.append(cell)
+            lows.append(min(cell, _first(tilt + width >= 0)))
+            highs.append(max(cell, _first(tilt - width >= 0)))
+        order = np.argsort(levels, kind="stable")
+        low, high = np.array(lows)[order], np.array(highs)[order]
+        # A lower quantile cannot lie above a higher one: widen until no interval says otherwise.
+        low, high = np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
+        back = np.argsort(order, kind="stable")
+        return np.array(cells, dtype=np.int64), low[back].astype(np.int64), high[back].astype(np.int64)
+
+    def cdf(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Shares up to each cell, with intervals; none of the three ever falls."""
+        _, centre, inside, beyond = self._prefixes
+        total, whole = centre[-1], inside[-1]
+        with_total = inside + (whole - inside - beyond) / 2.0
+        # Shares F with (A − F·total)² ≤ z²·Var(A − F·noise of the total): between the roots of a quadratic in F.
+        z2 = _half_width(np.ones(1), confidence)[0] ** 2
+        a = total**2 - z2 * whole
+        b = centre * total - z2 * with_total
+        c = centre**2 - z2 * inside
+        low, high = np.zeros(centre.size), np.ones(centre.size)
+        if a > 0 and total > 0:
+            root = np.sqrt(np.maximum(b * b - a * c, 0.0))
+            low, high = np.clip((b - root) / a, 0.0, 1.0), np.clip((b + root) / a, 0.0, 1.0)
+        share = self._shares()
+        low, high = np.minimum(low, share), np.maximum(high, share)
+        return share, np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
+
+    def _shares(self) -> FloatArray:
+        """The released distribution, made monotone; even where nothing was released."""
+        value = self._prefixes[0]
+        if not value[-1] > 0:
+            return np.arange(1, value.size + 1) / value.size
+        rising = np.clip(isotonic(value) / value[-1], 0.0, 1.0)
+        rising[-1] = 1.0
+        return np.asarray(rising, dtype=np.float64)
+
+
+def read_line(
+    release: Release, name: str, span: tuple[int, int] | None, low: IntArray, high: IntArray
+) -> Line:
+    """Check that an attribute is ordered, and take its cells (or those of the span) inside the boxes."""
+    axis = release.domain.axis(name)
+    attribute = release.domain.attributes[axis]
+    if isinstance(attribute, Nominal):
+        raise QueryError(f"{name} is not ordered: it has no sum, mean or quantiles")
+    start, stop = (0, attribute.size) if span is None else span
+    stop = min(stop, attribute.scale.size)  # the cell of everything else has no place in the order
+    if start >= stop:
+        raise QueryError(f"{name}: no cell is left to ask about")
+    return Line(release, axis, start, stop, low, high)
+
+
+def _half_width(variance: FloatArray, confidence: float) -> FloatArray:
+    # One draw may carry all of it: the widest that this variance allows.
+    return half_widths(Spread(variance, np.sqrt(variance / 2.0)), confidence)
+
+
+def _first(mask: NDArray[np.bool_]) -> int:
+    return int(np.argmax(mask)) if mask.any() else mask.size - 1
+
+
+def _edge(possible: Callable[[float], bool], inside: float, outside: float) -> float:
+    """How far from ``inside`` towards ``outside`` is still possible."""
+    if possible(outside):
+        return outside
+    for _ in range(40):
+        middle = (inside + outside) / 2.0
+        if possible(middle):
+            inside = middle
+        else:
+            outside = middle
+    return outside

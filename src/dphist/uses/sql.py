@@ -1,0 +1,103 @@
+"""Ask a release in SQL: DuckDB over the released numbers, with no way out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dphist.errors import QueryError
+from dphist.release import Release, load
+
+# Set once the table is inside. The configuration is then locked, so a query cannot undo it.
+_CONFINE = (
+    "SET enable_external_access = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET python_enable_replacements = false",
+    "SET lock_configuration = true",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows a query gave, with the names of their columns."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Give each row as a mapping from column to value."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def ask_sql(
+    release: Release | str | PathLike[str],
+    query: str,
+    *,
+    rows: int | None = None,
+    parameters: Sequence[Any] = (),
+) -> Rows:
+    """Run one SELECT over the table ``release``: a column for each attribute, and ``estimate``.
+
+    The query sees that table and nothing else: no files, no network, no extensions, no Python objects. Sums of
+    estimates are estimates; for intervals ask the release itself or `dphist.uses.cube.Cube`.
+    """
+    import duckdb
+
+    held = release if isinstance(release, Release) else load(release)
+    connection = duckdb.connect(":memory:")
+    try:
+        kinds = _kinds(query, connection)
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise QueryError("give one SELECT statement over the table release")
+        connection.register("incoming", _arrow(held))
+        connection.execute("CREATE TABLE release AS SELECT * FROM incoming")
+        connection.unregister("incoming")
+        for setting in _CONFINE:
+            connection.execute(setting)
+        try:
+            result = connection.execute(query, list(parameters))
+            found = result.fetchall() if rows is None else result.fetchmany(rows)
+        except duckdb.Error as error:
+            raise QueryError(f"DuckDB refuses the query: {_first_line(error)}") from None
+        return Rows(tuple(column[0] for column in result.description or ()), found)
+    finally:
+        connection.close()
+
+
+def _kinds(query: str, connection: Any) -> list[Any]:
+    import duckdb
+
+    try:
+        return [statement.type for statement in connection.extract_statements(query)]
+    except duckdb.Error as error:
+        raise QueryError(f"DuckDB cannot read the query: {_first_line(error)}") from None
+
+
+def _arrow(release: Release) -> Any:
+    """The released estimate as a table, labels as the type a person would filter by."""
+    import pyarrow as pa
+
+    from dphist.release.file import _labels
+
+    domain = release.domain
+    index = np.unravel_index(np.arange(domain.size), domain.shape)
+    columns: dict[str, Any] = {}
+    for attribute, place in zip(domain.attributes, index, strict=True):
+        columns[attribute.name] = pa.DictionaryArray.from_arrays(
+            pa.array(place.astype(np.int32)), _labels(attribute)
+        ).dictionary_decode()
+    name = "estimate"
+    while name in columns:
+        name += "_"
+    columns[name] = pa.array(release.counts.reshape(-1))
+    return pa.table(columns)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]
