@@ -119,6 +119,54 @@ def show(release: ReleaseFile, as_json: Json = False) -> None:
 
 
 @app.command()
+def report(
+    release: ReleaseFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str | None, typer.Option(help="The page's heading; the file's name if not given.")] = None,
+) -> None:
+    """Write one page about a release: figures, promise, price, accuracy. It works offline."""
+    from dphist.cli.seeing import write_report
+
+    write_report(release, output, title)
+
+
+@app.command()
+def plot(
+    release: ReleaseFile,
+    attributes: Annotated[list[str] | None, typer.Argument(help="One attribute, or two for a heat map.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A .png or .svg file.")] = Path("plot.png"),
+    confidence: Confidence = 0.95,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
+) -> None:
+    """Draw one or two attributes of a release as a picture."""
+    from dphist.cli.seeing import write_plot
+
+    write_plot(release, output, attributes or [], confidence, dark)
+
+
+@app.command()
+def explore(
+    releases: Annotated[
+        list[Path], typer.Argument(metavar="OUT…", help="Release files; give two to compare them.")
+    ],
+    host: Annotated[str, typer.Option(help="Where to listen; anything but this machine needs the token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="0 picks a free one.")] = 8321,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Another host name the explorer may be asked for by.")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+) -> None:
+    """Ask releases questions in the browser: pick, drag, roll up and down, compare, download."""
+    from dphist.cli.seeing import explore_releases
+
+    explore_releases(releases, host, port, name or [], browser)
+
+
+@app.command()
 def records(
     release: ReleaseFile,
     count: Annotated[int | None, typer.Argument(help="How many; the released total if not given.")] = None,
@@ -179,6 +227,39 @@ def audit(
     screen.line(json.dumps(report.to_json(), ensure_ascii=False) if as_json else str(report))
     if not report.passed:
         raise typer.Exit(1)
+
+
+@app.command()
+def plan(
+    schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss you may spend.")] = "1",
+    workload: Annotated[WorkloadName, typer.Option(help="What the release will be asked most.")] = WorkloadName.RANGES,
+    mechanism: Annotated[list[str] | None, typer.Option(help="Only these; may be given several times.")] = None,
+    records: Annotated[int, typer.Option(help="A public guess at the number of records, for simulations.")] = 100_000,
+    error: Annotated[float | None, typer.Option(help="Also find the ε that this error needs.")] = None,
+    rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
+    replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Forecast each mechanism's error before spending anything: no data are read."""
+    from dphist.cli.uses import show_plan
+
+    show_plan(
+        schema, epsilon, workload.value, mechanisms=mechanism, records=records, error=error, rows=rows,
+        replace=replace, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+def sql(
+    release: ReleaseFile,
+    query: Annotated[str, typer.Argument(help='For example: "select sex, sum(estimate) from release group by sex"')],
+    as_json: Json = False,
+) -> None:
+    """Ask a release in SQL (DuckDB, confined to the table `release`)."""
+    from dphist.cli.uses import show_sql
+
+    show_sql(release, query, as_json=as_json)
 
 
 @app.command()

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dphist.domain import Nominal
-from dphist.errors import InputError, QueryError
+from dphist.errors import QueryError
+from dphist.extras import need
 from dphist.release import Release
 from dphist.report.cuts import Cuts, cut
 from dphist.report.tables import Table, tabulate
@@ -235,8 +236,4 @@ def _ticks(cuts: Cuts, most: int = 10) -> altair.Axis:
 
 
 def _altair() -> Any:
-    try:
-        import altair
-    except ImportError:
-        raise InputError("figures need Altair: pip install 'dphist[report]'") from None
-    return altair
+    return need("altair", "report")

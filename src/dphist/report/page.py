@@ -12,7 +12,7 @@ from typing import Any
 
 from dphist import __version__
 from dphist.domain import Nominal
-from dphist.errors import InputError
+from dphist.extras import need
 from dphist.release import Release
 from dphist.report import facts, figures
 from dphist.report.figures import draw, table
@@ -33,7 +33,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
         "spec": embed(figures.accuracy_figure(rows, width="container").to_dict()),
         "rows": rows,
     }
-    example = _example(release)
+    asked = example(release)
     return str(
         _template().render(
             title=title,
@@ -46,9 +46,9 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             mechanism=facts.mechanism_words(release),
             figures=shown,
             accuracy=accuracy,
-            question=question(release.domain, example),
-            python=python(release.domain, example),
-            answer=release.answer(where={}) if not example else _answer(release, example),
+            question=question(release.domain, asked),
+            python=python(release.domain, asked),
+            answer=_answer(release, asked),
             style=style(),
             script=_inline(vega_script()),
             drawing=_inline(read("drawing.js")),
@@ -79,7 +79,7 @@ def _figure(number: int, caption: str, numbers: Table) -> dict[str, Any]:
     }
 
 
-def _example(release: Release) -> dict[str, list[tuple[int, int]]]:
+def example(release: Release) -> dict[str, list[tuple[int, int]]]:
     """Pick a question worth showing: the middle half of the first ordered attribute that has one."""
     for attribute in release.domain.attributes:
         if not isinstance(attribute, Nominal) and attribute.scale.size >= 4:
@@ -117,8 +117,5 @@ def style() -> str:
 
 @lru_cache(maxsize=1)
 def _template() -> Any:
-    try:
-        from jinja2 import Environment
-    except ImportError:
-        raise InputError("reports need Jinja and Altair: pip install 'dphist[report]'") from None
-    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(read("page.html"))
+    made = need("jinja2", "report").Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return made.from_string(read("page.html"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from functools import lru_cache
 from typing import Any, Literal
 
-from dphist.errors import InputError
+from dphist.extras import need
 
+_bundling = threading.Lock()
 Format = Literal["png", "svg"]
 
 
@@ -21,6 +24,13 @@ def picture(chart: Any, kind: Format = "png", *, scale: float = 2.0, dark: bool 
 
 def vega_script() -> str:
     """Give Vega, Vega-Lite and Vega-Embed as one script, from the package that is installed."""
+    # Bundling takes seconds: whoever comes second waits for the first rather than starting over.
+    with _bundling:
+        return _bundle()
+
+
+@lru_cache(maxsize=1)
+def _bundle() -> str:
     return str(_converter().javascript_bundle())
 
 
@@ -42,8 +52,4 @@ def _look(dark: bool) -> dict[str, Any]:
 
 
 def _converter() -> Any:
-    try:
-        import vl_convert
-    except ImportError:
-        raise InputError("pictures need vl-convert: pip install 'dphist[report]'") from None
-    return vl_convert
+    return need("vl_convert", "report")

@@ -67,11 +67,11 @@ def _between(attribute: Attribute, span: Span) -> str:
         # The cell outside the bounds is in no range; leave out everything below instead.
         below = [_literal(_value(attribute, cell)) for cell in range(start, stop)]
         return f"= {below[0]}" if len(below) == 1 else f"in ({', '.join(below)})"
-    low, high = _bounds(attribute, span)
+    low, high = bounds(attribute, span)
     return f"= {_literal(low)}" if low == high else f"between {_literal(low)} and {_literal(high)}"
 
 
-def _bounds(attribute: Attribute, span: Span) -> tuple[Any, Any]:
+def bounds(attribute: Attribute, span: Span) -> tuple[Any, Any]:
     """Give the inclusive bounds that select exactly these cells of an ordered attribute."""
     start, stop = span
     assert not isinstance(attribute, Nominal)  # noqa: S101 -- callers know; this tells the type checker
@@ -133,7 +133,7 @@ def _python(attribute: Attribute, spans: Sequence[Span]) -> Any:
         values = _values(attribute, spans)
         return values[0] if len(values) == 1 else values
     ranges: list[Any] = [
-        _bounds(attribute, span)
+        bounds(attribute, span)
         if attribute.other_cell is None or span[1] < attribute.size
         else [_value(attribute, cell) for cell in range(*span)]
         for span in spans

@@ -1,0 +1,64 @@
+"""What the commands that show do: one page, one picture, the explorer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dphist.cli import screen
+from dphist.errors import InputError
+from dphist.release import load
+from dphist.release.file import atomic
+
+
+def write_report(source: Path, output: Path, title: str | None) -> None:
+    """Write the page of a release."""
+    from dphist.report import report_page
+
+    page = report_page(load(source), title=title or source.stem, file=source.name)
+    with atomic(output) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    screen.line(f"{output}: open it in any browser; it needs no network")
+
+
+def write_plot(source: Path, output: Path, names: Sequence[str], confidence: float, dark: bool) -> None:
+    """Write a figure of a release as a picture."""
+    from dphist.report import figure, picture
+
+    kind = output.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg"):
+        raise InputError("--output must end in .png or .svg")
+    chart = figure(load(source), list(names) or None, confidence=confidence)
+    drawn = picture(chart, "png" if kind == "png" else "svg", dark=dark)
+    with atomic(output) as temporary:
+        temporary.write_bytes(drawn)
+    screen.line(str(output))
+
+
+def explore_releases(
+    sources: Sequence[Path], host: str, port: int, names: Sequence[str], browser: bool
+) -> None:
+    """Serve releases until interrupted."""
+    from dphist.web import serve
+
+    if len({source.resolve() for source in sources}) < len(sources):
+        raise InputError("the same release is named twice")
+    releases = {}
+    for source in sources:
+        with screen.progress(f"reading {source}"):
+            title = source.stem if source.stem not in releases else str(source)
+            releases[title] = load(source)
+    serve(releases, host=host, port=port, names=names, say=_say, browser=browser)
+
+
+def plan_on_the_web(host: str, port: int, names: Sequence[str], browser: bool) -> None:
+    """Serve the planner alone; it reads no records and no release."""
+    from dphist.web import serve
+
+    serve({}, host=host, port=port, names=names, say=_say, browser=browser)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

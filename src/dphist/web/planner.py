@@ -1,0 +1,131 @@
+"""Choosing ε with open eyes: what each mechanism's answers will be off by, before anything is spent.
+
+Everything here comes from a schema and from made-up data. No record and no release is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from dphist.domain import Domain
+from dphist.errors import InputError
+from dphist.plan import MECHANISMS, Forecast, plan
+from dphist.private.exact import positive
+from dphist.release.language import read_question
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+WORKLOADS = ("cells", "prefixes", "ranges", "marginals")
+# A page must answer while somebody waits; the command line takes its time.
+_LARGEST = 1 << 22
+_LARGEST_SIMULATION = 1 << 13
+_EXAMPLE = """\
+# What is public about the records; no data are read here.
+[[attribute]]
+name = "age"
+kind = "ordinal"
+range = [0, 100]
+
+[[attribute]]
+name = "sex"
+kind = "nominal"
+categories = ["F", "M"]
+"""
+_DEFAULTS = {
+    "schema": _EXAMPLE,
+    "epsilon": "1",
+    "records": "100000",
+    "question": "age between 30 and 40",
+    "error": "100",
+    "rows": "1",
+    "replace": "",
+}
+
+
+def start() -> dict[str, Any]:
+    """Give the empty planner: an example to begin with, and no forecast yet."""
+    return {
+        "form": dict(_DEFAULTS),
+        "mechanisms": MECHANISMS,
+        "workloads": WORKLOADS,
+        "rows": None,
+        "cells": None,
+    }
+
+
+def answer(form: Mapping[str, str]) -> dict[str, Any]:
+    """Forecast every mechanism, for browsers that run no script."""
+    given = {**_DEFAULTS, "replace": "", **form}
+    rows = [forecast({**given, "mechanism": name}) for name in MECHANISMS]
+    rows.sort(key=lambda row: (row["errors"].get("ranges") is None, row["errors"].get("ranges") or 0.0))
+    return {**start(), "form": given, "rows": rows, "cells": rows[0]["cells"]}
+
+
+def forecast(form: Mapping[str, str]) -> dict[str, Any]:
+    """Forecast one mechanism: its error on every workload and on one question, and the ε that question needs."""
+    unknown = set(form) - {*_DEFAULTS, "mechanism"}
+    if unknown:
+        raise InputError(f"there is no field {min(unknown)[:40]!r}")
+    given = {**_DEFAULTS, "replace": "", **form}
+    name = given.get("mechanism") or MECHANISMS[0]
+    if name not in MECHANISMS:
+        raise InputError("the planner does not know this mechanism; `dphist plan` takes any")
+    positive(given["epsilon"], "epsilon")
+    wanted = _number(given["error"], "the wanted error", 1e-9, 1e12)
+    records = int(_number(given["records"], "records", 0, 1e12))
+    rows = int(_number(given["rows"], "rows", 1, 1e6))
+    replace = given["replace"] not in ("", "0", "no")
+    return _forecast(
+        name, given["schema"], given["epsilon"], records, given["question"], wanted, rows, replace
+    )
+
+
+@lru_cache(maxsize=512)
+def _forecast(
+    name: str, schema: str, epsilon: str, records: int, question: str, wanted: float, rows: int, replace: bool
+) -> dict[str, Any]:
+    # A text with a line end in it is never taken for the name of a file.
+    domain = Domain.from_toml(f"{schema}\n")
+    if domain.size > _LARGEST:
+        raise InputError(f"{domain.size:,} cells are too many for this page; use `dphist plan`")
+    unit = Unit(rows=rows, replace=replace)
+    made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "best": {}, "basis": ""}
+    asked: list[str | Workload] = [*WORKLOADS]
+    if question.strip():
+        asked.append(read_question(question, domain))
+    for workload in asked:
+        label = workload if isinstance(workload, str) else "question"
+        goal = wanted if label == ("question" if question.strip() else "ranges") else None
+        found = _one(domain, epsilon, workload, name, records, goal, unit)
+        made["errors"][label], made["best"][label] = found.error, found.best
+        made["basis"] = found.basis
+        if goal is not None:
+            made["epsilon_needed"] = found.epsilon_needed
+    return made
+
+
+def _one(
+    domain: Domain,
+    epsilon: str,
+    workload: str | Workload,
+    name: str,
+    records: int,
+    error: float | None,
+    unit: Unit,
+) -> Forecast:
+    if domain.size > _LARGEST_SIMULATION and name not in ("laplace", "privelet", "tree"):
+        words = "depends on the data; too many cells to simulate here: use `dphist plan`"
+        return Forecast(name, None, None, words)
+    return plan(domain, epsilon, workload, mechanisms=[name], records=records, error=error, unit=unit)[0]
+
+
+def _number(text: str, what: str, low: float, high: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(f"{what} must be a number") from None
+    if not low <= value <= high:
+        raise InputError(f"{what} must lie between {low:g} and {high:g}")
+    return value

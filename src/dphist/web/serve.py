@@ -1,0 +1,88 @@
+"""Listening: on this machine by default, with a token when others may reach it."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import uvicorn
+
+from dphist.errors import InputError
+from dphist.release import Release
+from dphist.report.pictures import vega_script
+from dphist.web.app import create_app
+from dphist.web.guard import Door
+
+
+def serve(
+    releases: Mapping[str, Release],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8321,
+    names: Sequence[str] = (),
+    say: Callable[[str], None] = print,
+    browser: bool = False,
+) -> None:
+    """Serve releases, and the planner, until interrupted."""
+    listening = _listen(host, port)
+    port = listening.getsockname()[1]
+    door = make_door(host, port, names)
+    shown = _address(host, port, door)
+    for release in releases.values():
+        # Replayed and summed once, before anybody waits for it.
+        release.answer()
+    app = create_app(releases, door)
+    # Unpacking the drawing script takes seconds; it need not wait for the first page.
+    threading.Thread(target=vega_script, daemon=True).start()
+    if door.token is not None:
+        say("others can reach this address: whoever has it, token included, can read the releases")
+    say(f"{shown}   (Ctrl+C stops)")
+    if browser:
+        import webbrowser
+
+        webbrowser.open(shown)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listening.close()
+
+
+def make_door(host: str, port: int, names: Sequence[str]) -> Door:
+    """Decide by which names we may be asked for, and whether a token is needed: always, beyond this machine."""
+    written = f"[{host}]" if ":" in host else host
+    hosts = ["localhost", "127.0.0.1", "[::1]", written, *names]
+    if _loopback(host):
+        return Door(tuple(hosts), port)
+    # A token is no noise: it guards a door, not a count, so it comes straight from the system.
+    hosts += [socket.gethostname(), socket.getfqdn()]
+    everywhere = host in ("0.0.0.0", "::")  # noqa: S104 -- recognised here, never a default
+    return Door(tuple(hosts), port, any_address=everywhere, token=os.urandom(16).hex())
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or "no such port"
+        raise InputError(f"cannot listen on {host} port {port}: {reason}; choose another --port") from None
+
+
+def _address(host: str, port: int, door: Door) -> str:
+    name = socket.gethostname() if door.any_address else f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}/" + ("" if door.token is None else f"?token={door.token}")

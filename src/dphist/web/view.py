@@ -1,0 +1,336 @@
+"""What the explorer shows of one release: an answer, a figure, and the words for both.
+
+The question in words is the whole state, so an address can be kept, sent on, or pasted into `dphist query`. A dragged
+range arrives as cells and leaves as words.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dphist.domain import Attribute, Nominal
+from dphist.domain.scales import Bins, Dates, Integers, Steps
+from dphist.errors import QueryError
+from dphist.release import Release
+from dphist.release.language import boxes, read_conditions
+from dphist.report.cuts import Cuts, cut, name_span
+from dphist.report.figures import MOST_SQUARES, draw, most_bars
+from dphist.report.tables import Table, tabulate
+from dphist.report.wording import python, question
+
+Span = tuple[int, int]
+
+_LARGEST_DOWNLOAD = 100_000
+_MOST_LISTED = 300
+CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class View:
+    """One look at a release: what is chosen, and what is drawn."""
+
+    release: Release
+    chosen: dict[str, list[Span]]
+    show: str
+    by: str | None
+    window: Span | None
+    node: int | None
+    confidence: float
+
+    @staticmethod
+    def read(release: Release, asked: Mapping[str, str]) -> View:
+        """Read a view from the parameters of a request; whatever makes no sense is refused with a reason."""
+        domain = release.domain
+        known = {
+            "q",
+            "show",
+            "by",
+            "window",
+            "node",
+            "confidence",
+            "axis",
+            "cells",
+            "from",
+            "to",
+            "release",
+            "other",
+        }
+        for key in asked:
+            if key not in known:
+                raise QueryError(f"there is no parameter {key[:40]!r}")
+        chosen = {name: list(spans) for name, spans in read_conditions(asked.get("q", ""), domain).items()}
+        if "axis" in asked:
+            attribute = _attribute(release, asked["axis"])
+            spans = _change(attribute, asked)
+            chosen.pop(attribute.name, None)
+            if spans != [(0, attribute.size)]:
+                chosen[attribute.name] = spans
+        for name, spans in chosen.items():
+            if not any(start < stop for start, stop in spans):
+                raise QueryError(
+                    f"{name}: no cell lies in this range; is it reversed, or outside the domain?"
+                )
+        show = _attribute(release, asked.get("show") or domain.names[0])
+        by = _attribute(release, asked["by"]) if asked.get("by") else None
+        if by is not None and by.name == show.name:
+            by = None
+        window = _window(show, asked.get("window", ""))
+        node = _number(asked["node"], "node") if asked.get("node") else None
+        confidence = _confidence(asked.get("confidence") or "0.95")
+        return View(release, chosen, show.name, by.name if by else None, window, node, confidence)
+
+    @property
+    def words(self) -> str:
+        """The question as `dphist query` takes it."""
+        text = question(self.release.domain, self.chosen)
+        # What cannot be read back must not be handed out.
+        read_conditions(text, self.release.domain)
+        return text
+
+    def table(self) -> Table:
+        """Give the numbers that are drawn."""
+        domain = self.release.domain
+        show = domain.attribute(self.show)
+        most = MOST_SQUARES if self.by else most_bars(show)
+        cuts = [cut(show, most, window=self.window, node=self._node(show))]
+        if self.by:
+            cuts.append(cut(domain.attribute(self.by), MOST_SQUARES))
+        return tabulate(self.release, cuts, self.chosen, confidence=self.confidence)
+
+    def _node(self, show: Attribute) -> int | None:
+        if not isinstance(show, Nominal):
+            return None
+        return (None if self.by else 0) if self.node is None else self.node
+
+    def to_json(self) -> dict[str, Any]:
+        """Give everything the page shows, as plain values."""
+        domain = self.release.domain
+        words = self.words
+        answer = self.release.answer(boxes(self.chosen, domain), confidence=self.confidence)[0]
+        numbers = self.table()
+        show = domain.attribute(self.show)
+        chart = draw(
+            numbers,
+            width="container",
+            selected=self.chosen.get(self.show),
+            brush=not self.by and not isinstance(show, Nominal),
+        )
+        return {
+            "question": words,
+            "python": python(domain, self.chosen),
+            "answer": {
+                "value": answer.value, "low": answer.low, "high": answer.high,
+                "confidence": answer.confidence, "method": answer.method, "text": str(answer),
+            },
+            "show": self.show,
+            "by": self.by,
+            "kind": show.kind,
+            "confidence": self.confidence,
+            "window": list(self.window) if self.window else None,
+            "node": self.node,
+            "crumbs": _crumbs(show, self._node(show)),
+            "conditions": {
+                attribute.name: _condition(attribute, self.chosen.get(attribute.name))
+                for attribute in domain.attributes
+            },
+            "spec": chart.to_dict(),
+            "rows": _rows(numbers, show) if not self.by else [],
+        }  # fmt: skip
+
+    def to_csv(self) -> str:
+        """Give the selected cells of what is drawn, one row each, as CSV."""
+        domain = self.release.domain
+        cuts = []
+        for name in (self.show, *([self.by] if self.by else [])):
+            attribute = domain.attribute(name)
+            cells = sum(stop - start for start, stop in self.chosen.get(name, [(0, attribute.size)]))
+            if cells > _LARGEST_DOWNLOAD:
+                raise QueryError(_too_much())
+            spans = tuple(
+                (cell, cell + 1)
+                for start, stop in self.chosen.get(name, [(0, attribute.size)])
+                for cell in range(start, stop)
+            )
+            labels = tuple(attribute.labels[start] for start, _ in spans)
+            cuts.append(Cuts(attribute, spans, labels, (None,) * len(spans)))
+        total = 1
+        for each in cuts:
+            total *= len(each)
+        if total > _LARGEST_DOWNLOAD:
+            raise QueryError(_too_much())
+        numbers = tabulate(self.release, cuts, self.chosen, confidence=self.confidence)
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([*(each.attribute.name for each in cuts), "estimate", "low", "high"])
+        for row in numbers.rows():
+            writer.writerow([*row["labels"].values(), row["estimate"], row["low"], row["high"]])
+        return out.getvalue()
+
+
+def control(attribute: Attribute) -> dict[str, Any]:
+    """Say how a page may ask for a condition on an attribute: which inputs, with which bounds or choices."""
+    made: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind, "size": attribute.size}
+    if isinstance(attribute, Nominal):
+        return {**made, "input": "tree", "tree": _branch(attribute, 0)}
+    scale = attribute.scale
+    if isinstance(scale, Integers):
+        first, last = scale.values[0], scale.values[-1]
+        return {**made, "input": "number", "low": first, "high": last, "step": scale.values.step}
+    if isinstance(scale, Dates):
+        return {**made, "input": "date", "low": str(scale.begin(0)), "high": str(scale.stop)}
+    if isinstance(scale, Bins):
+        return {**made, "input": "number", "low": scale.edges[0], "high": scale.edges[-1], "step": "any"}
+    if isinstance(scale, Steps) and scale.size <= _MOST_LISTED:
+        return {**made, "input": "choice", "choices": list(scale.categories)}
+    return {**made, "input": "text"}
+
+
+def _branch(attribute: Nominal, node: int) -> list[dict[str, Any]]:
+    tree = attribute.hierarchy
+    below = range(int(tree.children[node]), int(tree.children[node + 1]))
+    return [
+        {
+            "name": tree.names[i],
+            "start": int(tree.start[i]),
+            "stop": int(tree.stop[i]),
+            # A very long list is asked for in words instead.
+            "below": _branch(attribute, i) if attribute.size <= _MOST_LISTED else [],
+        }
+        for i in below[:_MOST_LISTED]
+    ]
+
+
+def _attribute(release: Release, name: str) -> Attribute:
+    if name not in release.domain.names:
+        raise QueryError(f"there is no attribute {name[:80]!r}; there are {', '.join(release.domain.names)}")
+    return release.domain.attribute(name)
+
+
+def _change(attribute: Attribute, asked: Mapping[str, str]) -> list[Span]:
+    if "cells" in asked:
+        return _cells(attribute, asked["cells"])
+    if isinstance(attribute, Nominal):
+        raise QueryError(f"{attribute.name}: its categories have no order; choose them one by one")
+    low, high = (_own(attribute, asked.get(side, "")) for side in ("from", "to"))
+    if low is None and high is None:
+        return [(0, attribute.size)]
+    start, stop = attribute.span(low, high)
+    if start >= stop:
+        raise QueryError(f"{attribute.name}: the range is reversed or lies outside the domain")
+    return [(start, stop)]
+
+
+def _own(attribute: Attribute, text: str) -> Any:
+    """Read a bound in the attribute's own values."""
+    if not text.strip():
+        return None
+    scale = getattr(attribute, "scale", None)
+    if not isinstance(scale, Integers | Bins):
+        return text.strip()
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise QueryError(f"{attribute.name}: a bound must be a number") from None
+
+
+def _cells(attribute: Attribute, text: str) -> list[Span]:
+    if not text:
+        return [(0, attribute.size)]
+    spans = []
+    for part in text.split(","):
+        start, dash, stop = part.partition("-")
+        if not dash:
+            raise QueryError("cells must be written start-stop")
+        pair = _number(start, "cells"), _number(stop, "cells")
+        if not 0 <= pair[0] < pair[1] <= attribute.size:
+            raise QueryError(
+                f"{attribute.name}: cells must be increasing and inside its {attribute.size:,} cells"
+            )
+        spans.append(pair)
+    spans.sort()
+    merged: list[Span] = []
+    for start_, stop_ in spans:
+        if merged and start_ <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop_, merged[-1][1]))
+        else:
+            merged.append((start_, stop_))
+    return merged
+
+
+def _window(show: Attribute, text: str) -> Span | None:
+    if not text or isinstance(show, Nominal):
+        return None
+    return _cells(show, text)[0]
+
+
+def _number(text: str, what: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise QueryError(f"{what} must be a whole number")
+    return int(text)
+
+
+def _confidence(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise QueryError("confidence must be a number") from None
+    if not 0.5 <= value <= 0.999999:
+        raise QueryError("confidence must lie between 0.5 and 0.999999, for example 0.95")
+    return value
+
+
+def _condition(attribute: Attribute, spans: list[Span] | None) -> dict[str, Any]:
+    """Say what is chosen of an attribute: as cells, in words, and as the two bounds if it is one range."""
+    if not spans:
+        return {"spans": None, "words": "all", "from": "", "to": ""}
+    words = ", ".join(name_span(attribute, span) for span in spans[:6]) + (", …" if len(spans) > 6 else "")
+    made = {"spans": spans, "words": words, "from": "", "to": ""}
+    if not isinstance(attribute, Nominal) and len(spans) == 1 and spans[0][1] <= attribute.scale.size:
+        from dphist.report.wording import bounds
+
+        low, high = bounds(attribute, spans[0])
+        made |= {"from": str(low), "to": str(high)}
+    return made
+
+
+def _crumbs(show: Attribute, node: int | None) -> list[dict[str, Any]]:
+    """Give the way from the root of a hierarchy to the group that is open."""
+    if not isinstance(show, Nominal) or node is None:
+        return []
+    tree = show.hierarchy
+    path = []
+    while node >= 0:
+        path.append({"node": node, "name": f"all of {show.name}" if node == 0 else tree.names[node]})
+        node = int(tree.parent[node])
+    return path[::-1]
+
+
+def _rows(numbers: Table, show: Attribute) -> list[dict[str, Any]]:
+    cuts = numbers.cuts[0]
+    fanout = show.hierarchy.fanout if isinstance(show, Nominal) else None
+    rows = []
+    for i, row in enumerate(numbers.rows()):
+        node = cuts.nodes[i]
+        rows.append(
+            {
+                "label": cuts.labels[i], "start": cuts.spans[i][0], "stop": cuts.spans[i][1],
+                "node": node, "opens": bool(fanout is not None and node is not None and fanout[node] > 0),
+                "estimate": row["estimate"], "low": row["low"], "high": row["high"],
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _too_much() -> str:
+    return (
+        f"this would be more than {_LARGEST_DOWNLOAD:,} rows; choose a range first, "
+        "or read the release file itself, which has them all"
+    )
