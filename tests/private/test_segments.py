@@ -20,7 +20,7 @@ from dphist.testing import open_counts
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "mechanisms")]
 
 from exact_partitions import law, loss
-from leaky_smoothing import LeakyDeviation
+from leaky_smoothing import LeakyDeviation, LeakySmoothing
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,13 @@ def test_faulty_noise_is_caught_where_the_right_noise_passes(rule: str, cuts: li
     x, y = [0] * 6, [0, 0, 0, 1, 0, 0]
     assert audited(rule, 150_000, x, y, cuts, 0, Fraction(1)) > 1
     assert audited("right", 150_000, x, y, cuts, 0, Fraction(1)) < 1
+
+
+@pytest.mark.parametrize("rule", ["printed", "two", "singletons", "clamped"])
+def test_leaky_smoothing_runs_through_the_gate_like_any_mechanism(rule: str) -> None:
+    estimate = LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1))
+    assert estimate.counts[0] == 1
+    assert set(estimate.counts.tolist()) <= {0.0, 1.0}
 
 
 @pytest.mark.audit
