@@ -19,6 +19,9 @@ _STARTS = ((0.985, 0.005, 0.005, 0.005), (0.4, 0.05, 0.05, 0.5))
 # Pseudo-counts of the moves, and the share of π that starts at zero: where the data say nothing, say zero.
 _MOVES_PRIOR = np.array([2.0, 0.2, 0.2, 0.2])
 _ZERO_SHARE = 0.8
+# One lone peak among n cells is as likely the largest of n noise draws, and believing a false one costs its square. So
+# jumps off zero count in full only once there are many: with m of them, by m / (m + this).
+_DOUBT = 100.0
 # Expectation–maximisation rounds: all candidates, then the better two, then the winner.
 _ROUNDS = (3, 5, 4)
 # The model is fitted on at most this many cells, in stretches spread evenly over all of them.
@@ -52,6 +55,8 @@ class _Candidate:
             penalty = (self.start * np.log(self.jump)).sum() + (_MOVES_PRIOR * np.log(self.weights)).sum()
             self.evidence = evidence + self.scale + float(penalty)
             moves += _MOVES_PRIOR
+            found = float(jumps[1:].sum())
+            jumps[1:] *= found / (found + _DOUBT)
             jumps += self.start
             self.weights = moves / moves.sum()
             self.jump = jumps / jumps.sum()

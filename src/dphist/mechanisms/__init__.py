@@ -15,6 +15,8 @@ from typing import Any
 MECHANISMS: dict[str, str] = {
     "posterior": "posterior:Posterior",
     "adaptivetree": "adaptivetree:AdaptiveTree",
+    "marginals": "marginals:Marginals",
+    "auto": "auto:Auto",
     "laplace": "baseline:Laplace",
     "uniform": "baseline:Uniform",
     "noisefirst": "noisefirst:NoiseFirst",

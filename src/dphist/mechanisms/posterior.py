@@ -44,7 +44,10 @@ class PosteriorNoise:
 
     def spread(self, workload: Workload) -> Spread:
         """Add up the boxes of the workload."""
-        low, high = workload.low, workload.high
+        return self.spread_boxes(workload.low, workload.high)
+
+    def spread_boxes(self, low: IntArray, high: IntArray) -> Spread:
+        """The same for bare bounds."""
         own, shared, gap = (_box_sums(table, low, high) for table in self._tables)
         cells = np.prod(np.maximum(high - low, 0), axis=1)
         plain = np.sqrt(2.0 * cells) * self.scale + np.abs(gap) / 1.9

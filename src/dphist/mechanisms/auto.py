@@ -1,0 +1,89 @@
+"""The right mechanism by itself: chosen from public facts, explained in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dphist.estimate import Estimate
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.posterior import Posterior
+from dphist.mechanisms.protocol import Mechanism
+from dphist.private.gate import PrivateCounts
+from dphist.workload import Kind
+
+# Ranges up to this many cells are better added up from single cells than read off a tree.
+_SMALL_RANGE = 32
+# More tables than this would each get too small a share.
+_MOST_TABLES = 16
+# Ranges looked at to tell how large they are.
+_SAMPLE = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto:
+    """Choose what to measure from what will be asked, and what to infer from what was measured.
+
+    Single cells are noised one by one and inferred from their neighbours (`Posterior`). Prefixes, ranges and questions
+    nobody announced get a tree measured where it is full (`AdaptiveTree`). Marginals are measured directly
+    (`Marginals`). The choice reads public facts only: the shape of the domain and the workload. What depends on the
+    data is decided inside: by noisy totals that are paid for, or among models by their evidence in values that are
+    already released.
+
+    Private because it hands the whole right to one mechanism, chosen without looking at a count.
+
+    ``workload`` names what will be asked if it is not handed over as a workload: "cells", "prefixes", "all_ranges",
+    "marginals" or "ranges". ``why`` is filled in by the release: the choice, in words.
+    """
+
+    workload: Kind | None = None
+    why: str = field(default="", compare=False)
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Choose, then let the chosen mechanism use the right."""
+        mechanism, reason = self.choose(data)
+        estimate = mechanism.estimate(data)
+        return replace(estimate, note=f"{reason}; {estimate.note}." if estimate.note else f"{reason}.")
+
+    def choose(self, data: PrivateCounts) -> tuple[Mechanism, str]:
+        """Say which mechanism fits, and why, from public facts."""
+        kind = self.workload or (None if data.workload is None else data.workload.kind)
+        several = len(data.shape) > 1
+        if kind == "cells" or (kind == "marginals" and not several):
+            return Posterior(), "single cells will be asked for, so every cell is measured by itself (posterior)"
+        if kind == "marginals":
+            asked = None
+            if data.workload is not None and data.workload.kind == "marginals":
+                asked = tables_of(data.workload)
+            tables = asked or tuple((axis,) for axis in range(len(data.shape)))
+            if any(len(table) == len(data.shape) for table in tables):
+                return Posterior(), "a table of all attributes will be asked for: every cell is measured (posterior)"
+            if len(tables) <= _MOST_TABLES:
+                return Marginals(tables=tables), "marginals will be asked for, so these tables are measured (marginals)"
+            return AdaptiveTree(), "too many tables to measure each: a tree of boxes serves all (adaptivetree)"
+        if kind == "ranges":
+            typical = self._typical(data)
+            if typical is not None and typical <= _SMALL_RANGE:
+                return (
+                    Posterior(),
+                    f"the ranges that will be asked for typically hold {typical} cells, so every cell is measured "
+                    "(posterior)",
+                )
+            return AdaptiveTree(), "ranges of many cells will be asked for, so a tree is measured (adaptivetree)"
+        if kind is None:
+            return (
+                AdaptiveTree(),
+                "nobody said what will be asked, so a tree is measured that serves ranges of all sizes (adaptivetree)",
+            )
+        return AdaptiveTree(), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
+
+    def _typical(self, data: PrivateCounts) -> int | None:
+        """Give the median number of cells of the announced ranges."""
+        if data.workload is None or data.workload.kind != "ranges" or data.workload.size == 0:
+            return None
+        low, high = data.workload.low, data.workload.high
+        step = math.ceil(len(low) / _SAMPLE)
+        return int(np.median(np.prod(np.maximum(high[::step] - low[::step], 0), axis=1)))
