@@ -58,7 +58,7 @@ def test_figure_3():
     cells = np.array([9, 3, 6, 2, 8, 2])
     sums = standard.forward(cells, [axis]).astype(np.float64).reshape(1, -1, 1)
     axis.centre(sums, 0, 1)
-    leaves, (root, left, right) = sums[0, :6, 0], sums[0, 6:, 0]
+    leaves, (left, right, root) = sums[0, :6, 0], sums[0, 6:, 0]
     assert (root, left, right) == (30, 3, -3)
     assert leaves[0] == 3
     assert leaves[0] + root / 2 / 3 + left / 3 == 9

@@ -234,10 +234,10 @@ def draw(errors: list[Row], times: list[Row], folder: Path) -> None:
             alt.Chart(pd.DataFrame(rows))
             .mark_line(point=True)
             .encode(
-                x=alt.X("at:Q", title=by, scale=alt.Scale(type="log")),
-                y=alt.Y("error:Q", title=title, scale=alt.Scale(type="log")),
+                x=alt.X("at:Q", title=by, scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=5)),
+                y=alt.Y("error:Q", title=title, scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=5)),
                 color=alt.Color("method:N", sort=list(METHODS), title=None),
-                strokeDash=alt.StrokeDash("method:N", sort=list(METHODS), title=None),
+                strokeDash=alt.StrokeDash("method:N", sort=list(METHODS), legend=None),
             )
             .properties(width=220, height=200)
             .facet(column="ε:N", row=alt.Row("census:N", title=None))
@@ -248,7 +248,7 @@ def draw(errors: list[Row], times: list[Row], folder: Path) -> None:
             alt.Chart(pd.DataFrame([row for row in times if row["by"] == by]))
             .mark_line(point=True)
             .encode(
-                x=alt.X("at:Q", title=f"number of {by}", scale=alt.Scale(zero=True)),
+                x=alt.X("at:Q", title=f"number of {by}", axis=alt.Axis(format="s", tickCount=5)),
                 y=alt.Y("seconds:Q", title="CPU seconds"),
                 color=alt.Color("method:N", title=None),
             )

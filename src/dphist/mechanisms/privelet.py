@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Literal
 
@@ -29,6 +30,7 @@ from dphist.private.queries.wavelet import (
 from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +164,7 @@ def cube_bound(axes: Sequence[Axis], epsilon: float, *, steps: int = 1) -> float
 
     That is 2(steps ÷ ε)² · ∏ |A| over plain axes · ∏ P(A)² H(A) over the others.
     """
-    product = prod(axis.sensitivity**2 * axis.bound for axis in axes)
-    return 2 * (steps / epsilon) ** 2 * product
+    return 2 * (steps / epsilon) ** 2 * prod(axis.sensitivity**2 * axis.bound for axis in axes)
 
 
 def node_totals(counts: FloatArray, domain: Domain, name: str) -> FloatArray:
@@ -191,17 +192,13 @@ def _shrink(coefficients: FloatArray, axes: Sequence[Axis], scale: float) -> Non
     standard.sweep(coefficients, axes, lambda axis: axis.centre)
     plain = [place for place, axis in enumerate(axes) if isinstance(axis, PlainAxis)]
     others = [place for place in range(len(axes)) if place not in plain]
-    band = np.zeros(1, dtype=np.int64)
+    order, starts = _subbands([axes[place] for place in others])
     deviations = np.ones(1)
     for place in others:
-        depths = axes[place].depths
-        band = (band[:, None] * (int(depths.max()) + 1) + depths).reshape(-1)
-        deviations = (deviations[:, None] * axes[place].deviations).reshape(-1)
-    order = np.argsort(band, kind="stable")
-    starts = np.flatnonzero(np.diff(band[order], prepend=-1, append=band.max() + 1))
+        deviations = np.outer(deviations, axes[place].deviations).reshape(-1)
     # Sub-matrices first, so that each is one row; only a plain axis among the later ones needs a copy for that.
     arranged = np.ascontiguousarray(coefficients.transpose(plain + others))
-    rows = arranged.reshape(-1, band.size)
+    rows = arranged.reshape(-1, order.size)
     standard.together(
         lambda begin, end: shrink_subbands(rows[begin:end], order, starts, deviations, 2.0 * scale**2),
         len(rows),
@@ -209,3 +206,18 @@ def _shrink(coefficients: FloatArray, axes: Sequence[Axis], scale: float) -> Non
     )
     if not np.shares_memory(arranged, coefficients):
         coefficients.transpose(plain + others)[...] = arranged
+
+
+def _subbands(axes: Sequence[Axis]) -> tuple[IntArray, IntArray]:
+    """The coefficients of a sub-matrix by subband: those that lie on the same level along every axis."""
+    levels = [
+        [np.flatnonzero(axis.depths == depth) for depth in range(int(axis.depths.max()) + 1)] for axis in axes
+    ]
+    bands = []
+    for each in product(*levels):
+        places = np.zeros(1, dtype=np.int64)
+        for axis, slots in zip(axes, each, strict=True):
+            places = np.add.outer(places * axis.slots, slots).reshape(-1)
+        bands.append(places)
+    starts = np.cumsum([0, *(band.size for band in bands)], dtype=np.int64)
+    return np.concatenate(bands), starts

@@ -276,7 +276,8 @@ class NominalAxis:
         for cell, node in enumerate(self.leaves.tolist()):
             slot[node] = cell
         inner = [node for node, children in enumerate(fanout) if children > 1]
-        for place, node in enumerate(inner):
+        # The root comes last: the noise it needs is its own, and the others' slots stay side by side.
+        for place, node in enumerate([*inner[1:], *inner[:1]]):
             slot[node] = self.size + place
         family: dict[int, list[tuple[int, int]]] = {node: [] for node in inner}
         near = [-1] * len(parent)  # the nearest kept node above each node

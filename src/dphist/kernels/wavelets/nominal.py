@@ -5,9 +5,8 @@ means are taken out on the way back, which gives the same noisy coefficients as 
 does, in integers.
 
 The axis is the middle one of ``cells[outer, slots, inner]``. Cells are the leaves and come first; inner nodes
-follow, parents before their children. Node 0 of ``groups`` is the root. A tree is given as three arrays:
-``node[g]`` is the slot of inner node g, and its children's slots are ``child[start[g]]`` up to
-``child[start[g + 1]]``.
+follow, the root last. A tree is given as three arrays, inner nodes before their children: ``node[g]`` is the
+slot of inner node g, and its children's slots are ``child[start[g]]`` up to ``child[start[g + 1]]``.
 """
 
 from __future__ import annotations
