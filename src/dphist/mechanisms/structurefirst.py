@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, inf, log
 from typing import Literal, cast
@@ -48,19 +48,21 @@ class StructureFirst:
     the sum of the two middles in bins of even size, with half the noise. A draw with little budget is close
     to uniform, and uniform draws from right to left pile the boundaries up on the left; ``even`` offsets the
     scores by a public amount so that without data every structure would be equally likely. A tree inside
-    each bin pays for all of its levels.
+    each bin pays for all of its levels. By default a bin publishes its cells where they differ by more than their
+    noise, and their mean elsewhere.
     """
 
-    statistic: Literal["mean", "median"] = "mean"
+    statistic: Literal["mean", "median"] = "median"
     """Whose loss places the boundaries, and what a bin publishes for its cells."""
     bins: int | None = None
     """How many bins; None takes a tenth of the number of cells."""
     ceiling: int | None = None
     """F, above which counts look alike to the squared loss; None buys a noisy total and multiplies the mean."""
-    split: Fraction | None = Fraction(1, 2)
+    split: Fraction | None = Fraction(1, 10)
     """The share of the structure; None minimises a bound on the expected loss, from public numbers alone."""
-    inside: Literal["flat", "two-level", "tree"] = "flat"
-    """What is measured in a bin: its mean or median; its total and its cells; a binary tree of totals."""
+    inside: Literal["adaptive", "flat", "two-level", "tree"] = "adaptive"
+    """What is measured in a bin: its mean or median ("flat", Algorithms 3 and 6); its total and its cells, reconciled
+    ("two-level"), and averaged where the cells differ no more than their noise ("adaptive"); a binary tree."""
     even: bool = True
     """Make every structure equally likely before the data speak."""
 
@@ -73,8 +75,8 @@ class StructureFirst:
             raise MechanismError("structurefirst: ceiling must be a whole number of at least 1")
         if self.split is not None and not 0 < self.split < 1:
             raise MechanismError("structurefirst: split must lie strictly between 0 and 1")
-        if self.inside not in ("flat", "two-level", "tree"):
-            raise MechanismError("structurefirst: inside must be 'flat', 'two-level' or 'tree'")
+        if self.inside not in ("adaptive", "flat", "two-level", "tree"):
+            raise MechanismError("structurefirst: inside must be 'adaptive', 'flat', 'two-level' or 'tree'")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose the bins, then measure them."""
@@ -85,9 +87,11 @@ class StructureFirst:
             starts, data = self._structure(data, bins)
         if self.inside == "flat":
             counts, errors = self._flat(data, starts)
-        else:
-            counts, errors = _nested(data, starts, deep=self.inside == "tree")
-        return Estimate(counts.reshape(shape), errors, f"{starts.size} bins")
+            return Estimate(counts.reshape(shape), errors, f"{starts.size} bins")
+        counts, noise = _nested(data, starts, deep=self.inside == "tree")
+        if self.inside == "adaptive":
+            counts, noise = _averaged(counts, starts, noise)
+        return Estimate(counts.reshape(shape), noise, f"{starts.size} bins")
 
     def _structure(self, data: PrivateCounts, bins: int) -> tuple[IntArray, PrivateCounts]:
         """Draw the boundaries; returns the starts of the bins and the right that is left for counting."""
@@ -120,7 +124,7 @@ class StructureFirst:
         mean = self.statistic == "mean"
         draws = float(bins - 1) ** 2 * log(n) * (2.0 * (ceiling or 1) if mean else 2.0)
         worst = inf if ceiling is None else n * (ceiling**2 / 4.0 if mean else ceiling / 2.0)
-        levels = {"flat": 0, "two-level": 2, "tree": ceil(log(n / bins, 2)) + 1}[self.inside]
+        levels = {"flat": 0, "two-level": 2, "adaptive": 2, "tree": ceil(log(n / bins, 2)) + 1}[self.inside]
 
         def bound(share: float) -> float:
             first, second = share * epsilon, (1.0 - share) * epsilon
@@ -153,7 +157,7 @@ class StructureFirst:
         return np.repeat(noisy.values * halves, sizes), errors
 
 
-def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[FloatArray, Errors]:
+def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[FloatArray, RunNoise]:
     """Measure nested blocks inside every bin and reconcile them by least squares.
 
     A bin of s cells has ⌈log₂ s⌉ + 1 levels of blocks of halving length (or, not ``deep``, two: itself and
@@ -208,7 +212,18 @@ def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[Float
             values[ids], scales[ids] = noisy.values, float(cast(Fraction, noisy.scale))
     variances = 2.0 * scales**2
     counts = tree.cells(tree.infer(values, variances), (n,))
-    return counts, RunNoise(shape, TreeNoise(tree, variances, scales).spread_boxes)
+    # The last level of a cell is the cell itself.
+    cell_variance = variances[np.max(nodes, axis=0)]
+    return counts, RunNoise(shape, TreeNoise(tree, variances, scales).spread_boxes, counts, cell_variance)
+
+
+def _averaged(counts: FloatArray, starts: IntArray, errors: RunNoise) -> tuple[FloatArray, RunNoise]:
+    """Average the bins whose cells differ by less than twice what their noise explains (Equation 22)."""
+    sizes = np.diff(np.append(starts, counts.size))
+    means = np.repeat(np.add.reduceat(counts, starts) / sizes, sizes)
+    apart = np.add.reduceat((counts - means) ** 2, starts)
+    noise = 2.0 * (sizes - 1) * errors.cell_variance[starts]
+    return np.where(np.repeat(apart < noise, sizes), means, counts), replace(errors, averaged=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,9 +236,26 @@ class RunNoise:
 
     shape: tuple[int, ...]
     spread_runs: Callable[[IntArray, IntArray], Spread]
-    method: str = (
-        "exact variance of least squares inside the bins, given the released bins, which used other noise"
-    )
+    counts: FloatArray
+    cell_variance: FloatArray
+    averaged: bool = False
+
+    @property
+    def method(self) -> str:
+        """Say what the interval stands on."""
+        exact = (
+            "exact variance of least squares inside the bins, given the released bins, which used other noise"
+        )
+        return (
+            f"{exact}; around those counts, widened to hold the averaged answer" if self.averaged else exact
+        )
+
+    @property
+    def centre(self) -> Callable[[Workload], FloatArray] | None:
+        """Sum the counts before averaging, which reads their own noise; nothing else to stand on without it."""
+        if not self.averaged:
+            return None
+        return lambda workload: np.asarray(workload.answer(self.counts), dtype=np.float64)
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload."""
