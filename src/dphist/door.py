@@ -12,7 +12,6 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse, show
 from dphist.private.exact import Number, positive
 from dphist.private.gate import open_gate
-from dphist.private.ledger import Ledger
 from dphist.private.noise import Noise
 from dphist.release.release import Guarantee, Release
 from dphist.sources import count
@@ -21,6 +20,7 @@ from dphist.workload import Workload
 
 if TYPE_CHECKING:
     from dphist.histogram import Histogram
+    from dphist.private.ledger import Ledger
 
 DEFAULT_MECHANISM = "laplace"
 
@@ -54,6 +54,8 @@ def publish(
         raise InputError("workload is over another domain than the records; build it from the same domain")
     if ledger is None or dataset is None:
         return _release(histogram, spend, recipe, protected, workload)
+    from dphist.private.ledger import Ledger
+
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     try:
         reservation = book.reserve(dataset, spend, purpose=show(recipe), unit=protected.describe())

@@ -14,7 +14,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dphist.errors import QueryError
 
@@ -119,6 +118,9 @@ def _quantile_table(beta: float) -> tuple[FloatArray, FloatArray]:
 
     A sum of m Laplace draws is normal with a Gamma(m) variance, so Pr(|S| > q) is a mean of normal tails.
     """
+    # Loaded here because it takes a third of a second, and publishing needs no interval.
+    from scipy import special
+
     inverse = np.concatenate([np.linspace(0.0, 0.1, 12), np.linspace(0.15, 1.0, 18)])
     levels = (np.arange(4000) + 0.5) / 4000
     quantiles = np.empty(inverse.size)

@@ -13,6 +13,7 @@ import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -175,10 +176,10 @@ def _write(release: Release, path: Path) -> None:
             end = min(begin + _ROWS, flat.size)
             index = np.unravel_index(np.arange(begin, end), release.domain.shape)
             arrays = [
-                pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), labels)
+                pa.DictionaryArray.from_arrays(_column(place.astype(np.int32)), labels)
                 for place, labels in zip(index, dictionaries, strict=True)
             ]
-            arrays += [pa.array(values[begin:end]) for values in columns.values()]
+            arrays += [_column(values[begin:end]) for values in columns.values()]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
@@ -240,10 +241,25 @@ def _labels(attribute: Any) -> Any:
 
     scale = getattr(attribute, "scale", None)
     if not attribute.other and scale is not None and scale.form == "range":
-        return pa.array(np.arange(scale.values.start, scale.values.stop, scale.values.step, dtype=np.int64))
+        return _column(np.arange(scale.values.start, scale.values.stop, scale.values.step, dtype=np.int64))
     if not attribute.other and scale is not None and scale.form == "dates" and scale.days == 1:
-        return pa.array([scale.begin(cell) for cell in range(scale.size)], pa.date32())
-    return pa.array(list(attribute.labels), pa.string())
+        first = (scale.start - date(1970, 1, 1)).days
+        return _column(np.arange(first, first + scale.size, dtype=np.int32), pa.date32())
+    texts = [label.encode() for label in attribute.labels]
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    )
+
+
+def _column(values: NDArray[Any], kind: Any = None) -> Any:
+    """Hand numbers to Arrow as they lie in memory: no copy, and pandas is not loaded (which `pa.array` would do)."""
+    import pyarrow as pa
+
+    whole = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(
+        kind or pa.from_numpy_dtype(whole.dtype), whole.size, [None, pa.py_buffer(whole)]
+    )
 
 
 def _column_names(release: Release) -> dict[str, str]:
