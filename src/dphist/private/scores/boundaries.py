@@ -9,6 +9,7 @@ from math import isqrt
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from dphist.errors import MechanismError
@@ -73,10 +74,11 @@ class Boundaries:
         values = np.minimum(counts, ceiling) << refine
         walk = Rows(values, loss=self.loss, lattice=True).descend(self.draws(layout))
         tilt = 2 * ceiling * 4**refine if self.loss == "squared" else 2
+        factorials = gammaln(np.arange(1, layout.size + 1, dtype=np.float64))
         right = layout.size
         j, costs = next(walk)
         while True:
-            scores = -costs[j:right].astype(np.int64) + self._handicap(j, right, tilt)
+            scores = -costs[j:right].astype(np.int64) + self._handicap(j, right, tilt, factorials)
             pick = yield Candidates(scores, np.array([0, right - j], dtype=np.int64), tilt)
             if j == 1:
                 return
@@ -95,11 +97,11 @@ class Boundaries:
             refine += 1
         return ceiling, refine
 
-    def _handicap(self, j: int, right: int, tilt: int) -> IntArray:
+    def _handicap(self, j: int, right: int, tilt: int, factorials: NDArray[np.float64]) -> IntArray:
         if self.even is None:
             return np.zeros(right - j, dtype=np.int64)
-        q = np.arange(j, right)
-        ways = gammaln(q) - gammaln(j) - gammaln(q - j + 1)
+        # ln C(q − 1, j − 1) for q = j … right − 1.
+        ways = factorials[j - 1 : right - 1] - factorials[j - 1] - factorials[: right - j]
         # Relative to the largest, and cut where 64 bits end: such a place is never drawn anyway.
         bonus = (ways - ways.max()) * float(self.even * tilt)
         rounded: IntArray = np.rint(np.maximum(bonus, -float(2**60))).astype(np.int64)
