@@ -141,8 +141,9 @@ def test_a_workload_hint_changes_the_plan() -> None:
     tree = Tree()
     assert tree.plan((4096,), Workload.cells(domain)) == (((1,),), (Fraction(1),))
     assert tree.plan((4096,), Workload.prefixes(domain)) != tree.plan((4096,), None)
-    # A hint about other cells is no hint.
-    assert tree.plan((2048,), Workload.cells(domain)) == tree.plan((2048,), None)
+    # Groups of a line inherit what is asked of it; other cells do not.
+    assert tree.plan((2048,), Workload.cells(domain))[0] == ((1,),)
+    assert tree.plan((64, 64), Workload.cells(domain)) == tree.plan((64, 64), None)
     short = Workload(domain, [[i] for i in range(4090)], [[i + 3] for i in range(4090)])
     sides, shares = tree.plan((4096,), short)
     assert sides[-1] == (1,)

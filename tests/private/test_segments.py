@@ -193,6 +193,16 @@ def test_refusals_speak_of_public_facts() -> None:
         open_counts([1, 2], 1).partition([0, 1]).segment(AbsoluteDeviation())
 
 
+def test_sums_that_64_bits_cannot_hold_are_refused_whatever_the_data() -> None:
+    with pytest.raises(MechanismError, match="price"):
+        open_counts([1, 2], 1).segment(AbsoluteDeviation(price=Fraction(2**60)))
+    for sizes in ("all", "powers", (4096, 1)):
+        with pytest.raises(MechanismError, match="budget"):
+            open_counts(np.zeros(4096, dtype=np.int64), "1e-14", seed=1).segment(
+                AbsoluteDeviation(sizes=sizes)  # type: ignore[arg-type]
+            )
+
+
 def test_one_cell_and_two() -> None:
     assert open_counts([5], 1, seed=1).segment(AbsoluteDeviation()).tolist() == [0]
     assert open_counts([5, 7], 1, seed=1).segment(AbsoluteDeviation(sizes=(1,))).tolist() == [0, 1]

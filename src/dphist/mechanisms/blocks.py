@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dphist.domain import Domain, Ordinal
 from dphist.errors import MechanismError
-from dphist.estimate import Errors, Estimate, IndependentNoise, PieceNoise, nonnegative
+from dphist.estimate import Errors, Estimate, IndependentNoise, PieceNoise
 from dphist.intervals import Spread
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.protocol import Mechanism
@@ -56,7 +56,7 @@ class Blocks:
     group: Smooth | None = None
     inner: Mechanism = Laplace()  # noqa: RUF009 -- a frozen value
     nonnegative: bool = False
-    """Whether to move negative estimates to the nearest that are not and keep the total (only with order or group)."""
+    """Whether to raise negative estimates to zero: never worse for a cell, but it pushes long sums up."""
 
     def __post_init__(self) -> None:
         order: object = self.order
@@ -120,7 +120,7 @@ class Blocks:
         return Estimate(self._finish(counts.reshape(shape)), errors)
 
     def _finish(self, counts: FloatArray) -> FloatArray:
-        return nonnegative(counts) if self.nonnegative else counts
+        return np.maximum(counts, 0.0) if self.nonnegative else counts
 
 
 def _labels(starts: IntArray, n: int) -> IntArray:

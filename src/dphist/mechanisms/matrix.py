@@ -13,7 +13,7 @@ from dphist.errors import MechanismError
 from dphist.estimate import Estimate, nonnegative
 from dphist.intervals import Spread
 from dphist.mechanisms.levels import Kind, searched
-from dphist.mechanisms.tree import Tree
+from dphist.mechanisms.tree import Tree, usable
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.linear import Linear
 from dphist.workload import Workload
@@ -69,9 +69,9 @@ class Matrix:
     def _kind(self, hint: Workload | None, shape: tuple[int, ...]) -> Kind | None:
         if self.workload is not None:
             return self.workload
-        if hint is None or hint.domain.shape != shape:
-            return "all_ranges"
-        return hint.kind if hint.kind in ("cells", "prefixes", "all_ranges") else None
+        found = usable(hint, shape) or "all_ranges"
+        kind = found if isinstance(found, str) else found.kind
+        return kind if kind in ("cells", "prefixes", "all_ranges") else None
 
 
 def mean_gram(n: int, kind: Kind) -> FloatArray:

@@ -70,7 +70,7 @@ class Tree:
         self, shape: tuple[int, ...], hint: Workload | None = None
     ) -> tuple[Sides, tuple[Fraction, ...]]:
         """Sides of the blocks of every level, coarse to fine, and what each spends: public facts alone."""
-        goal: Kind | Workload = self.workload or _usable(hint, shape) or "all_ranges"
+        goal: Kind | Workload = self.workload or usable(hint, shape) or "all_ranges"
         size = int(np.prod(shape))
         if self.fanout == "auto":
             kind = goal if isinstance(goal, str) else goal.kind
@@ -156,11 +156,18 @@ def _rounded(n: int) -> int:
     return -(-n // step) * step
 
 
-def _usable(hint: Workload | None, shape: tuple[int, ...]) -> Workload | None:
-    """The hint, if it still speaks of these cells (they may have been merged since)."""
-    if hint is None or hint.domain.shape != shape or not len(hint):
+def usable(hint: Workload | None, shape: tuple[int, ...]) -> Kind | Workload | None:
+    """What a hint says of these cells, which may have been merged since it was given.
+
+    Prefixes, ranges and cells of a line are prefixes, ranges and cells of its groups too.
+    """
+    if hint is None or not len(hint):
         return None
-    return hint
+    if hint.domain.shape == shape:
+        return hint
+    if len(shape) == len(hint.domain.shape) == 1 and hint.kind in ("cells", "prefixes", "all_ranges"):
+        return hint.kind
+    return None
 
 
 def bucket_levels(starts: IntArray, ends: IntArray, lengths: tuple[int, ...], n: int) -> IntArray:

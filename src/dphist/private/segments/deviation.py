@@ -40,6 +40,8 @@ from dphist.private.questions import IntArray, Layout, PricedNoise
 _LONGEST_ALL = 1 << 17
 # Noise for this many buckets is held at a time.
 _BATCH = 1 << 20
+# Costs, prices and noise of a partition stay below this together, far from the largest integer.
+_LARGEST_TOTAL = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ class AbsoluteDeviation:
             raise MechanismError("segment: the cells must be one part")
         if self.sizes == "all" and n > _LONGEST_ALL:
             raise MechanismError(f'segment: sizes "all" takes at most {_LONGEST_ALL:,} cells; use "powers"')
+        levels = len(self.price) if isinstance(self.price, tuple) else 1
+        if n * max(abs(self._price(level)) for level in range(levels)) >= _LARGEST_TOTAL:
+            raise MechanismError("segment: the price is too high for so many cells")
         if n < 2:
             return np.zeros(n, dtype=np.int64)
         cut = np.minimum(counts, LARGEST_SUM // n)
@@ -108,7 +113,7 @@ class AbsoluteDeviation:
         shorts = min(n, 1 if self.centre == "median" else 2 * self.grid)
         short = np.zeros((shorts, n), np.int64)
         for m in range(1, shorts + 1):
-            short[m - 1, : n - m + 1] = noise.laplace(self._scale(m, n), n - m + 1)
+            short[m - 1, : n - m + 1] = _bounded(noise.laplace(self._scale(m, n), n - m + 1), n)
         scale = self._scale(n, n)
         first = 0
         while first < n:
@@ -116,7 +121,7 @@ class AbsoluteDeviation:
             while last < n and (draws == 0 or draws + n - last <= _BATCH):
                 draws += max(0, n - last - shorts)
                 last += 1
-            long = noise.laplace(scale, draws)
+            long = _bounded(noise.laplace(scale, draws), n)
             push_deviation_rows(
                 counts,
                 distinct,
@@ -142,7 +147,7 @@ class AbsoluteDeviation:
         longest = 1 << (len(costs) - 1)
         for k, row in enumerate(costs):
             fitting = row[: n - (1 << k) + 1]
-            noise.add_laplace(fitting, self._scale(1 << k, longest), fitting)
+            fitting += _bounded(noise.laplace(self._scale(1 << k, longest), fitting.size), n)
         starts: IntArray = power_grouping(costs, self._price())
         return starts
 
@@ -155,7 +160,19 @@ class AbsoluteDeviation:
         if longest > 1:
             for size in np.unique(sizes):
                 here = sizes == size
-                costs[here] = noise.add_laplace(costs[here], self._scale(int(size), longest))
+                costs[here] += _bounded(
+                    noise.laplace(self._scale(int(size), longest), int(here.sum())), counts.size
+                )
         prices = np.array([self._price(level) for level in range(len(lengths))], dtype=np.int64)
         whole = tree_grouping(parent, costs + prices[levels])
         return np.sort(lows[whole == 1])
+
+
+def _bounded(draws: IntArray, n: int) -> IntArray:
+    """Pass on noise that n buckets can add up in 64 bits.
+
+    Refusing looks at the noise alone, which knows nothing of the data.
+    """
+    if draws.size and max(int(draws.max()), -int(draws.min())) >= _LARGEST_TOTAL // n:
+        raise MechanismError("segment: the budget is too small for so many cells")
+    return draws
