@@ -187,6 +187,8 @@ def _levels(row: IntArray, starts: IntArray, statistic: str) -> FloatArray:
     ends = np.append(starts, row.size)
     sizes = np.diff(ends)
     if statistic == "mean":
-        return np.asarray(np.add.reduceat(row, starts) / sizes, dtype=np.float64)
+        # Relative to the least, so that no sum overflows where all counts are enormous.
+        least = row.min()
+        return np.asarray(np.add.reduceat(row - least, starts) / sizes + least, dtype=np.float64)
     middles = part_middles(row, np.arange(row.size, dtype=np.int64), ends)
     return np.asarray(np.where(sizes % 2 == 0, middles / 2.0, middles), dtype=np.float64)

@@ -163,7 +163,8 @@ class Rows:
             here = scratch[(j + 1) % 2]
             if j % stride == 0:
                 here = kept[j + 1] = self._empty(1)[0]
-            self._after(previous, j, self._size, here)
+            # Each bucket still to come holds a value, so row j + 1 is never read beyond here.
+            self._after(previous, j, self._size - (top - j), here)
         right = self._size
         block = self._empty(stride)
         for bottom in sorted(kept, reverse=True):
@@ -171,7 +172,7 @@ class Rows:
             previous = kept.pop(bottom)
             block[0] = previous
             for j in range(bottom, highest):
-                self._after(block[j - bottom], j, right, block[j - bottom + 1])
+                self._after(block[j - bottom], j, right - (highest - j), block[j - bottom + 1])
             for j in range(highest, bottom - 1, -1):
                 costs = self._whole(right, forward=False)
                 costs[j:right] += block[j - bottom][j:right]
