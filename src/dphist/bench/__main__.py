@@ -7,6 +7,7 @@ from importlib import import_module
 
 # Each name is a module of this package with ``main(argv) -> exit code`` that prints a table.
 EXPERIMENTS: dict[str, str] = {
+    "explore": "what one interaction with the explorer costs the server on a release of a million cells",
     "blocks": "building blocks: CPU by number of bins; with --data, errors beside public implementations",
     "paper002": "Table 2 and Figures 3–18 of the building blocks paper",
     "segmentation": "CPU time of the segmentation kernels beside the textbook programs, up to a million cells",

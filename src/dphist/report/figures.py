@@ -72,26 +72,50 @@ def draw(
     height: int | None = None,
     selected: Sequence[Span] | None = None,
     brush: bool = False,
+    data: Any = None,
 ) -> altair.LayerChart | altair.Chart:
     """Draw a table: of one attribute as bars, of two as a heat map.
 
-    ``selected`` cells stand out from the rest; with ``brush`` a range can be dragged.
+    ``selected`` cells stand out from the rest; with ``brush`` a range can be dragged. The chart carries its numbers,
+    unless ``data`` says where they will come from.
     """
+    if data is None:
+        rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
+        data = _altair().Data(values=rows)
     if len(numbers.cuts) == 2:
-        return _squares(numbers, width)
+        return _squares(numbers, width, data)
     if isinstance(numbers.cuts[0].attribute, Nominal):
-        return _lying_bars(numbers, width, selected)
-    return _standing_bars(numbers, width, height or 280, selected, brush)
+        return _lying_bars(numbers, width, data)
+    return _standing_bars(numbers, width, height or 280, data, brush)
+
+
+def specification(
+    numbers: Table,
+    *,
+    width: int | str = "container",
+    selected: Sequence[Span] | None = None,
+    brush: bool = False,
+) -> dict[str, Any]:
+    """Give the same figure as Vega-Lite, with the numbers put in last.
+
+    Altair looks at every number of every chart; a page that is asked for a new figure at every drag cannot wait for
+    that, and the numbers need no checking.
+    """
+    rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
+    chart = draw(
+        numbers, width=width, selected=selected, brush=brush, data=_altair().NamedData(name="numbers")
+    )
+    return {**chart.to_dict(validate=False), "datasets": {"numbers": rows}}
 
 
 def _standing_bars(
-    numbers: Table, width: int | str, height: int, selected: Sequence[Span] | None, brush: bool
+    numbers: Table, width: int | str, height: int, data: Any, brush: bool
 ) -> altair.LayerChart:
     alt = _altair()
     cuts = numbers.cuts[0]
     title = cuts.attribute.name
     scale = alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
-    base = alt.Chart(alt.Data(values=_bar_rows(numbers, selected)))
+    base = alt.Chart(data)
     bars = base.mark_rect(x2Offset=-1 if len(cuts) <= _MOST_GAPS else 0).encode(
         x=alt.X("start:Q", scale=scale, title=title, axis=_ticks(cuts)),
         x2="stop:Q",
@@ -113,11 +137,11 @@ def _standing_bars(
     return alt.layer(bars, interval).properties(width=width, height=height)
 
 
-def _lying_bars(numbers: Table, width: int | str, selected: Sequence[Span] | None) -> altair.LayerChart:
+def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChart:
     alt = _altair()
     cuts = numbers.cuts[0]
     title = cuts.attribute.name
-    base = alt.Chart(alt.Data(values=_bar_rows(numbers, selected))).encode(
+    base = alt.Chart(data).encode(
         y=alt.Y("label:N", sort=None, title=title, axis=alt.Axis(labelLimit=140)), tooltip=_tooltip(title)
     )
     bars = base.mark_bar(cursor="pointer").encode(
@@ -128,28 +152,16 @@ def _lying_bars(numbers: Table, width: int | str, selected: Sequence[Span] | Non
     return alt.layer(bars, interval).properties(width=width, height=alt.Step(22))
 
 
-def _squares(numbers: Table, width: int | str) -> altair.Chart:
+def _squares(numbers: Table, width: int | str, data: Any) -> altair.Chart:
     alt = _altair()
     across, up = numbers.cuts
-    rows = []
-    values, low, high = numbers.answers.value, numbers.answers.low, numbers.answers.high
-    for i, first in enumerate(across.spans):
-        for j, second in enumerate(up.spans):
-            k = i * len(up) + j
-            rows.append(
-                {
-                    "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
-                    "label": across.labels[i], "other": up.labels[j],
-                    "estimate": float(values[k]), "low": float(low[k]), "high": float(high[k]),
-                }
-            )  # fmt: skip
     domains = [
         alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
         for cuts in (across, up)
     ]
     names = [cuts.attribute.name for cuts in (across, up)]
     return (
-        alt.Chart(alt.Data(values=rows))
+        alt.Chart(data)
         .mark_rect(stroke=None)
         .encode(
             x=alt.X("start:Q", scale=domains[0], title=names[0], axis=_ticks(across)),
@@ -201,6 +213,25 @@ def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str,
         }
         for i, (start, stop) in enumerate(cuts.spans)
     ]
+
+
+def _square_rows(numbers: Table) -> list[dict[str, Any]]:
+    across, up = numbers.cuts
+    values, low, high = (
+        each.tolist() for each in (numbers.answers.value, numbers.answers.low, numbers.answers.high)
+    )
+    rows = []
+    for i, first in enumerate(across.spans):
+        for j, second in enumerate(up.spans):
+            k = i * len(up) + j
+            rows.append(
+                {
+                    "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
+                    "label": across.labels[i], "other": up.labels[j],
+                    "estimate": values[k], "low": low[k], "high": high[k],
+                }
+            )  # fmt: skip
+    return rows
 
 
 def _tooltip(title: str) -> list[altair.Tooltip]:

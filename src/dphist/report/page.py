@@ -15,7 +15,7 @@ from dphist.domain import Nominal
 from dphist.extras import need
 from dphist.release import Release
 from dphist.report import facts, figures
-from dphist.report.figures import draw, table
+from dphist.report.figures import specification, table
 from dphist.report.pictures import vega_script
 from dphist.report.tables import Table
 from dphist.report.wording import python, question
@@ -72,7 +72,7 @@ def _figure(number: int, caption: str, numbers: Table) -> dict[str, Any]:
     return {
         "id": f"figure{number}",
         "caption": caption,
-        "spec": embed(draw(numbers, width="container").to_dict()),
+        "spec": embed(specification(numbers)),
         "names": [cuts.attribute.name for cuts in numbers.cuts],
         "rows": numbers.rows() if len(numbers.cuts) == 1 else [],
         "method": numbers.answers.method,

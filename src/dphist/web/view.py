@@ -18,7 +18,7 @@ from dphist.errors import QueryError
 from dphist.release import Release
 from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import Cuts, cut, name_span
-from dphist.report.figures import MOST_SQUARES, draw, most_bars
+from dphist.report.figures import MOST_SQUARES, most_bars, specification
 from dphist.report.tables import Table, tabulate
 from dphist.report.wording import python, question
 
@@ -113,9 +113,8 @@ class View:
         answer = self.release.answer(boxes(self.chosen, domain), confidence=self.confidence)[0]
         numbers = self.table()
         show = domain.attribute(self.show)
-        chart = draw(
+        drawn = specification(
             numbers,
-            width="container",
             selected=self.chosen.get(self.show),
             brush=not self.by and not isinstance(show, Nominal),
         )
@@ -137,7 +136,7 @@ class View:
                 attribute.name: _condition(attribute, self.chosen.get(attribute.name))
                 for attribute in domain.attributes
             },
-            "spec": chart.to_dict(),
+            "spec": drawn,
             "rows": _rows(numbers, show) if not self.by else [],
         }  # fmt: skip
 
