@@ -34,6 +34,10 @@ from dphist.kernels.segmentation import straightforward as textbook
 IntArray = NDArray[np.int64]
 
 _MAKERS = (data.spikes, data.steps, data.bell)
+# The trusted integer form of StructureFirst, and both losses with real levels or medians.
+_FORMS: tuple[tuple[Loss, bool], ...] = (("squared", True), ("squared", False), ("absolute", False))
+# Compiled before anything is timed.
+_WARM = np.array([3, 1, 2, 2, 5])
 
 
 def main(argv: list[str]) -> int:
@@ -125,21 +129,15 @@ def _fixed(sizes: list[int]) -> None:
         f"{'n':>7} {'k':>5} {'data':>8} {'squared, trusted':>17} {'squared':>9} {'absolute':>9}"
         f" {'O(n²k) squared':>15} {'absolute':>9} {'times faster':>17}"
     )
-    warm = np.array([3, 1, 2, 2, 5])
-    walk(warm, 3, "squared", True)
-    walk(warm, 3, "squared", False)
-    walk(warm, 3, "absolute", False)
-    textbook.fixed_squared(warm, 2)
-    textbook.fixed_absolute(textbook.absolute_costs(*_ranked(warm)), 2)
+    for loss, lattice in _FORMS:
+        walk(_WARM, 3, loss, lattice)
+    textbook.fixed_squared(_WARM, 2)
+    textbook.fixed_absolute(textbook.absolute_costs(*_ranked(_WARM)), 2)
     for n in sizes:
         k = n // 10
         for make in _MAKERS:
             x = make(n, 20 * n, 3)
-            times = [
-                cpu(partial(walk, x, k, "squared", True), 3),
-                cpu(partial(walk, x, k, "squared", False), 3),
-                cpu(partial(walk, x, k, "absolute", False), 3),
-            ]
+            times = [cpu(partial(walk, x, k, loss, lattice), 3) for loss, lattice in _FORMS]
             line = f"{n:7,} {k:5} {make.__name__:>8} {times[0]:17.1f} {times[1]:9.1f} {times[2]:9.1f}"
             if make is data.steps:
                 plain = cpu(partial(textbook.fixed_squared, x, k), 1)
@@ -149,16 +147,12 @@ def _fixed(sizes: list[int]) -> None:
 
 
 def _large(n: int) -> None:
-    _write("")
-    _write(
-        f"n = {n:,}, k = {n // 10:,}: CPU seconds of each data set, and the peak of memory of the process so far"
-    )
+    _write(f"n = {n:,}, k = {n // 10:,}: CPU seconds, and the peak of memory of the process so far")
+    for loss, lattice in _FORMS[::2]:
+        walk(_WARM, 3, loss, lattice)
     for make in _MAKERS:
         x = make(n, 20 * n, 3)
-        times = [
-            cpu(partial(walk, x, n // 10 + 1, "squared", True), 1) / 1e3,
-            cpu(partial(walk, x, n // 10 + 1, "absolute", False), 1) / 1e3,
-        ]
+        times = [cpu(partial(walk, x, n // 10, loss, lattice), 1) / 1e3 for loss, lattice in _FORMS[::2]]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         _write(f"{make.__name__:>8}: squared {times[0]:.1f} s, absolute {times[1]:.1f} s, {peak:.0f} MB")
     _write("")
