@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -39,8 +41,8 @@ def publish(
     """Turn records into one private release.
 
     ``source`` is a path or glob, a data frame, an Ibis table or a `Histogram`. The budget is reserved in the ledger,
-    durably, before any noise is drawn: a crash after that leaves it spent, never the other way round. Everything that
-    can be refused is refused before.
+    durably, right before the first noise is drawn: a crash after that leaves it spent, never the other way round, and
+    what is refused before (a wrong column, a mechanism that does not fit) spends nothing.
     """
     spend = positive(epsilon, "epsilon")
     recipe = parse(mechanism) if isinstance(mechanism, str) else mechanism
@@ -49,21 +51,45 @@ def publish(
     protected = unit or Unit()
     if (ledger is None) != (dataset is None):
         raise InputError("ledger and dataset belong together: give both or neither")
-    histogram = count(source, domain, protected)
-    if workload is not None and workload.domain != histogram.domain:
-        raise InputError("workload is over another domain than the records; build it from the same domain")
     if ledger is None or dataset is None:
-        return _release(histogram, spend, recipe, protected, workload)
+        return _publish(source, domain, spend, recipe, protected, workload)
     from dphist.private.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     try:
-        reservation = book.reserve(dataset, spend, purpose=show(recipe), unit=protected.describe())
-        reservation.open()
-        return _release(histogram, spend, recipe, protected, workload, receipt=(dataset, reservation.id))
+        book.check(dataset, spend)
+        return _publish(source, domain, spend, recipe, protected, workload, (book, dataset))
     finally:
         if book is not ledger:
             book.close()
+
+
+def _publish(
+    source: Any,
+    domain: Domain | None,
+    epsilon: Fraction,
+    mechanism: Mechanism,
+    unit: Unit,
+    workload: Workload | None,
+    account: tuple[Ledger, str] | None = None,
+) -> Release:
+    histogram = count(source, domain, unit)
+    if workload is not None and workload.domain != histogram.domain:
+        raise InputError("workload is over another domain than the records; build it from the same domain")
+    if account is None:
+        return _release(histogram, epsilon, mechanism, unit, workload)
+    book, dataset = account
+    paid: list[int] = []
+
+    def pay() -> None:
+        reservation = book.reserve(dataset, epsilon, purpose=show(mechanism), unit=unit.describe())
+        reservation.open()
+        paid.append(reservation.id)
+
+    release = _release(histogram, epsilon, mechanism, unit, workload, pay=pay)
+    receipt = replace(release, receipt=(dataset, paid[0])) if paid else release
+    receipt.__dict__["_estimate"] = release.__dict__["_estimate"]
+    return receipt
 
 
 def _release(
@@ -73,9 +99,9 @@ def _release(
     unit: Unit,
     workload: Workload | None,
     noise: Noise | None = None,
-    receipt: tuple[str, int] | None = None,
+    pay: Callable[[], None] | None = None,
 ) -> Release:
-    right, transcript = open_gate(histogram, epsilon, unit, workload=workload, noise=noise)
+    right, transcript = open_gate(histogram, epsilon, unit, workload=workload, noise=noise, pay=pay)
     estimate = mechanism.estimate(right)
     counts = estimate.counts.reshape(histogram.domain.shape)
     counts.setflags(write=False)
@@ -87,7 +113,6 @@ def _release(
         transcript,
         note=estimate.note,
         workload=workload,
-        receipt=receipt,
         test=noise is not None and noise.keystream.test,
     )
     # The estimate is a function of the transcript; keep it rather than replay it for the first interval.

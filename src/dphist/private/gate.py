@@ -324,10 +324,15 @@ def open_gate(
     *,
     workload: Workload | None = None,
     noise: Noise | None = None,
+    pay: Callable[[], None] | None = None,
 ) -> tuple[PrivateCounts, Transcript]:
-    """Fuse private counts with a budget; returns the one right to ask, and the transcript that will fill up."""
+    """Fuse private counts with a budget; returns the one right to ask, and the transcript that will fill up.
+
+    ``pay`` is called once, before the first noise is drawn, and must make the spending durable; if it raises, nothing
+    has been drawn.
+    """
     budget = positive(epsilon, "epsilon") / unit.steps
-    transcript = Transcript()
+    transcript = Transcript(pay=pay)
     # min(x, c) moves by at most one when x does, so a public ceiling keeps one step one step.
     ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
     flat = histogram.counts.reshape(-1)

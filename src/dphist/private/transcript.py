@@ -48,8 +48,9 @@ class Book(Protocol):
 class Transcript(Sequence[Entry]):
     """The entries of one release, in the order they were asked."""
 
-    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+    def __init__(self, entries: Sequence[Entry] = (), pay: Callable[[], None] | None = None) -> None:
         self._entries = list(entries)
+        self._pay = pay
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -74,6 +75,10 @@ class Transcript(Sequence[Entry]):
         """Draw an answer and write it down."""
         if draw is None:
             raise VerificationError("there are no counts behind this gate to answer from")
+        if self._pay is not None:
+            # Durable before the first bit of noise, and once: a crash from here on leaves the budget spent.
+            pay, self._pay = self._pay, None
+            pay()
         answer = draw()
         # The release and the transcript share this array; nobody may edit history.
         answer.setflags(write=False)

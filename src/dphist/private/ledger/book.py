@@ -175,6 +175,16 @@ class Ledger:
             _ledger=self,
         )
 
+    def check(self, dataset: str, epsilon: Amount) -> None:
+        """Refuse now what `reserve` would refuse, and spend nothing: so that no long work is done in vain."""
+
+        def look() -> None:
+            amount, budget = exact(epsilon), self._budget(one_line(dataset, "dataset"))
+            if added(budget.spent, amount) > budget.total:
+                raise exhausted(dataset, amount, budget)
+
+        self._look(look)
+
     def _open(self, reservation: Reservation) -> None:
         with self._store.writing() as run:
             self._catch_up(run)
