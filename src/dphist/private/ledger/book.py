@@ -175,11 +175,11 @@ class Ledger:
             _ledger=self,
         )
 
-    def check(self, dataset: str, epsilon: Amount) -> None:
+    def check(self, dataset: str, epsilon: Number) -> None:
         """Refuse now what `reserve` would refuse, and spend nothing: so that no long work is done in vain."""
 
         def look() -> None:
-            amount, budget = exact(epsilon), self._budget(one_line(dataset, "dataset"))
+            amount, budget = amount_of(epsilon, "epsilon"), self._budget(one_line(dataset, "dataset"))
             if added(budget.spent, amount) > budget.total:
                 raise exhausted(dataset, amount, budget)
 
