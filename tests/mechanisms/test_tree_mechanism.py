@@ -139,10 +139,12 @@ def test_a_workload_hint_changes_the_plan() -> None:
     x = np.arange(4096)
     domain = as_histogram(x).domain
     tree = Tree()
-    assert tree.plan((4096,), Workload.cells(domain)) == (((1,),), (Fraction(1),))
+    assert Tree(nonnegative=False).plan((4096,), Workload.cells(domain)) == (((1,),), (Fraction(1),))
+    # With a total to hold them together, cells that are cut at zero do not drift upward.
+    assert tree.plan((4096,), Workload.cells(domain))[0] == ((4096,), (1,))
     assert tree.plan((4096,), Workload.prefixes(domain)) != tree.plan((4096,), None)
     # Groups of a line inherit what is asked of it; other cells do not.
-    assert tree.plan((2048,), Workload.cells(domain))[0] == ((1,),)
+    assert tree.plan((2048,), Workload.cells(domain))[0] == ((2048,), (1,))
     assert tree.plan((64, 64), Workload.cells(domain)) == tree.plan((64, 64), None)
     short = Workload(domain, [[i] for i in range(4090)], [[i + 3] for i in range(4090)])
     sides, shares = tree.plan((4096,), short)

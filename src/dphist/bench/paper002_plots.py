@@ -25,7 +25,10 @@ def time_against_error(rows: list[dict[str, Any]], title: str, path: Path) -> No
         here = [row for row in rows if row["queries"] == kind]
         base = alt.Chart(alt.Data(values=here)).encode(
             x=alt.X(
-                "seconds:Q", scale=alt.Scale(type="log"), title="CPU seconds", axis=alt.Axis(format="~g")
+                "seconds:Q",
+                scale=alt.Scale(type="log"),
+                title="CPU seconds",
+                axis=alt.Axis(format="~g", tickCount=4),
             ),
             y=alt.Y(
                 "error:Q",

@@ -30,6 +30,9 @@ from dphist.workload import Workload
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# What the total gets when only cells are worth measuring.
+_ANCHOR = Fraction(1, 20)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tree:
@@ -70,6 +73,14 @@ class Tree:
         self, shape: tuple[int, ...], hint: Workload | None = None
     ) -> tuple[Sides, tuple[Fraction, ...]]:
         """Sides of the blocks of every level, coarse to fine, and what each spends: public facts alone."""
+        sides, shares = self._best(shape, hint)
+        if len(sides) == 1 and self.nonnegative and self.root and int(np.prod(shape)) > 1:
+            # Cells alone would each be cut at zero and together drift upward. A total, cheap to know, anchors them:
+            # noise on empty cells is then taken away instead of half of it kept.
+            return (tuple(shape), *sides), (_ANCHOR, 1 - _ANCHOR)
+        return sides, shares
+
+    def _best(self, shape: tuple[int, ...], hint: Workload | None) -> tuple[Sides, tuple[Fraction, ...]]:
         goal: Kind | Workload = self.workload or usable(hint, shape) or "all_ranges"
         size = int(np.prod(shape))
         if self.fanout == "auto":
