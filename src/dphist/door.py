@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -109,7 +109,7 @@ def _release(
         histogram.domain,
         counts,
         Guarantee(epsilon, unit),
-        mechanism,
+        _explained(mechanism, estimate.note),
         transcript,
         note=estimate.note,
         workload=workload,
@@ -118,3 +118,10 @@ def _release(
     # The estimate is a function of the transcript; keep it rather than replay it for the first interval.
     release.__dict__["_estimate"] = estimate
     return release
+
+
+def _explained(mechanism: Mechanism, note: str) -> Mechanism:
+    """Let a mechanism that chooses by itself carry its reason into the release."""
+    if is_dataclass(mechanism) and getattr(mechanism, "why", None) == "":
+        return replace(mechanism, why=note)  # type: ignore[return-value]  # a replaced mechanism is one
+    return mechanism

@@ -55,7 +55,8 @@ def show(value: object) -> str:
     changed = []
     for option in _options(value):
         given = getattr(value, option.name)
-        if option.default is MISSING or given != option.default:
+        # What two equal mechanisms may differ in is a remark, not an option.
+        if option.compare and (option.default is MISSING or given != option.default):
             changed.append(f"{option.name}={_show(given)}")
     return str(described["name"]) + (f"({', '.join(changed)})" if changed else "")
 
