@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -122,6 +122,8 @@ def _release(
 
 def _explained(mechanism: Mechanism, note: str) -> Mechanism:
     """Let a mechanism that chooses by itself carry its reason into the release."""
-    if is_dataclass(mechanism) and getattr(mechanism, "why", None) == "":
-        return replace(mechanism, why=note)  # type: ignore[return-value]  # a replaced mechanism is one
-    return mechanism
+    if getattr(mechanism, "why", None) != "":
+        return mechanism
+    value: Any = mechanism
+    explained: Mechanism = replace(value, why=note)
+    return explained
