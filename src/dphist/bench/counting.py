@@ -116,14 +116,8 @@ def main(argv: list[str]) -> int:
                 raise AssertionError("the two ways count differently")
             plain, count, release = (min(run[way][0] for run in measured) for way in range(3))
             memory = [min(run[way][1] for run in measured) for way in range(3)]
-            cells = (
-                f"{plain:.2f} s",
-                f"{count:.2f} s",
-                f"{count / plain:.2f}",
-                f"{release:.2f} s",
-                f"{release / plain:.2f}",
-            )
-            cells += tuple(f"{megabytes:.0f}" for megabytes in memory)
+            cells = [f"{plain:.2f} s", f"{count:.2f} s", f"{count / plain:.2f}"]
+            cells += [f"{release:.2f} s", f"{release / plain:.2f}", *(f"{each:.0f}" for each in memory)]
             sys.stdout.write(f"{case.name:34}" + "".join(f"{cell:>12}" for cell in cells) + "\n")
     return 0
 
