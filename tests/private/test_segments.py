@@ -203,6 +203,23 @@ def test_sums_that_64_bits_cannot_hold_are_refused_whatever_the_data() -> None:
             )
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sizes": (6, 4, 1)},
+        {"sizes": ()},
+        {"sizes": (4, 4)},
+        {"sizes": "odd"},
+        {"grid": 0},
+        {"centre": "mode"},
+        {"price": (Fraction(1), Fraction(2))},
+    ],
+)
+def test_costs_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(MechanismError, match="segment"):
+        AbsoluteDeviation(**options)  # type: ignore[arg-type]
+
+
 def test_one_cell_and_two() -> None:
     assert open_counts([5], 1, seed=1).segment(AbsoluteDeviation()).tolist() == [0]
     assert open_counts([5, 7], 1, seed=1).segment(AbsoluteDeviation(sizes=(1,))).tolist() == [0, 1]

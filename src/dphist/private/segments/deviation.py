@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -64,6 +65,24 @@ class AbsoluteDeviation:
     sizes: Literal["all", "powers"] | tuple[int, ...] = "all"
     centre: Literal["mean", "median"] = "mean"
     grid: int = 16
+
+    def __post_init__(self) -> None:
+        if self.centre not in ("mean", "median") or not isinstance(self.grid, int) or self.grid < 1:
+            raise MechanismError(
+                "segment: centre must be 'mean' or 'median', and grid a whole number above zero"
+            )
+        levels = 1
+        if not isinstance(self.sizes, str):
+            levels = len(self.sizes)
+            nested = all(a > b and a % b == 0 for a, b in pairwise(self.sizes))
+            if not self.sizes or min(self.sizes) < 1 or not nested:
+                raise MechanismError(
+                    "segment: the lengths of a tree's blocks must fall, each a multiple of the next"
+                )
+        elif self.sizes not in ("all", "powers"):
+            raise MechanismError("segment: sizes must be 'all', 'powers' or the lengths of a tree's blocks")
+        if isinstance(self.price, tuple) and len(self.price) != levels:
+            raise MechanismError("segment: give one price, or one for each level of the tree")
 
     def sensitivity(self, length: int) -> int:
         """By how many grid steps one record can move the cost of a bucket of this length."""
