@@ -96,6 +96,7 @@ def cube(shape: tuple[int, int, int, int], mechanism: Privelet) -> None:
         del estimate
     total, wall = min(totals)
     parts = shares(axes, histogram.counts, Fraction(1))
+    parts["the rest"] = max(0.0, total - sum(parts.values()))
     say(f"one read-and-write pass    {floor:8.3f} CPU s")
     say(f"Privelet, end to end       {total:8.3f} CPU s ({wall:.2f} s elapsed; first run {first:.3f} CPU s)")
     say(f"ratio to the pass          {total / floor:8.1f}   (target ≤ 25)")
