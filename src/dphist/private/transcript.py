@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,12 +46,25 @@ class Book(Protocol):
         ...
 
 
+class _Payment:
+    """Pays once. Whoever asks while another thread pays waits for it; a payment that failed is owed still."""
+
+    def __init__(self, pay: Callable[[], None]) -> None:
+        self._pay, self._lock, self._done = pay, Lock(), False
+
+    def __call__(self) -> None:
+        with self._lock:
+            if not self._done:
+                self._pay()
+                self._done = True
+
+
 class Transcript(Sequence[Entry]):
     """The entries of one release, in the order they were asked."""
 
     def __init__(self, entries: Sequence[Entry] = (), pay: Callable[[], None] | None = None) -> None:
         self._entries = list(entries)
-        self._pay = pay
+        self._pay = None if pay is None else _Payment(pay)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -77,8 +91,8 @@ class Transcript(Sequence[Entry]):
             raise VerificationError("there are no counts behind this gate to answer from")
         if self._pay is not None:
             # Durable before the first bit of noise, and once: a crash from here on leaves the budget spent.
-            pay, self._pay = self._pay, None
-            pay()
+            self._pay()
+            self._pay = None
         answer = draw()
         # The release and the transcript share this array; nobody may edit history.
         answer.setflags(write=False)
