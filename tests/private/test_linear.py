@@ -55,3 +55,10 @@ def test_an_empty_matrix_answers_nothing() -> None:
     query = Linear.dense(np.zeros((0, 3), dtype=np.int64))
     assert query.answer(np.arange(3), Layout((3,))).size == 0
     assert query.scales(Layout((3,))) == 1
+
+
+@pytest.mark.parametrize("weights", [[[-(2**63)], [1]], [[2**62]] * 4])
+def test_weights_whose_sum_would_overflow_are_refused(weights: list[list[int]]) -> None:
+    # Computed in 64 bits, both sensitivities come out as one or less.
+    with pytest.raises(MechanismError, match="too large"):
+        Linear.dense(np.array(weights, dtype=np.int64))

@@ -32,6 +32,12 @@ class Linear:
     weights: IntArray
     unit: Fraction = Fraction(1)
 
+    def __post_init__(self) -> None:
+        # In 64 bits |−2⁶³| is negative and long columns wrap: a sensitivity that overflows would promise too little.
+        largest = max(abs(int(self.weights.max(initial=0))), abs(int(self.weights.min(initial=0))))
+        if largest * self.weights.size >= _LARGEST_SUM:
+            raise MechanismError("linear: the weights are too large to be added up in 64 bits")
+
     @classmethod
     def dense(cls, matrix: NDArray[np.int64], unit: Fraction = Fraction(1)) -> Linear:
         """Take a matrix of integers as it is, leaving out zeros."""
