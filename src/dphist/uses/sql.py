@@ -14,6 +14,7 @@ from dphist.release import Release, load
 
 # Set once the table is inside. The configuration is then locked, so a query cannot undo it.
 _CONFINE = (
+    "SET temp_directory = ''",  # nothing is spilled to disk
     "SET enable_external_access = false",
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
@@ -52,14 +53,15 @@ def ask_sql(
     held = release if isinstance(release, Release) else load(release)
     connection = duckdb.connect(":memory:")
     try:
-        kinds = _kinds(query, connection)
-        if kinds != [duckdb.StatementType.SELECT]:
-            raise QueryError("give one SELECT statement over the table release")
         connection.register("incoming", _arrow(held))
         connection.execute("CREATE TABLE release AS SELECT * FROM incoming")
         connection.unregister("incoming")
         for setting in _CONFINE:
             connection.execute(setting)
+        # Not before: merely reading `IMPORT DATABASE` opens the files it names.
+        kinds = _kinds(query, connection)
+        if kinds != [duckdb.StatementType.SELECT]:
+            raise QueryError("give one SELECT statement over the table release")
         try:
             result = connection.execute(query, list(parameters))
             found = result.fetchall() if rows is None else result.fetchmany(rows)
@@ -77,6 +79,8 @@ def _kinds(query: str, connection: Any) -> list[Any]:
         return [statement.type for statement in connection.extract_statements(query)]
     except duckdb.Error as error:
         raise QueryError(f"DuckDB cannot read the query: {_first_line(error)}") from None
+    except (TypeError, UnicodeError):
+        raise QueryError("the query holds characters that are no text") from None
 
 
 def _arrow(release: Release) -> Any:
