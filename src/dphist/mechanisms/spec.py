@@ -12,7 +12,7 @@ from typing import Any
 from dphist.errors import MechanismError
 from dphist.mechanisms import INGREDIENTS, MECHANISMS, _Registry
 from dphist.mechanisms.protocol import Mechanism
-from dphist.private.exact import exact
+from dphist.private.exact import exact, fraction
 
 _ALL = {**INGREDIENTS, **MECHANISMS}
 
@@ -155,7 +155,7 @@ def _encode(value: Any) -> Any:
 def _decode(value: Any) -> Any:
     if isinstance(value, dict):
         if "fraction" in value:
-            return Fraction(value["fraction"])
+            return fraction(value["fraction"])
         if "tuple" in value:
             return tuple(_decode(item) for item in value["tuple"])
         if set(value) == {"name", "options"}:

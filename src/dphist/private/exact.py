@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -15,6 +16,9 @@ Number = int | float | str | Fraction | Decimal | Rational
 # No budget worth spending needs more; beyond it, exponents such as "1e-999999999" would only exhaust memory.
 _LONGEST = 60
 _EXPONENTS = range(-60, 61)
+# Shares of shares have long fractions; Python reads integers of up to 4,300 digits.
+_LONGEST_WRITTEN = 4_000
+_WRITTEN = re.compile(r"(-?\d+)(?:/(\d*[1-9]\d*))?", re.ASCII)
 
 
 def exact(value: Number, argument: str) -> Fraction:
@@ -45,6 +49,14 @@ def shares(values: Iterable[Number]) -> tuple[Fraction, ...]:
     if sum(fractions) != 1:
         raise EpsilonError("shares must sum to exactly 1; give fractions such as Fraction(1, 3) or '1/3'")
     return fractions
+
+
+def fraction(text: object) -> Fraction:
+    """Read back a fraction that `str` wrote; anything else, such as ``1e999999999``, is refused before it is computed."""
+    match = _WRITTEN.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST_WRITTEN else None
+    if match is None:
+        raise EpsilonError("a fraction must be written as digits, or digits/digits")
+    return Fraction(int(match[1]), int(match[2] or 1))
 
 
 def _parse(text: str, argument: str) -> Fraction:

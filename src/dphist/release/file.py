@@ -14,7 +14,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
-from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from dphist.errors import DphistError, MechanismError, OutputError, ReleaseError
 from dphist.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, to_json
+from dphist.private.exact import fraction
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
 from dphist.release.release import Guarantee, Release
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 FORMAT = 1
 _KEY = b"dphist"
 _ROWS = 1 << 20
+# What reading a description that was tampered with can raise; numpy reads types as a little language of its own.
+_MISFITS = (
+    ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, SyntaxError, MemoryError,
+)  # fmt: skip
 _FOOTER_LIMIT = (1 << 31) - 1
 
 
@@ -110,7 +114,7 @@ def load(path: str | PathLike[str]) -> Release:
     try:
         story = json.loads(metadata[_KEY])
         version = story["format"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
     if not isinstance(version, int) or version > FORMAT:
         raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
@@ -118,7 +122,7 @@ def load(path: str | PathLike[str]) -> Release:
         return _read(file, story)
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (pa.ArrowException, OSError, *_MISFITS):
         raise ReleaseError(f"{place} is damaged: its contents do not fit its description") from None
 
 
@@ -207,9 +211,9 @@ def _read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
             answer = np.frombuffer(raw, dtype=dtype)
         answer = answer.reshape(shape)
         answer.setflags(write=False)
-        epsilon = Fraction(described["epsilon"])
+        epsilon = fraction(described["epsilon"])
         entries.append(Entry(described["path"], described["verb"], described["question"], epsilon, answer))
-    guarantee = Guarantee(Fraction(story["guarantee"]["epsilon"]), Unit.from_json(story["guarantee"]["unit"]))
+    guarantee = Guarantee(fraction(story["guarantee"]["epsilon"]), Unit.from_json(story["guarantee"]["unit"]))
     workload = None if story["workload"] is None else Workload.from_json(domain, story["workload"])
     return Release(
         domain,

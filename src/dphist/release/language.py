@@ -19,6 +19,7 @@ from dphist.workload import Workload
 Span = tuple[int, int]
 
 _LONGEST = 10_000
+_LONGEST_NUMBER = 400
 _MOST_BOXES = 100_000
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -121,7 +122,9 @@ class _Tokens:
             raise QueryError(f"expected a value; {_HINT}")
         if kind != "number":
             return text.replace("''", "'") if kind == "text" else text
-        return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
+        # Python refuses to read integers of thousands of digits; as a float such a number is infinite, which will do.
+        whole = len(text) <= _LONGEST_NUMBER and re.fullmatch(r"[-+]?\d+", text)
+        return int(text) if whole else float(text)
 
 
 def _known(name: str, domain: Domain) -> str:
