@@ -10,7 +10,7 @@ import numpy as np
 
 from dphist.domain import Domain
 from dphist.domain.scales import IntArray
-from dphist.errors import SourceError, TooLargeError
+from dphist.errors import DphistError, SourceError, TooLargeError
 from dphist.histogram import Histogram
 from dphist.sources.engine import Bound, Column, Engine
 from dphist.sources.keys import read
@@ -51,6 +51,15 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
 
 def occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArray]:
     """The flat cells that hold rows, and how many, each perhaps several times; secret as the counts."""
+    try:
+        return _occupied(source, domain, unit)
+    except DphistError as error:
+        # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
+        error.__cause__ = error.__context__ = None
+        raise
+
+
+def _occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArray]:
     needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
     # Bounding hashes whole rows, so it reads every column.
     engine = open_source(source, None if unit.id is not None else needed)
