@@ -5,6 +5,7 @@ Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 1 anything else.
 
 from __future__ import annotations
 
+import os
 import sys
 
 from dphist.errors import DphistError
@@ -26,6 +27,15 @@ def main() -> None:
         # The reader of our output left, as `head` does.
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:
+        if os.environ.get("DPHIST_TRACEBACK"):
+            raise
+        # What nobody foresaw may quote a record, so only its kind is told.
+        _complain(
+            f"internal error ({type(error).__name__}); please report it. DPHIST_TRACEBACK=1 shows where it happened, "
+            "but may quote your records: look before you share it"
+        )
+        sys.exit(1)
 
 
 def _complain(message: str) -> None:
