@@ -141,12 +141,23 @@ class TreeNoise:
     )
 
     @cached_property
-    def _below(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        zeros = np.zeros(len(self.tree))
-        _, V, _, below_variance, _ = gather_up(self.tree.parent, zeros, self.variances)
-        measured = np.isfinite(self.variances) & (self.variances > 0)
-        heft = np.divide(self.scales, self.variances, out=np.zeros(len(self.tree)), where=measured)
-        return V, below_variance, heft
+    def _rooted(
+        self,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, IntArray, IntArray, IntArray]:
+        """What the kernel reads: one root over everything (unmeasured, so it adds nothing), families in order."""
+        tree, none = self.tree, np.full(1, np.inf)
+        parent = np.concatenate([[-1], tree.parent + 1])
+        low = np.concatenate([tree.low.min(axis=0, keepdims=True), tree.low])
+        high = np.concatenate([tree.high.max(axis=0, keepdims=True), tree.high])
+        variances = np.concatenate([none, self.variances])
+        _, V, _, below_variance, _ = gather_up(parent, np.zeros(parent.size), variances)
+        measured = np.isfinite(variances) & (variances > 0)
+        scales = np.concatenate([none, self.scales])
+        heft = np.divide(scales, variances, out=np.zeros(parent.size), where=measured)
+        starts, members = families(parent)
+        if low.shape[1] == 1:
+            members = members[np.lexsort((low[members, 0], parent[members]))]
+        return V, below_variance, heft, starts, members, low, high
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload."""
@@ -154,19 +165,6 @@ class TreeNoise:
 
     def spread_boxes(self, low: IntArray, high: IntArray) -> Spread:
         """The same for bare bounds."""
-        V, below_variance, heft = self._below
-        starts, members = self.tree.family
-        variance, largest = box_spread(
-            self.tree.parent,
-            V,
-            below_variance,
-            heft,
-            starts,
-            members,
-            self.tree.low,
-            self.tree.high,
-            np.ascontiguousarray(low),
-            np.ascontiguousarray(high),
-        )
+        variance, largest = box_spread(*self._rooted, np.ascontiguousarray(low), np.ascontiguousarray(high))
         # One draw cannot carry more than the whole variance, whatever the bound says.
         return Spread(variance, np.minimum(largest, np.sqrt(variance / 2)))

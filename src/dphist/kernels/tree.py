@@ -6,6 +6,8 @@ of its children and may carry one noisy measurement of known variance (infinite 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -213,8 +215,19 @@ def reach_of_draws(
 
 
 @kernel
+def first_beyond(bounds: IntArray, members: IntArray, a: int, b: int, value: int) -> Any:
+    """First place in a … b − 1 whose member's bound exceeds ``value``; bounds rise along the members."""
+    while a < b:
+        middle = (a + b) // 2
+        if bounds[members[middle], 0] > value:
+            b = middle
+        else:
+            a = middle + 1
+    return a
+
+
+@kernel
 def box_spread(
-    parent: IntArray,
     V: FloatArray,
     below_variance: FloatArray,
     heft: FloatArray,
@@ -231,7 +244,10 @@ def box_spread(
     S = ΣV over the children c: a_v = Σ a_c V_c / S and Var e_v = Σ Var e_c + Σ a_c² V_c − S a_v². A node wholly
     inside the query has a = 1, e = 0, so only nodes that the box cuts are visited. Going down again, Cov(query,
     x_c) = V_c (a_c − a_v) + (V_c / S) Cov(query, x_v), and a draw at node c with scale b and variance s² weighs
-    Cov / s²; ``heft`` is b / s² (0 where nothing was measured). Roots come first in the numbering.
+    Cov / s²; ``heft`` is b / s² (0 where nothing was measured).
+
+    Node 0 is the only root. On a line the members of a family stand in order, so the cut ones are found by bisection
+    and those between them are summed at once.
     """
     m, d = low.shape
     queries = len(query_low)
@@ -246,14 +262,13 @@ def box_spread(
     covariance = np.empty(m)
     inside_any = np.empty(m, np.bool_)
     outside_any = np.empty(m, np.bool_)
+    running = np.zeros(len(members) + 1)
+    for k in range(len(members)):
+        running[k + 1] = running[k] + V[members[k]]
     for q in range(queries):
-        count = 0
-        for i in range(m):
-            if parent[i] >= 0:
-                break
-            queue[count] = i
-            above[count] = -1
-            count += 1
+        queue[0] = 0
+        above[0] = -1
+        count = 1
         head = 0
         while head < count:
             v = queue[head]
@@ -273,7 +288,20 @@ def box_spread(
                 share[head] = covered / volume
                 squares[head] = -1.0
             else:
-                for k in range(starts[v], starts[v + 1]):
+                first, last = starts[v], starts[v + 1]
+                if d == 1:
+                    first = first_beyond(high, members, first, last, query_low[q, 0])
+                    last = first_beyond(low, members, first, last, query_high[q, 0] - 1)
+                    outside_any[head] = last - first < starts[v + 1] - starts[v]
+                    if last - first > 2:
+                        # The outer two may be cut; the rest lie inside.
+                        whole = running[last - 1] - running[first + 1]
+                        inside_any[head] = True
+                        share[head] += whole
+                        squares[head] += whole
+                k = first - 1
+                while k + 1 < last:
+                    k = last - 1 if d == 1 and k == first else k + 1
                     c = members[k]
                     meets = True
                     holds = True
