@@ -62,7 +62,7 @@ What differs from the paper, and why:
   what can be merged among small counts depends on the very file.
 - Median-SF, Mean-SF (a binary tree in each of n/10 bins): 1.1 to 1.3 times the paper's squared error on skewed data. As
   printed, every level of a tree carries Lap(2/ε₂) whatever its height, which is not private; here each level is paid
-  for. That would cost more, had the paper's split not given the structure most of the budget: here it gets a tenth.
+  for. The structure gets a tenth of ε here; the paper does not say what its optimiser gave it.
   Mean-SF cuts counts at F inside its losses, without which it is not private, and has a sharper weight for it.
 - Ours: NoiseFirst asks 3 ln n noise variances a bucket instead of two, StructureFirst averages bins that look flat.
 """
