@@ -46,6 +46,8 @@ def show_plan(
         head.insert(2, f"ε for an error of {error:g}")
     screen.table(head, [_row(forecast, error) for forecast in forecasts])
     screen.line("expected error: root of the mean squared error of an answer, in records; no data were read")
+    if any(forecast.basis.startswith("simulated") for forecast in forecasts):
+        screen.line(f"simulated: best and worst over made-up data of {records:,} records; yours may lie outside")
 
 
 def show_sql(release: Path, query: str, *, as_json: bool) -> None:
@@ -64,7 +66,8 @@ def _row(forecast: Forecast, wanted: float | None) -> list[str]:
         shown = f"{forecast.best:,.3g} to {forecast.error:,.3g}"
     else:
         shown = f"{forecast.error:,.3g}"
-    row = [forecast.mechanism, shown, forecast.basis]
+    basis = forecast.basis if forecast.error is None else forecast.basis.replace(":", " ").split()[0]
+    row = [forecast.mechanism, shown, basis]
     if wanted is not None:
         row.insert(2, "–" if forecast.epsilon_needed is None else f"{forecast.epsilon_needed:.3g}")
     return row

@@ -1,0 +1,172 @@
+"""Formulas against simulation, and forecasts against what then happens."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dphist import plan as planning
+from dphist.domain import Domain, Nominal, Ordinal
+from dphist.errors import InputError
+from dphist.testing import run
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+LINE = Domain([Ordinal("age", range(64))])
+
+
+def laplace(rng, scale, shape):
+    return rng.laplace(0.0, scale, shape)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("size", [1, 5, 11])
+def test_least_squares_error_and_variance_agree_with_simulation(size, weighted):
+    rng = np.random.default_rng(1)
+    draws, part, first, second = 200_000, 11, 0.05, 0.15
+    cells = laplace(rng, 1 / first, (draws, part))
+    leaf = laplace(rng, 1 / second, draws)
+    g = second**2 / (part * second**2 + first**2) if weighted else 1 / (part + 1)
+    noise = cells[:, :size].sum(1) + g * size * (leaf - cells.sum(1))
+    variance = planning.least_squares_variance(size, part, first, second, weighted=weighted)
+    error = planning.least_squares_error(size, part, first, second, weighted=weighted)
+    assert noise.var() == pytest.approx(variance, rel=0.03)
+    assert np.abs(noise).mean() == pytest.approx(error, rel=0.02)
+
+
+def test_the_papers_figures():
+    assert planning.least_squares_variance(11, 11, 0.05, 0.15) == pytest.approx(88.0)
+    assert planning.least_squares_variance(11, 11, 0.05, 0.15, weighted=False) == pytest.approx(135.802469)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 3.0, 40.0])
+def test_mean_absolute_of_one_draw_is_known(shift):
+    # E|a + Lap(b)| = a + b·exp(−a/b).
+    assert planning.mean_absolute([(2.0, 1)], shift) == pytest.approx(
+        shift + 2 * math.exp(-shift / 2), rel=1e-6
+    )
+
+
+def test_mean_absolute_without_noise_is_the_shift():
+    assert planning.mean_absolute([], -3.0) == 3.0
+    assert planning.mean_absolute([(0.0, 4), (1.0, 0)], 2.0) == 2.0
+
+
+def test_observed_error_agrees_with_simulation():
+    rng = np.random.default_rng(2)
+    noise = laplace(rng, 20.0, (200_000, 5)).sum(1)
+    assert planning.observed_error(5, 5, 0.05) == pytest.approx(np.abs(5 + noise).mean(), rel=0.02)
+
+
+def test_usefulness_holds_and_inverts():
+    epsilon = planning.useful_epsilon(9, 100.0, 0.05)
+    assert planning.useful_error(9, epsilon, 0.05) == pytest.approx(100.0)
+    rng = np.random.default_rng(3)
+    sums = np.abs(laplace(rng, 1 / epsilon, (20_000, 9))).sum(1)
+    assert np.mean(sums <= 100.0) >= 0.95
+
+
+def test_the_smooth_bound_holds():
+    rng = np.random.default_rng(4)
+    part, size, gamma, epsilon = 11, 5, 5.0, 0.15
+    x = rng.uniform(0, gamma, part)
+    noise = laplace(rng, 1 / epsilon, 100_000)
+    error = np.abs(size / part * (x.sum() + noise) - x[:size].sum())
+    assert error.mean() <= planning.smooth_error_bound(gamma, size, part, epsilon)
+    # Equation 6 at the bound keeps the promise of δ.
+    wanted, delta = 40.0, 0.1
+    allowed = planning.smoothness_allowed(wanted, delta, size, part, epsilon)
+    x = np.where(np.arange(part) < size, allowed, 0.0)
+    error = np.abs(size / part * (x.sum() + noise) - x[:size].sum())
+    assert np.mean(error <= wanted) >= 1 - delta
+
+
+def test_a_whole_part_has_no_smoothness_to_ask_for():
+    assert planning.smoothness_allowed(30.0, 0.05, 11, 11, 0.15) == math.inf  # ln(20)/0.15 = 19.97
+    assert planning.smoothness_allowed(10.0, 0.05, 11, 11, 0.15) == -math.inf
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "privelet(plain=())", "tree(nonnegative=False)"])
+def test_exact_forecasts_come_true(mechanism):
+    forecast = planning.plan(LINE, 1, "prefixes", mechanisms=[mechanism])[0]
+    assert forecast.basis.startswith("exact")
+    workload = Workload.prefixes(LINE)
+    counts = np.full(64, 500)
+    from dphist.mechanisms.spec import parse
+
+    truth = workload.answer(counts)
+    runs = [
+        np.mean(
+            (workload.answer(run(parse(mechanism), counts, 1, seed=s, workload=workload).counts) - truth) ** 2
+        )
+        for s in range(300)
+    ]
+    # Prefixes of one run are correlated: a run's mean deviates by about its size, 300 runs by 6 %; seeds are fixed.
+    assert math.sqrt(np.mean(runs)) == pytest.approx(forecast.error, rel=0.15)
+
+
+def test_forecasts_are_sorted_and_repeat_themselves():
+    names = ("laplace", "dpcube", "adaptivegrid", "quadtree")
+    forecasts = planning.plan(LINE, 1, "ranges", mechanisms=names)
+    assert [f.error for f in forecasts] == sorted(f.error for f in forecasts)
+    assert forecasts == planning.plan(LINE, 1, "ranges", mechanisms=names)
+    assert {f.mechanism for f in forecasts} == set(names)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "quadtree"])
+def test_the_epsilon_needed_gives_the_error_wanted(mechanism):
+    wanted = 12.0
+    epsilon = planning.epsilon_needed(mechanism, LINE, wanted)
+    again = planning.expected_error(mechanism, LINE, str(round(epsilon, 6)))
+    assert again == pytest.approx(wanted, rel=0.1)
+
+
+def test_units_and_sizes_and_refusals():
+    one = planning.plan(LINE, 1, "cells", mechanisms=["laplace"])[0].error
+    three = planning.plan(LINE, 1, "cells", mechanisms=["laplace"], unit=Unit(rows=3))[0].error
+    assert three == pytest.approx(3 * one)
+    assert one == pytest.approx(math.sqrt(2))
+    huge = Domain([Ordinal("x", range(10**6)), Ordinal("y", range(10**6))])
+    exact, refused = planning.plan(huge, 1, "ranges", mechanisms=["laplace", "dpcube"])
+    assert exact.error is not None
+    assert refused.error is None
+    assert "too many" in refused.basis
+    with pytest.raises(InputError, match="too many"):
+        planning.expected_error("dpcube", huge, 1)
+    with pytest.raises(InputError, match="workload"):
+        planning.plan(LINE, 1, "everything")
+    with pytest.raises(InputError, match="error"):
+        planning.plan(LINE, 1, error=0.0)
+    with pytest.raises(InputError, match="delta"):
+        planning.useful_epsilon(9, 1.0, 0.0)
+    with pytest.raises(InputError, match="size"):
+        planning.least_squares_variance(12, 11, 1, 1)
+
+
+@pytest.mark.parametrize("workload", ["cells", "prefixes", "ranges", "marginals"])
+def test_every_workload_of_a_mixed_domain(workload):
+    domain = Domain([Ordinal("age", range(12)), Nominal("place", {"n": ["a", "b"], "s": ["c"]})])
+    for forecast in planning.plan(
+        domain, 1, workload, mechanisms=["laplace", "privelet", "dpcube", "kdhybrid"]
+    ):
+        assert forecast.error is not None
+        assert forecast.error > 0
+
+
+def test_command(tmp_path):
+    from dphist.cli.commands import app
+
+    schema = tmp_path / "schema.toml"
+    schema.write_text(LINE.to_toml())
+    options = ["plan", "--schema", str(schema), "--mechanism", "laplace", "--mechanism", "quadtree"]
+    shown = CliRunner().invoke(app, [*options, "--error", "20"])
+    assert shown.exit_code == 0
+    assert "laplace" in shown.stdout
+    assert "no data were read" in shown.stdout
+    told = json.loads(CliRunner().invoke(app, [*options, "--json"]).stdout)
+    assert {f["mechanism"] for f in told} == {"laplace", "quadtree"}
+    assert all(f["error"] > 0 for f in told)

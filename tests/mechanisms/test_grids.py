@@ -1,0 +1,83 @@
+"""Grids: conformance, how fine they are, and that their boxes tile the cells."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.audit import audit
+from dphist.audit.neighbours import worst_pairs
+from dphist.errors import MechanismError
+from dphist.mechanisms.boxes import BoxGrower
+from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid, fineness, lay_grid
+from dphist.testing import check_mechanism, open_counts, run
+
+
+@pytest.mark.parametrize(
+    "mechanism", [UniformGrid(), AdaptiveGrid(), AdaptiveGrid(least=1, nonnegative=False)]
+)
+def test_conforms(mechanism):
+    check_mechanism(mechanism)
+
+
+def test_fineness_is_the_papers_in_a_plane():
+    assert fineness(np.array([1e6]), 0.1, 2, 10.0)[0] == 100  # √(N ε / 10)
+    assert fineness(np.array([-5.0, 0.0]), 1.0, 2, 10.0).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_fineness_minimises_noise_and_unevenness(axes):
+    records, epsilon, constant = 1e7, 0.5, 10.0
+    m = fineness(np.array([records]), epsilon, axes, constant)[0]
+
+    def error(m):
+        return np.sqrt(2.0) * m ** (axes / 2) / epsilon + records / (constant / np.sqrt(2) * m)
+
+    assert error(m) <= 1.001 * min(error(m * 0.8), error(m * 1.25))
+
+
+@pytest.mark.parametrize("shape", [(37,), (10, 7), (5, 1, 8)])
+@pytest.mark.parametrize("fine", [1, 3, 4, 100])
+def test_a_grid_tiles_its_box(shape, fine):
+    grower = BoxGrower(open_counts(np.zeros(shape, dtype=np.int64), 1))
+    lay_grid(grower, np.array([float(fine)]))
+    labels = grower.label.reshape(shape)
+    for number in range(len(grower.low)):
+        box = tuple(slice(a, b) for a, b in zip(grower.low[number], grower.high[number], strict=True))
+        assert labels[box].size > 0
+        assert (labels[box] == number).all()
+    assert len(grower.low) == np.prod([min(fine, n) for n in shape])
+
+
+def test_full_boxes_are_cut_finer_than_empty_ones():
+    counts = np.zeros((80, 80), dtype=np.int64)
+    counts[:16, :16] = 200
+    low, high = run(AdaptiveGrid(), counts, 1, seed=3).errors.leaves()
+    volume = np.prod(high - low, axis=1)
+    full = (low < 16).all(axis=1)
+    assert volume[full].mean() < 0.3 * volume[~full].mean()
+
+
+@pytest.mark.parametrize(
+    ("build", "options"),
+    [
+        (UniformGrid, {"total_share": Fraction(1)}),
+        (UniformGrid, {"constant": 0.0}),
+        (AdaptiveGrid, {"first_share": Fraction(0)}),
+        (AdaptiveGrid, {"least": 0}),
+    ],
+)
+def test_bad_options_are_refused(build, options):
+    with pytest.raises(MechanismError, match=build.__name__.lower()):
+        build(**options)
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", [UniformGrid(total_share=Fraction(1, 4)), AdaptiveGrid(least=2)])
+def test_audit(mechanism):
+    # A sound mechanism is refuted with probability at most 1e-6.
+    report = audit(mechanism, epsilon=1, runs=1500, pairs=worst_pairs((2, 3))[1::2], confidence=1 - 1e-6)
+    assert report.passed, str(report)

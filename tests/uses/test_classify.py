@@ -1,0 +1,142 @@
+"""Classifiers from a release: ID3 on a histogram, any scikit-learn classifier, and the interactive competitor."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist import Histogram, publish
+from dphist.domain import Domain, Nominal, Ordinal
+from dphist.errors import InputError, MechanismError
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
+from dphist.unit import Unit
+from dphist.uses import classify
+from dphist.uses.classify import ReleaseID3, encode, fit_classifier, private_id3, weighted_cells
+
+DOMAIN = Domain(
+    [Nominal("work", ["x", "y", "z"]), Ordinal("band", range(4)), Nominal("class", ["no", "yes"])]
+)
+
+
+def records(count=4000, seed=0):
+    """The class follows from work and, within one kind of it, from the band; one in twenty is wrong."""
+    rng = np.random.default_rng(seed)
+    work = rng.integers(0, 3, count)
+    band = rng.integers(0, 4, count)
+    yes = np.where(work == 0, False, np.where(work == 1, True, band >= 2)) ^ (rng.random(count) < 0.05)
+    return {"work": np.array(["x", "y", "z"])[work], "band": band, "class": np.where(yes, "yes", "no")}
+
+
+def histogram(made):
+    cells = [DOMAIN.attribute(name).cells(made[name]) for name in DOMAIN.names]
+    counts = np.zeros(DOMAIN.shape, dtype=np.int64)
+    np.add.at(counts, tuple(cells), 1)
+    return Histogram(DOMAIN, counts)
+
+
+def test_id3_finds_the_rule_from_a_release():
+    train, test = records(), records(seed=1)
+    release = publish(histogram(train), epsilon=1, mechanism="dpcube")
+    model = ReleaseID3("class").fit(release)
+    assert model.tree_.attribute == "work"
+    assert model.score(test, test["class"]) > 0.93
+    shares = model.predict_proba(test)
+    assert shares.shape == (4000, 2)
+    assert np.allclose(shares.sum(axis=1), 1)
+
+
+def test_gain_is_information_in_bits():
+    # Quinlan's weather: outlook against play has a gain of 0.247 bits.
+    assert classify._gain(np.array([[2.0, 3.0], [4.0, 0.0], [3.0, 2.0]])) == pytest.approx(0.2467, abs=1e-4)
+
+
+def test_values_never_seen_stay_at_the_node_above():
+    model = ReleaseID3("class").fit(publish(histogram(records()), epsilon=10))
+    guessed = model.predict({"work": ["nobody", "y"], "band": [1, 99]})
+    assert guessed.tolist() == [model.classes_[np.argmax(model.tree_.weights)], "yes"]
+
+
+def test_options_and_scikit_learn_manners():
+    model = ReleaseID3("class", features=["band"], max_depth=1)
+    assert model.get_params()["max_depth"] == 1
+    assert model.set_params(max_depth=0).fit(histogram(records())).tree_.children == {}
+    from sklearn.base import clone
+
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(InputError, match="no option"):
+        model.set_params(depth=3)
+    with pytest.raises(InputError, match="features"):
+        ReleaseID3("class", features=["class"]).fit(histogram(records()))
+    with pytest.raises(InputError, match="column"):
+        classify._column({"a": [1]}, "b")
+
+
+def test_any_classifier_learns_from_weighted_cells():
+    from sklearn.tree import DecisionTreeClassifier
+
+    train, test = records(), records(seed=1)
+    release = publish(histogram(train), epsilon=1, mechanism="dpcube")
+    X, y, weight = weighted_cells(release, "class")
+    assert X.shape[1] == 2
+    assert weight.min() > 0
+    assert weight.sum() == pytest.approx(np.maximum(release.counts, 0).sum())
+    model = fit_classifier(DecisionTreeClassifier(max_depth=4, random_state=0), release, "class")
+    assert np.mean(model.predict(encode(test, DOMAIN, "class")) == test["class"]) > 0.93
+    assert set(y) == {"no", "yes"}
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    release = publish(histogram(records(200)), epsilon=1)
+    with pytest.raises(InputError, match=r"dphist\[learn\]"):
+        fit_classifier(None, release, "class")
+
+
+def test_interactive_id3_learns_with_enough_budget():
+    train, test = records(), records(seed=1)
+    model = private_id3(histogram(train), "class", 20, depth=2, noise=Noise(Keystream.for_tests(1)))
+    assert model.score(test, test["class"]) > 0.9
+    with pytest.raises(MechanismError, match="depth"):
+        private_id3(histogram(train), "class", 1, depth=0)
+
+
+def test_interactive_id3_spends_exactly_its_budget(monkeypatch):
+    seen = []
+
+    def watch(*arguments, **options):
+        right, transcript = open_gate(*arguments, **options)
+        seen.append(transcript)
+        return right, transcript
+
+    monkeypatch.setattr(classify, "open_gate", watch)
+    private_id3(histogram(records()), "class", "0.7", unit=Unit())
+    assert seen[0].spent() == Fraction(7, 10)
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+def test_interactive_id3_loses_no_more_than_it_says():
+    # One record more or less, two levels of choices and noisy leaves: outcomes of the first choice, by counting.
+    base = np.zeros(DOMAIN.shape, dtype=np.int64)
+    base[0, 0, 0], base[1, 1, 1] = 1, 1
+    more = base.copy()
+    more[2, 3, 1] += 1
+    runs, share = 3000, 1 / 3
+
+    def first_choices(counts, start):
+        names = []
+        for seed in range(runs):
+            noise = Noise(Keystream.for_tests(start + seed))
+            model = private_id3(Histogram(DOMAIN, counts), "class", 1, depth=2, noise=noise)
+            names.append(model.tree_.attribute == "work")
+        return np.mean(names)
+
+    p, q = first_choices(base, 0), first_choices(more, 10**6)
+    # Six deviations of the estimate of log p/q; seeds are fixed.
+    slack = 6 * np.sqrt(2 / runs)
+    assert abs(np.log(p / q)) <= share + slack
