@@ -44,6 +44,12 @@ LINE_PEERS = ("laplace", "uniform", "hb", "privelet", "ahp", "phpartition", "noi
 PLANE_PEERS = (
     *("laplace", "uniform", "privelet", "ahp", "uniformgrid", "adaptivegrid", "kdhybrid", "quadtree", "hb"),
 )
+# The same as their authors published them: no early stop, no projection away from negative counts.
+PLANE_PEERS_AS_PUBLISHED = (
+    *("laplace", "uniform", "privelet", "ahp", "uniformgrid(nonnegative=False)"),
+    *("adaptivegrid(nonnegative=False)", "kdhybrid(stop=0, nonnegative=False)"),
+    *("quadtree(stop=0, nonnegative=False)", "tree(fanout='hb', root=False, nonnegative=False)"),
+)
 _TOO_SLOW = {"mwem", "phpartition"}
 
 
@@ -88,9 +94,14 @@ def main(argv: list[str]) -> int:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="accuracy", description=__doc__)
     parser.add_argument("--data", type=Path, help="folder of count vectors (bin,count or row,col,count)")
-    parser.add_argument("--peers", type=Path, help="errors of public implementations (default: beside the folder)")
+    parser.add_argument(
+        "--peers", type=Path, help="errors of public implementations (default: beside the folder)"
+    )
     parser.add_argument("--trials", type=int, default=20, help="runs of auto per case")
     parser.add_argument("--peer-trials", type=int, default=2, help="runs of each of our peers per case")
+    parser.add_argument(
+        "--as-published", action="store_true", help="2-D peers without our improvements to them"
+    )
     parser.add_argument("--only", choices=("all", "1d", "2d", "own"), default="all")
     parser.add_argument("--names", help="only these data sets, separated by commas")
     parser.add_argument("--verbose", action="store_true", help="print every case")
@@ -138,7 +149,9 @@ def _planes(options: argparse.Namespace) -> Iterator[Outcome]:
     else:
         weights = {name: read_counts(options.data / f"{name}.csv") for name in PLANES}
     scales, epsilons = ((10**4,), ("0.1",)) if options.quick else (PLANE_SCALES, EPSILONS)
-    peers = ("laplace", "uniform", "privelet") if options.quick else PLANE_PEERS
+    peers: tuple[str, ...] = PLANE_PEERS_AS_PUBLISHED if options.as_published else PLANE_PEERS
+    if options.quick:
+        peers = ("laplace", "uniform", "privelet")
     yield from _against(weights, scales, epsilons, _PLANE_WORKLOADS, peers, options)
 
 
@@ -166,7 +179,9 @@ def _against(
             for kind, make in workloads.items():
                 peer = min(squares[kind], key=squares[kind].__getitem__)
                 error, seconds = _auto(vector, scale, epsilon, make, options.trials)
-                yield Outcome(name, scale, epsilon, kind, peer, math.sqrt(squares[kind][peer]), error, seconds)
+                yield Outcome(
+                    name, scale, epsilon, kind, peer, math.sqrt(squares[kind][peer]), error, seconds
+                )
 
 
 def _run(mechanism: Mechanism, histogram: Histogram, epsilon: str) -> NDArray[np.float64]:

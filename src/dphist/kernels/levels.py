@@ -94,7 +94,8 @@ def _count_weights(level: float, c: float, tail: int) -> FloatArray:
         for x in range(tail + 1):
             p[x] = math.exp(logs)
             logs += step + math.log((x + shape) / (x + 1.0))
-    return p / p.sum()
+    normalised: FloatArray = p / p.sum()
+    return normalised
 
 
 @kernel
@@ -223,7 +224,7 @@ def _stretch(
     within: FloatArray,
     between: FloatArray,
 ) -> float:
-    """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills ``mean`` and the variances when they have room.
+    """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills whatever else has room.
 
     Each two-sided geometric kernel is one running sum up the levels and one down; all work of a cell is fused
     into those two sweeps, because the sums' latency is what the time goes into.

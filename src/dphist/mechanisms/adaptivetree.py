@@ -14,7 +14,16 @@ from dphist.domain import Nominal
 from dphist.estimate import Estimate
 from dphist.intervals import Spread
 from dphist.kernels.dyadic import combine, distribute
-from dphist.mechanisms.growing import Blocks, GridBlocks, GrownTree, HierarchyBlocks, Measured, faint, grow, uneven
+from dphist.mechanisms.growing import (
+    Blocks,
+    GridBlocks,
+    GrownTree,
+    HierarchyBlocks,
+    Measured,
+    faint,
+    grow,
+    uneven,
+)
 from dphist.mechanisms.spatial import field_of, grow_boxes
 from dphist.private.gate import PrivateCounts
 from dphist.trees import TreeNoise
@@ -90,7 +99,11 @@ class AdaptiveTree:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
             boxes, full = grow_boxes(data)
-            plan = "a full tree of boxes was measured" if full else "a tree of boxes was measured where it was full"
+            plan = (
+                "a full tree of boxes was measured"
+                if full
+                else "a tree of boxes was measured where it was full"
+            )
             return Estimate(field_of(boxes, pruned=full).reshape(data.shape), GrownNoise(boxes), plan)
         tree = self.grow(data)
         note = f"a tree of blocks was measured where it was full: {tree.first.size - 1} totals for {data.size} cells"

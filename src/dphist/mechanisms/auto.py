@@ -53,17 +53,28 @@ class Auto:
         kind = self.workload or (None if data.workload is None else data.workload.kind)
         several = len(data.shape) > 1
         if kind == "cells" or (kind == "marginals" and not several):
-            return Posterior(), "single cells will be asked for, so every cell is measured by itself (posterior)"
+            return (
+                Posterior(),
+                "single cells will be asked for, so every cell is measured by itself (posterior)",
+            )
         if kind == "marginals":
             asked = None
             if data.workload is not None and data.workload.kind == "marginals":
                 asked = tables_of(data.workload)
             tables = asked or tuple((axis,) for axis in range(len(data.shape)))
             if any(len(table) == len(data.shape) for table in tables):
-                return Posterior(), "a table of all attributes will be asked for: every cell is measured (posterior)"
+                return (
+                    Posterior(),
+                    "a table of all attributes will be asked for: every cell is measured (posterior)",
+                )
             if len(tables) <= _MOST_TABLES:
-                return Marginals(tables=tables), "marginals will be asked for, so these tables are measured (marginals)"
-            return AdaptiveTree(), "too many tables to measure each: a tree of boxes serves all (adaptivetree)"
+                return Marginals(
+                    tables=tables
+                ), "marginals will be asked for, so these tables are measured (marginals)"
+            return (
+                AdaptiveTree(),
+                "too many tables to measure each: a tree of boxes serves all (adaptivetree)",
+            )
         if kind == "ranges":
             typical = self._typical(data)
             if typical is not None and typical <= _SMALL_RANGE:
@@ -72,7 +83,10 @@ class Auto:
                     f"the ranges that will be asked for typically hold {typical} cells, so every cell is measured "
                     "(posterior)",
                 )
-            return AdaptiveTree(), "ranges of many cells will be asked for, so a tree is measured (adaptivetree)"
+            return (
+                AdaptiveTree(),
+                "ranges of many cells will be asked for, so a tree is measured (adaptivetree)",
+            )
         if kind is None:
             return (
                 AdaptiveTree(),

@@ -133,23 +133,23 @@ class GrownTree:
         A pool is written as its blocks, each with its share of the pool's variance: all of them together carry
         the pool's noise exactly, and a part of them carries less than is said.
         """
-        shape = np.array([1]) if not self.boxes else self.blocks.bounds(0, np.zeros(1, dtype=np.int64))[1][0]
-        root_high = np.maximum.reduce(
-            [self.blocks.bounds(0, self.boxes[0][0])[1].max(axis=0)] if self.boxes else [shape]
-        )
-        lows, highs = [np.zeros((1, root_high.size), dtype=np.int64)], [root_high[None, :]]
-        parents, variances = [np.array([-1])], [np.array([np.inf])]
-        at = np.zeros(self.first.size, dtype=np.int64)  # where each node of ours stands in the tree of boxes
-        parent_of = np.full(self.first.size, -1, dtype=np.int64)
-        inner = np.flatnonzero(self.first >= 0)
-        for node in inner:
-            parent_of[self.first[node] : self.last[node]] = node
+        above = np.zeros(self.first.size, dtype=np.int64)  # the parent of each of our nodes
+        inner = self.first >= 0
+        above[1:] = np.repeat(np.flatnonzero(inner), (self.last - self.first)[inner])
+        at = np.zeros(self.first.size, dtype=np.int64)  # where each of our nodes stands in the tree of boxes
+        parents = [np.array([-1])]
+        variances = [1.0 / self.weight[:1] if self.weight[0] > 0.0 else np.array([np.inf])]
+        lows: list[IntArray] = []
+        highs: list[IntArray] = []
         count = 1
         for level, (cells, node, extent) in enumerate(self.boxes):
             low, high = self.blocks.bounds(level, cells)
+            if level == 0:
+                lows.append(low.min(axis=0, keepdims=True))
+                highs.append(high.max(axis=0, keepdims=True))
             lows.append(low)
             highs.append(high)
-            parents.append(at[parent_of[node]])
+            parents.append(at[above[node]])
             variances.append(extent / self.size[node] / self.weight[node])
             at[node] = count + np.arange(node.size)
             count += node.size
@@ -234,7 +234,13 @@ def grow(
             done = together = np.zeros(count, dtype=bool)
         else:
             view = Measured(
-                level, totals, extent, float(noisy.scale), float(rest.unit_scale), family, value[-1][: family[-1] + 1]
+                level,
+                totals,
+                extent,
+                float(noisy.scale),
+                float(rest.unit_scale),
+                family,
+                value[-1][: family[-1] + 1],
             )
             done, together = finish(view)
         finished = np.flatnonzero(done)
@@ -249,9 +255,9 @@ def grow(
             before = np.bincount(pool, totals[finished], minlength=owner.size)
             pool_total = (earlier * before + later * again.values) / (earlier + later)
             pool_weight = earlier + later
-            pool_size = np.bincount(pool, extent[finished], minlength=owner.size)
+            pool_size = np.bincount(pool, extent[finished], minlength=owner.size).astype(np.float64)
         else:
-            pool_total = pool_weight = pool_size = np.empty(0)
+            pool_total, pool_weight, pool_size = np.empty(0), np.empty(0), np.empty(0)
 
         # Within a family the children that go on stand first, then its pools.
         going = np.flatnonzero(~done)
@@ -287,8 +293,8 @@ def uneven(view: Measured, among: BoolArray | None, slack: float) -> BoolArray:
     if among is not None:
         totals, sizes, family = totals[among], sizes[among], family[among]
     members = np.bincount(family, minlength=view.families)
-    density = np.bincount(family, totals * sizes, minlength=view.families)
-    density = density / np.maximum(np.bincount(family, sizes * sizes, minlength=view.families), 1.0)
+    weighted = np.bincount(family, totals * sizes, minlength=view.families)
+    density = weighted / np.maximum(np.bincount(family, sizes * sizes, minlength=view.families), 1.0)
     gaps = (totals - sizes * density[family]) ** 2
     chi = np.bincount(family, gaps, minlength=view.families) * view.precision
     free = np.maximum(members - 1.0, 0.0)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.estimate import Estimate
 from dphist.intervals import Spread
-from dphist.kernels.levelfit import Denoised, denoise
 from dphist.mechanisms.posterior import PosteriorNoise
 from dphist.mechanisms.spatial import denoise_field
 from dphist.private.gate import PrivateCounts
@@ -86,6 +85,7 @@ class Marginals:
         axes = self._tables(data)
         grid = np.indices(data.shape, dtype=np.int32, sparse=True)
         fitted: list[FloatArray] = []
+        unknown: list[FloatArray] = []
         errors: list[PosteriorNoise] = []
         for right, table in zip(data.split(*[Fraction(1, len(axes))] * len(axes)), axes, strict=True):
             shape = tuple(data.shape[a] for a in table)
@@ -95,16 +95,12 @@ class Marginals:
             labels = np.broadcast_to(labels, data.shape)
             noisy = right.partition(labels, math.prod(shape)).measure(Totals())
             values, scale = noisy.values.reshape(shape), float(noisy.scale)
-            if values.ndim == 1:
-                model: Denoised | None = denoise(values, 1.0 / scale)
-                counts = model.mean if model is not None else values
-            else:
-                counts, model = denoise_field(values, scale)
-            within = np.full(shape, 2.0 * scale**2) if model is None else model.within
-            between = np.zeros(shape) if model is None else model.between
+            counts, model = denoise_field(values, scale)
             fitted.append(counts)
+            unknown.append(np.full(shape, 2.0 * scale**2) if model is None else model.within + model.between)
+            within, between = (None, None) if model is None else (model.within, model.between)
             errors.append(PosteriorNoise(within, between, counts - values, scale))
-        total = _agree(fitted, [error.within + error.between for error in errors])
+        total = _agree(fitted, unknown)
         names = ", ".join("×".join(f"axis {a}" for a in table) for table in axes)
         return Estimate(
             _fit(data.shape, axes, fitted, total),
@@ -140,7 +136,9 @@ def _agree(tables: list[FloatArray], variances: list[FloatArray]) -> float:
     return total
 
 
-def _fit(shape: tuple[int, ...], axes: tuple[Axes, ...], tables: list[FloatArray], total: float) -> FloatArray:
+def _fit(
+    shape: tuple[int, ...], axes: tuple[Axes, ...], tables: list[FloatArray], total: float
+) -> FloatArray:
     """Give the table of largest entropy with these marginals, scaled to a common total."""
     targets = []
     for counts in tables:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dphist.estimate import Estimate
 from dphist.intervals import Spread
-from dphist.kernels.levelfit import Denoised, denoise
 from dphist.kernels.summed_area import add_box_sums, running_sums
 from dphist.mechanisms.spatial import denoise_field
 from dphist.private.gate import PrivateCounts
@@ -20,17 +19,18 @@ from dphist.workload import Workload
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+
 @dataclass(frozen=True, eq=False)
 class PosteriorNoise:
     """Posterior intervals: what stays unknown of each count under the fitted model.
 
     In a range the counts' own variances add and the levels' deviations add, as if all its cells shared one level: never
-    too little under the model. It is not let above what the noise alone allows: the interval around the noisy
-    sum, widened by how far the estimate lies from it.
+    too little under the model. It is never let above what the noise alone allows: the interval around the noisy
+    sum, widened by how far the estimate lies from it. Without a model only the latter is left.
     """
 
-    within: FloatArray
-    between: FloatArray
+    within: FloatArray | None
+    between: FloatArray | None
     gap: FloatArray
     scale: float
     method: str = (
@@ -39,8 +39,14 @@ class PosteriorNoise:
     )
 
     @cached_property
-    def _tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return running_sums(self.within), running_sums(np.sqrt(self.between)), running_sums(self.gap)
+    def _gap(self) -> FloatArray:
+        return running_sums(self.gap)
+
+    @cached_property
+    def _model(self) -> tuple[FloatArray, FloatArray] | None:
+        if self.within is None or self.between is None:
+            return None
+        return running_sums(self.within), running_sums(np.sqrt(self.between))
 
     def spread(self, workload: Workload) -> Spread:
         """Add up the boxes of the workload."""
@@ -48,10 +54,11 @@ class PosteriorNoise:
 
     def spread_boxes(self, low: IntArray, high: IntArray) -> Spread:
         """The same for bare bounds."""
-        own, shared, gap = (_box_sums(table, low, high) for table in self._tables)
         cells = np.prod(np.maximum(high - low, 0), axis=1)
-        plain = np.sqrt(2.0 * cells) * self.scale + np.abs(gap) / 1.9
-        variance = np.minimum(np.maximum(own, 0.0) + np.maximum(shared, 0.0) ** 2, plain**2)
+        variance = (np.sqrt(2.0 * cells) * self.scale + np.abs(_box_sums(self._gap, low, high)) / 1.9) ** 2
+        if self._model is not None:
+            own, shared = (np.maximum(_box_sums(table, low, high), 0.0) for table in self._model)
+            variance = np.minimum(variance, own + shared**2)
         return Spread(variance, np.minimum(self.scale, np.sqrt(variance / 2.0)))
 
 
@@ -69,8 +76,9 @@ class Posterior:
     The noisy counts are read as a sequence of hidden levels that hold on, drift or jump; counts scatter about their
     level, and Laplace noise lies on top. The model is fitted to the noisy counts themselves (empirical
     Bayes, by expectation–maximisation) and each count is replaced by what the model expects of it given all of
-    them. In several dimensions the cells are read along a Hilbert curve, and the result is averaged with a dyadic
-    classification tree of the same noisy counts. Runs of near-equal counts are averaged, empty stretches go to zero, and lone peaks stay.
+    them. Runs of near-equal counts are averaged, empty stretches go to zero, and lone peaks stay if they stand far
+    out of the noise. In several dimensions the cells are read along a Hilbert curve, and the result is averaged
+    with a dyadic classification tree of the same noisy counts.
 
     Private because one step moves one cell by one and each cell carries discrete Laplace noise of scale 1/ε;
     all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`.
@@ -81,16 +89,11 @@ class Posterior:
         noisy = data.measure(Identity())
         scale = float(noisy.scale)
         values = noisy.values.reshape(data.shape)
-        if values.ndim == 1:
-            model: Denoised | None = denoise(values, 1.0 / scale)
-            counts = model.mean
-        else:
-            counts, model = denoise_field(values, scale)
+        counts, model = denoise_field(values, scale)
         note = "every cell was noised with the whole budget, then "
         if model is None:
             # Too many cells for the level model: the noise alone says how far off they may be.
-            plain = np.full(values.shape, 2.0 * scale * scale)
-            errors = PosteriorNoise(plain, np.zeros(values.shape), counts - values, scale)
+            errors = PosteriorNoise(None, None, counts - values, scale)
             note += "averaged over the boxes that explain the noisy counts best"
         else:
             errors = PosteriorNoise(model.within, model.between, counts - values, scale)

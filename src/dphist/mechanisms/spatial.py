@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dphist.kernels.curve import hilbert_order
 from dphist.kernels.dyadic import combine, distribute, level_cuts, merged_leaves, prune
 from dphist.kernels.levelfit import Denoised, denoise
-from dphist.mechanisms.growing import GridBlocks, GrownTree, Measured, faint, grow
+from dphist.mechanisms.growing import GridBlocks, GrownTree, Measured, grow
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 
@@ -28,20 +28,22 @@ _BOX_PRICE = 6.0
 # Up to here the level model runs along the curve as well; beyond, the classification tree speaks alone.
 MOST_CELLS_ON_CURVE = 1 << 20
 # A noisy total below this many noise scales times the root of the number of cells is too little for a full tree.
-_ENOUGH = 8
+_ENOUGH = 2
 # Cells of the blocks of the full tree, coarse to fine, and what each level costs in hundredths.
 _FULL = ((1024, 15), (64, 20), (16, 20), (1, 43))
 # What a contrast of the full tree must explain to be kept, in variances.
 _CONTRAST_PRICE = 1.5
-_STOP = (1.0, 0.15, 2.5)
 
 
 def denoise_field(values: IntArray, scale: float) -> tuple[FloatArray, Denoised | None]:
-    """Infer the counts of a grid from noisy ones: the mean of two readings of the same values.
+    """Infer the counts of a grid from noisy ones: a line by the hidden level model, a grid by the mean of two readings.
 
-    One follows the hidden level model along a Hilbert curve, on which neighbours mostly stay neighbours; the other
+    One reading follows the hidden level model along a Hilbert curve, on which neighbours mostly stay neighbours; the other
     averages over the dyadic boxes that explain the values best. Their errors differ, so their mean beats both.
     """
+    if values.ndim == 1:
+        line = denoise(values, 1.0 / scale)
+        return line.mean, line
     boxes = classify(values, 2.0 * scale * scale)
     if values.size > MOST_CELLS_ON_CURVE:
         return boxes, None
@@ -149,36 +151,32 @@ def sparse_blocks(shape: tuple[int, ...]) -> tuple[GridBlocks, tuple[Fraction, .
 
 
 def grow_boxes(data: PrivateCounts) -> tuple[GrownTree, bool]:
-    """Measure a tree of boxes: a full one, or one that stops early when a noisy total says there is little.
+    """Measure a tree of boxes: few levels down to the cells, or many that stop early when there is little.
 
-    The total costs 2 % and chooses the plan; it is a measurement of the tree's root as well. Private because the total
-    and the tree split the budget, and the plan is a function of the noisy total.
+    A noisy total costs 2 % and chooses the plan; it is a measurement of the tree's root as well. Private because
+    the total and the tree split the budget, and the plan is a function of the noisy total.
     """
     asked, rest = data.split(Fraction(1, 50), Fraction(49, 50))
     total = asked.measure(Totals())
     root = (float(total.values[0]), 1.0 / float(total.variance))
-    if root[0] >= _ENOUGH * math.sqrt(data.size) * float(data.unit_scale):
-        blocks, shares = full_blocks(data.shape)
-        return grow(rest, blocks, shares, finish=_faint_only, root=root), True
+    full = root[0] >= _ENOUGH * math.sqrt(data.size) * float(data.unit_scale)
+    blocks, shares = full_blocks(data.shape) if full else sparse_blocks(data.shape)
 
     def finish(view: Measured) -> tuple[BoolArray, BoolArray]:
+        # A family whose parent holds little beside what its children's totals will be known to, once measured with
+        # all that is left, is measured as one.
         members = np.bincount(view.family, minlength=view.families)
-        # What a child's total will be known to once it is measured with all that is left.
         final = 1.0 / math.sqrt(view.precision + 0.5 / view.later**2)
-        weak = view.above < _STOP[2] * np.sqrt(members) * final
-        if view.level == 0: weak[:] = False
-        blocks_like_these = data.size / float(view.sizes.max())
-        little = view.totals < _STOP[0] * blocks_like_these ** _STOP[1] * view.scale
-        return weak[view.family] | little, weak[view.family]
+        weak = view.above < (4.0 if full else 2.5) * np.sqrt(members) * final
+        if view.level == 0:
+            weak[:] = False
+        # Any other box that does not stand out of its noise is not split but measured once more by itself.
+        boxes_like_these = data.size / float(view.sizes.max())
+        stop = 2.0 if full else boxes_like_these**0.15
+        together: BoolArray = weak[view.family]
+        return together | (view.totals < stop * view.scale), together
 
-    blocks, shares = sparse_blocks(data.shape)
-    return grow(rest, blocks, shares, finish=finish, root=root), False
-
-
-def _faint_only(view: Measured) -> tuple[BoolArray, BoolArray]:
-    """Go on everywhere but in families that hold less than their noise."""
-    done = faint(view)[view.family]
-    return done, done
+    return grow(rest, blocks, shares, finish=finish, root=root), full
 
 
 def field_of(tree: GrownTree, *, pruned: bool) -> FloatArray:

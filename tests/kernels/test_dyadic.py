@@ -1,0 +1,125 @@
+"""Trees of totals against dense least squares, brute force and the definition of the curve."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dphist.kernels.curve import hilbert_order
+from dphist.kernels.dyadic import combine, distribute, merged_leaves, mirror_threshold, prune
+from dphist.mechanisms.spatial import classify
+
+# Root 0 with children 1, 2; node 1 with children 3, 4, 5.
+FIRST = np.array([1, 3, -1, -1, -1, -1])
+LAST = np.array([3, 6, 0, 0, 0, 0])
+SIZE = np.array([5.0, 3.0, 2.0, 1.0, 1.0, 1.0])
+LEAVES = {0: [0, 1, 2, 3], 1: [0, 1, 2], 2: [3], 3: [0], 4: [1], 5: [2]}
+
+
+def _dense(value, weight):
+    rows = np.zeros((6, 4))
+    for node, leaves in LEAVES.items():
+        rows[node, leaves] = 1
+    cover = np.linalg.inv(rows.T @ (weight[:, None] * rows))
+    return rows @ (cover @ (rows.T @ (weight * value)))
+
+
+def test_combining_then_handing_down_is_least_squares():
+    value = np.array([100.0, 70.0, 33.0, 20.0, 31.0, 25.0])
+    weight = np.array([2.0, 0.0, 1.0, 0.5, 0.7, 3.0])
+    best, variance = combine(FIRST, LAST, value, weight)
+    dense = _dense(value, weight)
+    assert best[0] == pytest.approx(dense[0])
+    totals = distribute(FIRST, LAST, SIZE, best, variance, np.zeros(6), -1.0)
+    assert np.allclose(totals, dense)
+
+
+def test_children_are_projected_in_the_weighted_norm():
+    best = np.array([10.0, 0.0, 0.0, -6.0, 9.0, 4.0])
+    first, last = np.array([3, -1, -1, -1, -1, -1]), np.array([6, 0, 0, 0, 0, 0])
+    variance = np.array([1.0, 1.0, 1.0, 2.0, 1.0, 4.0])
+    totals = distribute(first, last, SIZE, best, variance, np.zeros(6), -1.0)[3:]
+    ideal = minimize(
+        lambda x: (((x - best[3:]) ** 2) / variance[3:]).sum(),
+        np.full(3, 10 / 3),
+        bounds=[(0, None)] * 3,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 10},
+        tol=1e-12,
+    ).x
+    assert np.allclose(totals, ideal, atol=1e-5)
+    assert totals.sum() == pytest.approx(10)
+
+
+def test_a_cut_never_empties_a_family():
+    best = np.array([10.0, 5.0, 5.0, 1.0, 1.0, 1.0])
+    totals = distribute(FIRST, LAST, SIZE, best, np.ones(6), np.full(6, 100.0), -1.0)
+    assert totals[0] == pytest.approx(10)
+    assert totals[3:].sum() == pytest.approx(totals[1])
+    kept = distribute(
+        FIRST, LAST, SIZE, np.array([10.0, 9.0, 1.0, 8.0, 0.5, 0.5]), np.ones(6), np.full(6, 2.0), -1.0
+    )
+    assert kept[2] == 0
+    assert kept[4] == 0
+    assert kept[3] == pytest.approx(10)
+
+
+def test_pruning_drops_what_explains_nothing():
+    even = np.array([50.0, 30.0, 20.0, 10.0, 10.0, 10.0])
+    assert (prune(FIRST, LAST, SIZE, even, np.ones(6), 1.0) == -1).all()
+    peak = np.array([50.0, 30.0, 20.0, 28.0, 1.0, 1.0])
+    kept = prune(FIRST, LAST, SIZE, peak, np.ones(6), 1.0)
+    assert kept[1] == 3
+    assert kept[0] == 1, "a split below pays for the one above"
+    assert list(merged_leaves(FIRST, LAST, np.array([1, -1, -1, -1, -1, -1]))) == [0, 1, 2, 1, 1, 1]
+    assert list(merged_leaves(FIRST, LAST, np.full(6, -1))) == [0] * 6
+
+
+def test_the_mirror_cuts_noise_and_keeps_signal():
+    generator = np.random.default_rng(1)
+    noise = generator.laplace(0, 2**-0.5, 4000)
+    assert mirror_threshold(noise) > 2
+    signal = np.concatenate([noise, np.full(50, 30.0)])
+    assert 1 < mirror_threshold(signal) < 30
+    assert mirror_threshold(np.full(100, 9.0)) == 0
+
+
+def _partitions(low, high):
+    """Every dyadic partition of [low, high), as lists of blocks."""
+    yield [(low, high)]
+    if high - low > 1:
+        middle = (low + high) // 2
+        for left, right in itertools.product(_partitions(low, middle), _partitions(middle, high)):
+            yield left + right
+
+
+def test_the_classification_tree_is_the_best_dyadic_partition():
+    generator = np.random.default_rng(2)
+    for _ in range(20):
+        values = generator.integers(-5, 60, 8)
+        costs = {}
+        for blocks in _partitions(0, 8):
+            fit = np.concatenate([np.full(b - a, values[a:b].mean()) for a, b in blocks])
+            costs[tuple(blocks)] = (((values - fit) ** 2).sum() + 6.0 * 9 * len(blocks), fit)
+        best = min(costs.values(), key=lambda cost: cost[0])[1]
+        assert np.allclose(classify(values, 9.0), np.maximum(best, 0))
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (5, 3), (8, 8), (3, 4, 5)])
+def test_classification_takes_any_shape(shape):
+    values = np.arange(np.prod(shape)).reshape(shape)
+    assert np.allclose(classify(values, 1e-9), values)
+    assert np.allclose(classify(values, 1e9), values.mean())
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (4, 4, 4), (16, 16)])
+def test_the_curve_steps_from_neighbour_to_neighbour(shape):
+    order = hilbert_order(shape)
+    assert np.array_equal(np.sort(order), np.arange(np.prod(shape)))
+    places = np.stack(np.unravel_index(order, shape), axis=1)
+    assert (np.abs(np.diff(places, axis=0)).sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("shape", [(1,), (5, 1), (7, 3), (2, 3, 5)])
+def test_the_curve_visits_every_cell_of_any_shape_once(shape):
+    assert np.array_equal(np.sort(hilbert_order(shape)), np.arange(np.prod(shape)))

@@ -1,0 +1,105 @@
+"""Auto: what it chooses, that it says so, that it spends what it says, and the comparison command."""
+
+import numpy as np
+import pytest
+
+from dphist.audit import audit
+from dphist.bench import accuracy
+from dphist.bench.compare import compare
+from dphist.domain import Domain, Ordinal
+from dphist.histogram import Histogram
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.posterior import Posterior
+from dphist.testing import check_mechanism, open_counts, run
+from dphist.workload import Workload
+
+LINE = Domain([Ordinal("x", range(200))])
+CUBE = Domain([Ordinal("x", range(12)), Ordinal("y", range(10)), Ordinal("z", range(4))])
+
+
+def _ranges(domain, length):
+    low = np.zeros((50, len(domain.shape)), dtype=np.int64)
+    return Workload(domain, low, np.minimum(low + length, domain.shape))
+
+
+@pytest.mark.parametrize("kind", [None, "cells", "prefixes", "all_ranges", "ranges"])
+def test_it_conforms(kind):
+    check_mechanism(Auto(workload=kind))
+
+
+@pytest.mark.parametrize(
+    ("workload", "chosen"),
+    [
+        (None, AdaptiveTree),
+        (Workload.cells(LINE), Posterior),
+        (Workload.prefixes(LINE), AdaptiveTree),
+        (Workload.all_ranges(LINE), AdaptiveTree),
+        (Workload.marginals(LINE), Posterior),
+        (_ranges(LINE, 5), Posterior),
+        (_ranges(LINE, 150), AdaptiveTree),
+        (Workload.marginals(CUBE), Marginals),
+        (Workload.marginals(CUBE, 2), Marginals),
+        (Workload.marginals(CUBE, 3), Posterior),
+        (Workload.cells(CUBE), Posterior),
+        (_ranges(CUBE, 9), AdaptiveTree),
+    ],
+)
+def test_the_choice_follows_what_is_asked_and_is_explained(workload, chosen):
+    domain = LINE if workload is None else workload.domain
+    counts = Histogram(domain, np.ones(domain.shape, dtype=np.int64))
+    mechanism, reason = Auto().choose(open_counts(counts, 1, workload=workload))
+    assert isinstance(mechanism, chosen)
+    assert chosen.__name__.lower() in reason
+    note = run(Auto(), counts, 1, seed=1, workload=workload).note
+    assert note.startswith(reason)
+    assert note.endswith(".")
+
+
+def test_a_kind_given_by_name_wins():
+    counts = Histogram(LINE, np.ones(200, dtype=np.int64))
+    right = open_counts(counts, 1, workload=Workload.cells(LINE))
+    assert isinstance(Auto(workload="prefixes").choose(right)[0], AdaptiveTree)
+
+
+def test_the_choice_sees_no_count():
+    # Two very different data sets behind the same public facts get the same mechanism.
+    for workload in (None, Workload.cells(LINE)):
+        rights = [open_counts(Histogram(LINE, np.full(200, c)), 1, workload=workload) for c in (0, 10**6)]
+        assert Auto().choose(rights[0]) == Auto().choose(rights[1])
+
+
+def test_the_explanation_is_no_part_of_the_value():
+    assert Auto(why="because") == Auto()
+
+
+def test_compare_orders_by_error_and_reports_who_cannot():
+    histogram = Histogram(LINE, np.arange(200) // 50 * 40)
+    rows = compare(
+        histogram, 1, Workload.cells(LINE), [Auto(), Laplace(), "uniform", "uniformgrid"], 2, seed=1
+    )
+    assert [row.error for row in rows] == sorted(row.error for row in rows)
+    by_name = {row.name: row for row in rows}
+    assert by_name["auto"].ratio == pytest.approx(1.0)
+    assert by_name["laplace"].ratio > 1
+    assert by_name["uniform"].ratio > 1
+    assert all(row.seconds >= 0 for row in rows)
+    assert all(np.isfinite(row.error) or row.why_not for row in rows)
+
+
+def test_the_comparison_runs(capsys):
+    assert accuracy.main(["--quick", "--names", "bell,settlements"]) == 0
+    out = capsys.readouterr().out
+    assert "1d cells" in out
+    assert "2d marginals" in out
+    assert "geometric mean" in out
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["prefixes", "cells"])
+def test_the_audit_finds_nothing(kind):
+    # A sound mechanism is refuted with probability at most 1e-6.
+    assert audit(Auto(workload=kind), epsilon=1, runs=600, confidence=1 - 1e-6).passed

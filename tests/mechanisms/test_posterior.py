@@ -1,0 +1,96 @@
+"""Posterior: conformance, accuracy on kinds of data with fixed noise, and honest posterior intervals."""
+
+import numpy as np
+import pytest
+
+from dphist.audit import audit
+from dphist.domain import Domain, Ordinal
+from dphist.intervals import half_widths
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.posterior import Posterior
+from dphist.testing import check_mechanism, run
+from dphist.workload import Workload
+
+
+def _kinds(n=600):
+    generator = np.random.default_rng(1)
+    place = np.arange(n) / n
+    return {
+        "flat": np.full(n, 30),
+        "steps": np.repeat([0, 80, 5, 400, 0, 30], n // 6),
+        "spikes": np.where(generator.random(n) < 0.05, 300, 0),
+        "hump": (200 * np.exp(-(((place - 0.4) / 0.1) ** 2))).astype(np.int64),
+        "empty": np.zeros(n, dtype=np.int64),
+    }
+
+
+def test_it_conforms():
+    check_mechanism(Posterior())
+
+
+@pytest.mark.parametrize("kind", sorted(_kinds()))
+def test_cells_are_closer_than_their_noise(kind):
+    # Fixed noise: the same every time.
+    counts = _kinds()[kind]
+    mine = plain = 0.0
+    for seed in range(3):
+        mine += np.mean((run(Posterior(), counts, "0.1", seed=seed).counts - counts) ** 2)
+        plain += np.mean((run(Laplace(), counts, "0.1", seed=seed).counts - counts) ** 2)
+    assert mine < 0.6 * plain
+
+
+def test_a_lone_noise_peak_is_not_believed():
+    counts = np.zeros(4096, dtype=np.int64)
+    for seed in range(4):
+        estimate = run(Posterior(), counts, "0.01", seed=seed).counts
+        # The largest of 4,096 draws of scale 100 is about 900.
+        assert estimate.max() < 100
+
+
+def test_many_true_peaks_are_kept():
+    generator = np.random.default_rng(2)
+    counts = np.where(generator.random(4096) < 0.03, 1500, 0)
+    estimate = run(Posterior(), counts, "0.01", seed=1).counts
+    assert np.abs(estimate[counts > 0] - 1500).mean() < 150
+
+
+def test_in_a_plane_neighbours_help():
+    x, y = np.mgrid[:48, :48] / 48
+    counts = (120 * np.exp(-8 * ((x - 0.3) ** 2 + (y - 0.6) ** 2))).astype(np.int64)
+    mine = run(Posterior(), counts, "0.05", seed=1).counts
+    plain = run(Laplace(), counts, "0.05", seed=1).counts
+    assert np.mean((mine - counts) ** 2) < 0.3 * np.mean((plain - counts) ** 2)
+
+
+def test_posterior_intervals_cover_cells_about_as_often_as_stated():
+    # Poisson counts about slowly moving levels, as the model has it; the noise is fixed.
+    generator = np.random.default_rng(3)
+    levels = np.repeat(generator.gamma(1.0, 60.0, 40), 50)
+    hits = []
+    for seed in range(6):
+        counts = generator.poisson(levels)
+        estimate = run(Posterior(), counts, "0.2", seed=seed)
+        workload = Workload.cells(Domain([Ordinal("x", range(counts.size))]))
+        widths = half_widths(estimate.errors.spread(workload), 0.95)
+        hits.append(np.mean(np.abs(estimate.counts - counts) <= widths))
+    assert 0.93 <= np.mean(hits) <= 0.98
+    assert "posterior" in estimate.errors.method
+
+
+def test_intervals_of_sums_are_never_beyond_what_the_noise_allows():
+    counts = np.arange(256)
+    estimate = run(Posterior(), counts, "0.5", seed=5)
+    domain = Domain([Ordinal("x", range(256))])
+    spread = estimate.errors.spread(Workload.prefixes(domain))
+    cells = np.arange(1, 257)
+    gap = np.abs(np.cumsum(estimate.errors.gap))
+    assert (np.sqrt(spread.variance) <= np.sqrt(2 * cells) * 2 + gap / 1.9 + 1e-9).all()
+    widths = half_widths(spread, 0.95)
+    assert np.mean(np.abs(np.cumsum(estimate.counts - counts)) <= widths) > 0.9
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+def test_the_audit_finds_nothing():
+    # A sound mechanism is refuted with probability at most 1e-6.
+    assert audit(Posterior(), epsilon=1, runs=600, confidence=1 - 1e-6).passed
