@@ -155,13 +155,25 @@ class _Child:
         return complaint.strip()
 
 
-def _count(path: Path, children: list[_Child], counts: Counts) -> None:
-    """Hold the file, read as plain SQL, against what the children said."""
-    with closing(sqlite3.connect(path)) as file:
-        lines = file.execute(
-            "SELECT number, hash, amount, dataset FROM lines WHERE kind = 'reserved'"
-        ).fetchall()
-        budgets = file.execute("SELECT dataset, total, spent FROM budgets").fetchall()
+def _read_plainly(place: Path | str, *statements: str) -> list[list[tuple[str, ...]]]:
+    """Run queries on a ledger's tables without our own code in between."""
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place)) as file:
+            return [file.execute(statement).fetchall() for statement in statements]
+    import psycopg
+
+    address, _, schema = place.partition("#")
+    with psycopg.connect(address, options=f"-csearch_path={schema or 'dphist_ledger'}") as connection:
+        return [connection.execute(statement).fetchall() for statement in statements]
+
+
+def _count(path: Path | str, children: list[_Child], counts: Counts) -> None:
+    """Hold the tables, read as plain SQL, against what the children said."""
+    lines, budgets = _read_plainly(
+        path,
+        "SELECT number, hash, amount, dataset FROM lines WHERE kind = 'reserved'",
+        "SELECT dataset, total, spent FROM budgets",
+    )
     sums = {
         name: sum((Fraction(a) for _, _, a, n in lines if n == name), Fraction(0)) for name, _, _ in budgets
     }
@@ -188,9 +200,9 @@ def _count(path: Path, children: list[_Child], counts: Counts) -> None:
         counts.failures.append(str(error))
 
 
-def run_race(folder: Path, processes: int, spends: int) -> Counts:
+def run_race(folder: Path, processes: int, spends: int, place: str | None = None) -> Counts:
     """Let every process take a tenth at a time from one budget that holds exactly `spends` tenths."""
-    path = folder / "race.db"
+    path = place or folder / "race.db"
     counts = Counts(processes)
     with Ledger.open(path) as ledger:
         ledger.create("everybody", Fraction(spends, 10))
@@ -212,9 +224,9 @@ def run_race(folder: Path, processes: int, spends: int) -> Counts:
     return counts
 
 
-def run_kills(folder: Path, processes: int, kills: int, seed: int) -> Counts:
+def run_kills(folder: Path, processes: int, kills: int, seed: int, place: str | None = None) -> Counts:
     """Kill one process after another at random points, restart it, and finally kill them all at once."""
-    path = folder / f"kills-{seed}.db"
+    path = place or folder / f"kills-{seed}.db"
     chance = random.Random(seed)  # noqa: S311 -- data only
     counts = Counts(processes)
     children: list[_Child] = []
@@ -259,6 +271,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--kills", type=int, default=400, help="how many processes to kill, over all ledgers")
     parser.add_argument("--ledgers", type=int, default=5, help="how many ledgers the kills are spread over")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--postgres", metavar="URL", help="a PostgreSQL database to keep the ledgers in")
     parser.add_argument("--quick", action="store_true", help="4 processes, 40 spends, 12 kills")
     options = parser.parse_args(argv)
     if options.quick:
@@ -277,11 +290,13 @@ def main(argv: list[str]) -> int:
     sys.stdout.write(f"{'':8}" + "".join(f"{name:>13}" for name in columns) + "\n")
     failed = False
     with tempfile.TemporaryDirectory() as name:
-        raced = run_race(Path(name), options.processes, options.spends)
+        base = options.postgres and f"{options.postgres}#experiment_{os.getpid()}"
+        raced = run_race(Path(name), options.processes, options.spends, base and f"{base}_race")
         killed = Counts(options.processes)
         for number in range(options.ledgers):
             share = -(-options.kills // options.ledgers)
-            killed.add(run_kills(Path(name), options.processes, share, options.seed + number))
+            place = base and f"{base}_{number}"
+            killed.add(run_kills(Path(name), options.processes, share, options.seed + number, place))
     for title, counts in (("race", raced), ("kill -9", killed)):
         sys.stdout.write(f"{title:8}" + "".join(f"{getattr(counts, name):13}" for name in columns) + "\n")
         for failure in counts.failures:

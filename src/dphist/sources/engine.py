@@ -74,6 +74,9 @@ class Engine(Protocol):
     def integer(self, value: Expression) -> Expression:
         """As a 64-bit integer; only asked where the value is one."""
 
+    def truth(self, value: Expression) -> Expression:
+        """A truth value as 0 or 1."""
+
     def floor(self, value: Expression) -> Expression:
         """The largest 64-bit integer that is not above the value; only asked where it fits."""
 

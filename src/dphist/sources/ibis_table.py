@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import SourceError
-from dphist.sources.engine import Bound, Column, Expression, Family, Groups, Key
+from dphist.sources.engine import Bound, Column, Engine, Expression, Family, Groups, Key
+from dphist.sources.remote import ibis_columns
 
 
 @cache
@@ -30,19 +31,12 @@ class IbisTable:
     """An Ibis table, and the expressions to count its rows."""
 
     def __init__(self, table: Any) -> None:
-        from ibis.common.exceptions import IbisError
+        import ibis
 
         self.table = table
-        try:
-            self.backend = table.get_backend() if hasattr(table, "get_backend") else table._find_backend()
-        except IbisError:
-            # A table made in memory belongs to no engine yet; ours will do.
-            import ibis
-
-            self.backend = ibis.duckdb.connect()
-        self.columns = tuple(
-            Column(name, _type(kind), _family(kind)) for name, kind in table.schema().items()
-        )
+        # A table made in memory belongs to no engine yet; ours will do.
+        self.backend = _backend(table) or ibis.duckdb.connect()
+        self.columns = ibis_columns(table)
 
     def column(self, column: Column) -> Expression:
         """The column's value; unsigned integers as signed ones, to compare with negative bounds."""
@@ -63,6 +57,10 @@ class IbisTable:
         """As a 64-bit integer."""
         return value.cast("int64")
 
+    def truth(self, value: Expression) -> Expression:
+        """A truth value as 0 or 1."""
+        return value.ifelse(1, 0)
+
     def floor(self, value: Expression) -> Expression:
         """The largest 64-bit integer that is not above the value."""
         return value.floor().cast("int64")
@@ -76,7 +74,7 @@ class IbisTable:
         import ibis
 
         if family == "zoned time":
-            if self.backend.name not in ("duckdb", "postgres"):
+            if self.backend.name != "duckdb":
                 raise SourceError(
                     f"times with a zone cannot be counted on {self.backend.name}; make them dates first"
                 )
@@ -205,19 +203,25 @@ def _values(column: Any) -> Any:
     return np.array(column.to_pylist(), dtype=object)
 
 
-def _family(kind: Any) -> Family:
-    if kind.is_timestamp():
-        return "time" if kind.timezone is None else "zoned time"
-    tests: list[tuple[bool, Family]] = [
-        (kind.is_null(), "undeclared"),
-        (kind.is_integer(), "integer"),
-        (kind.is_floating() or kind.is_decimal(), "real"),
-        (kind.is_string(), "text"),
-        (kind.is_boolean(), "truth"),
-        (kind.is_date(), "date"),
-    ]
-    return next((family for fits, family in tests if fits), "something else")
+def open_table(table: Any) -> Engine:
+    """An Ibis table in the words of its own engine where we know them, else in Ibis's."""
+    name = getattr(_backend(table), "name", None)
+    if name == "postgres":
+        from dphist.sources.postgres import Postgres
+
+        return Postgres(table)
+    if name == "pyspark":
+        from dphist.sources.spark import Spark
+
+        return Spark(table)
+    return IbisTable(table)
 
 
-def _type(kind: Any) -> str:
-    return str(kind).split("(")[0].split("<")[0]
+def _backend(table: Any) -> Any:
+    """The engine a table belongs to; a table made in memory belongs to none yet."""
+    from ibis.common.exceptions import IbisError
+
+    try:
+        return table.get_backend()
+    except IbisError:
+        return None

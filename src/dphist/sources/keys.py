@@ -136,7 +136,7 @@ def _categories(attribute: Attribute, categories: Sequence[Any], column: Column,
         elif column.family != "truth":
             raise _mismatch(column, "truth values")
         inside: Expression | None = engine.one_of(value, categories)
-        value = engine.integer(value)
+        value = engine.truth(value)
     elif kind is int:
         value, family = _number(attribute, column, engine)
         inside = engine.one_of(value, [float(c) for c in categories] if family == "real" else categories)

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.sources.duck import Duck, literal, quote
+from dphist.sources.duck import Duck
 from dphist.sources.engine import Engine
+from dphist.sources.machine import configure
+from dphist.sources.sql import literal, quote
 
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
@@ -18,8 +20,8 @@ _SUFFIXES = {
     **dict.fromkeys((".duckdb", ".ddb", ".db"), "duckdb"),
 }
 _KINDS = (
-    'a path or glob of .csv, .parquet or .json files, "file.duckdb::table", a pandas, polars or pyarrow '
-    "table, an Ibis table, or a Histogram"
+    'a path or glob of .csv, .parquet or .json files, "file.duckdb::table", "postgresql://host/database::table", '
+    "a pandas, polars, pyarrow or Spark table, an Ibis table, or a Histogram"
 )
 
 
@@ -28,9 +30,13 @@ def open_source(source: Any, needed: Sequence[str] | None) -> Engine:
     if isinstance(source, str | Path):
         return open_path(str(source), needed)
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(source, ibis.expr.types.Table):
-        from dphist.sources.ibis_table import IbisTable
+        from dphist.sources.ibis_table import open_table
 
-        return IbisTable(source)
+        return open_table(source)
+    if (spark := sys.modules.get("pyspark.sql")) is not None and isinstance(source, spark.DataFrame):
+        from dphist.sources.spark import open_frame
+
+        return open_frame(source)
     table = _arrow(source, needed)
     if table is None:
         raise SourceError(f"source: expected {_KINDS}, not {type(source).__name__}")
@@ -49,15 +55,16 @@ def connect(path: str = ":memory:") -> Any:
     import duckdb
 
     connection = duckdb.connect(path, read_only=path != ":memory:")
-    # Counting needs no order, and keeping one costs memory.
-    connection.execute("SET preserve_insertion_order = false")
-    # It would write to standard output, which belongs to the caller.
-    connection.execute("SET enable_progress_bar = false")
+    configure(connection)
     return connection
 
 
 def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
-    """Open files or a table of a DuckDB database."""
+    """Open files, or a table of a DuckDB or PostgreSQL database."""
+    if source.startswith(("postgresql://", "postgres://")):
+        from dphist.sources.postgres import open_url
+
+        return open_url(source)
     if "::" in source:
         return _open_database(*source.rsplit("::", 1))
     kind = file_kind(source)

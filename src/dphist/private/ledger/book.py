@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import NoReturn, TypeVar
 
 from dphist import errors
+from dphist.extras import need
 from dphist.private.exact import Number
 from dphist.private.ledger.amounts import added, amount_of, shown
 from dphist.private.ledger.lines import COLUMNS, START, Books, Budget, Entry, Head, Line, line_from
@@ -56,7 +57,7 @@ class Reservation:
 
 
 class Ledger:
-    """The budgets of your populations, in a file that many processes may share.
+    """The budgets of your populations, in a file or database that many processes may share.
 
     A dataset here is a *protected population* (the people), not a table: every table, extract or join about
     the same people spends from the same budget. `reserve` returns only when the spend is on disk, and noise
@@ -76,24 +77,41 @@ class Ledger:
         witness: bool | str | os.PathLike[str] = True,
         patience: float = 60.0,
     ) -> Ledger:
-        """Open and check the ledger at a path or ``sqlite:///`` URL; a missing one is created empty.
+        """Open and check the ledger at a path, or a ``sqlite:///`` or ``postgresql://`` URL.
 
-        `witness` is where to note how far the ledger has come: beside it (True), at a path of yours, or
-        nowhere (False). `patience` is how many seconds to wait for other processes.
+        A missing one is created empty. In a PostgreSQL database it lives in the schema named after ``#`` in the
+        URL, ``dphist_ledger`` by default. `witness` is where to note how far the ledger has come: beside it
+        (True; for PostgreSQL, in the user's state folder), at a path of yours, or nowhere (False). `patience` is
+        how many seconds to wait for other processes.
         """
+        if isinstance(place, str) and place.partition("://")[0] in ("postgresql", "postgres"):
+            return cls._on_postgres(place, witness, patience)
         path = path_of(place)
         watch = Witness(beside(path) if witness is True else Path(witness).absolute()) if witness else None
         # Read first: whatever the witness has seen was durable before, so the ledger read next must hold it.
         seen = watch.head() if watch else START
         if seen.number and empty(path):
             raise older(path, watch)
-        ledger = cls(SqliteStore(path, patience), watch)
+        return cls(SqliteStore(path, patience), watch)._begun(seen)
+
+    @classmethod
+    def _on_postgres(cls, url: str, witness: bool | str | os.PathLike[str], patience: float) -> Ledger:
+        from dphist.private.ledger.postgres import PostgresStore, witness_path
+
+        need("psycopg", "postgres")
+        store = PostgresStore(url, patience)
+        watch = (
+            Witness(witness_path(url) if witness is True else Path(witness).absolute()) if witness else None
+        )
+        return cls(store, watch)._begun(watch.head() if watch else START)
+
+    def _begun(self, seen: Head) -> Ledger:
         try:
-            ledger._begin(seen)
+            self._begin(seen)
         except BaseException:
-            ledger.close()
+            self.close()
             raise
-        return ledger
+        return self
 
     def _begin(self, seen: Head) -> None:
         self._store.check()

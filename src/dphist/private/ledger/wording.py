@@ -24,7 +24,8 @@ def path_of(place: str | os.PathLike[str]) -> Path:
         if scheme != "sqlite" or not rest.startswith("/") or not rest.strip("/"):
             raise errors.LedgerError(
                 f"a ledger cannot be opened at a {scheme}:// address like this; give a path such as "
-                "'budget.db', 'sqlite:///budget.db' (here) or 'sqlite:////srv/budget.db' (from the root)"
+                "'budget.db', 'sqlite:///budget.db' (here), 'sqlite:////srv/budget.db' (from the root) or "
+                "'postgresql://host/database'"
             )
         text = unquote(rest[1:])
     if not text or text == ":memory:" or "\0" in text:

@@ -1,0 +1,111 @@
+"""PostgreSQL: one read-only GROUP BY where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dphist.errors import SourceError
+from dphist.extras import need
+from dphist.sources.engine import Column, Engine, Family
+from dphist.sources.remote import Remote, ibis_columns, transposed
+from dphist.sources.sql import quote
+
+SCHEMES = ("postgresql://", "postgres://")
+
+
+class Postgres(Remote):
+    """An Ibis table on PostgreSQL."""
+
+    name = "PostgreSQL"
+    string = "TEXT"
+
+    def __init__(self, table: Any, *, ours: bool = False) -> None:
+        self.ours = ours
+        self.backend = table.get_backend()
+        self.columns = ibis_columns(table)
+        self._decimals = {name for name, kind in table.schema().items() if kind.is_decimal()}
+        self.backend._run_pre_execute_hooks(table)
+        self.relation = f"({self.backend.compile(table)}) AS records"
+
+    def column(self, column: Column) -> str:
+        """The column's value. A numeric beyond the range of floats stays beyond every bound, and raises no error."""
+        value = self.quote(column.name)
+        if column.name not in self._decimals:
+            return value
+        return (
+            f"CASE WHEN abs({value}) <= 1e300 AND (abs({value}) >= 1e-300 OR {value} = 0) "
+            f"THEN {value} WHEN abs({value}) < 1e-300 THEN sign({value}) * 1e-300 "
+            f"WHEN {value} <> 'NaN' THEN sign({value}) * 1e300 END"
+        )
+
+    def parse(self, value: str, family: Family) -> str:
+        """An undeclared value as another type; here it is always NULL."""
+        return f"CAST({value} AS {({'real': self.double, 'truth': 'BOOLEAN', 'time': 'TIMESTAMP'})[family]})"
+
+    def position(self, value: str, choices: Sequence[str]) -> str:
+        """The place of a text in a short list, counted from 1."""
+        return f"array_position(CAST(ARRAY[{', '.join(map(self.literal, choices))}] AS TEXT[]), {value})"
+
+    def hash(self, columns: Sequence[Column]) -> str:
+        """A 64-bit hash of the row's text; the settings that shape the text are fixed for the whole query."""
+        row = ", ".join(quote(column.name) for column in columns)
+        return f"hashtextextended(CAST(ROW({row}) AS TEXT), 0)"
+
+    def is_number(self, column: Column) -> str:
+        """Whether a real column holds something else than NaN."""
+        return f"CAST({quote(column.name)} AS TEXT) <> 'NaN'"
+
+    def _fetch(self, sql: str) -> list[list[Any]]:
+        connection = self.backend.con
+        try:
+            return self._ask(connection, sql)
+        finally:
+            if self.ours:
+                connection.close()
+
+    def _ask(self, connection: Any, sql: str) -> list[list[Any]]:
+        with connection.transaction(), connection.cursor() as cursor:
+            # Counting writes nothing, and PostgreSQL is told so.
+            cursor.execute("SET TRANSACTION READ ONLY")
+            # A % in the text of a category is no placeholder, because no values are given.
+            cursor.execute(sql)
+            return transposed(cursor, len(cursor.description))
+
+
+def open_url(source: str) -> Engine:
+    """Open ``postgresql://user@host/database::table`` or ``…::schema.table``."""
+    address, mark, table = source.rpartition("::")
+    if not mark or not table or "://" not in address:
+        raise SourceError("say which table of the database, as in postgresql://host/database::table")
+    need("psycopg", "postgres")
+    schema, _, name = table.rpartition(".")
+    try:
+        backend = _connected(address)
+    except Exception:
+        raise SourceError(
+            f"the database {shown(address)} cannot be reached; check host, name, user and password"
+        ) from None
+    try:
+        found = backend.table(name, database=schema or None)
+    except Exception:
+        backend.con.close()
+        raise SourceError(f"there is no table {table} in {shown(address)}") from None
+    return Postgres(found, ours=True)
+
+
+def _connected(address: str) -> Any:
+    import ibis
+    import psycopg
+
+    connection = psycopg.connect(address, autocommit=True)
+    connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    return ibis.postgres.from_connection(connection)
+
+
+def shown(address: str) -> str:
+    """An address without its password or options."""
+    scheme, _, rest = address.partition("://")
+    place = rest.partition("?")[0]
+    user, at, host = place.rpartition("@")
+    return f"{scheme}://{user.partition(':')[0]}{at}{host}"

@@ -1,0 +1,80 @@
+"""Engines elsewhere that are spoken to in SQL: an Ibis table names the rows, our own words count them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dphist.errors import SourceError
+from dphist.sources.engine import Bound, Column, Family, Groups, Key
+from dphist.sources.sql import Sql
+
+
+class Remote(Sql):
+    """A table of another engine; the rows stay there, and only the counts come back."""
+
+    name = "the engine"
+
+    def group(self, keys: Sequence[Key], bound: Bound | None) -> Groups:
+        """Count the rows by their keys, after bounding."""
+        try:
+            answer = self._fetch(self.statement(keys, bound))
+        except SourceError:
+            raise
+        except Exception:
+            # Engines raise errors of their own kinds, whose words may quote a record.
+            raise SourceError(f"{self.name} could not count the table") from None
+        *columns, rows = answer
+        return Groups(
+            keys=[_filled(values) for values in columns],
+            missing=[np.array([value is None for value in values], dtype=bool) for values in columns],
+            rows=np.array(rows, dtype=np.int64),
+        )
+
+    def _fetch(self, sql: str) -> list[list[Any]]:
+        """Run a query and give its columns."""
+        raise NotImplementedError
+
+
+def _filled(values: list[Any]) -> Any:
+    """Values as an array; whatever stands where one is NULL is not looked at."""
+    known = next((value for value in values if value is not None), 0)
+    if isinstance(known, int):
+        return np.array([0 if value is None else value for value in values], dtype=np.int64)
+    return np.array(values, dtype=object)
+
+
+def transposed(rows: Iterable[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    """Rows as columns, also when there are none."""
+    columns: list[list[Any]] = [[] for _ in range(width)]
+    for row in rows:
+        for column, value in zip(columns, row, strict=True):
+            column.append(value)
+    return columns
+
+
+def ibis_columns(table: Any) -> tuple[Column, ...]:
+    """The columns of an Ibis table."""
+    return tuple(Column(name, ibis_type(kind), ibis_family(kind)) for name, kind in table.schema().items())
+
+
+def ibis_family(kind: Any) -> Family:
+    """What kind of values an Ibis type holds."""
+    if kind.is_timestamp():
+        return "time" if kind.timezone is None else "zoned time"
+    tests: list[tuple[bool, Family]] = [
+        (kind.is_null(), "undeclared"),
+        (kind.is_integer(), "integer"),
+        (kind.is_floating() or kind.is_decimal(), "real"),
+        (kind.is_string(), "text"),
+        (kind.is_boolean(), "truth"),
+        (kind.is_date(), "date"),
+    ]
+    return next((family for fits, family in tests if fits), "something else")
+
+
+def ibis_type(kind: Any) -> str:
+    """The name of an Ibis type, without what stands in brackets."""
+    return str(kind).split("(")[0].split("<")[0]
