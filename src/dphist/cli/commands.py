@@ -231,7 +231,7 @@ def audit(
 
 @app.command()
 def plan(
-    schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],
+    schema: Annotated[Path | None, typer.Option(help="The public domain, as TOML.")] = None,
     epsilon: Annotated[str, typer.Option(help="The privacy loss you may spend.")] = "1",
     workload: Annotated[WorkloadName, typer.Option(help="What the release will be asked most.")] = WorkloadName.RANGES,
     mechanism: Annotated[list[str] | None, typer.Option(help="Only these; may be given several times.")] = None,
@@ -239,11 +239,22 @@ def plan(
     error: Annotated[float | None, typer.Option(help="Also find the ε that this error needs.")] = None,
     rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
     replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Plan in the browser, with a slider for ε.")] = False,
+    port: Annotated[int, typer.Option(help="With --web; 0 picks a free one.")] = 8321,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="With --web, open a browser.")] = True,
     as_json: Json = False,
 ) -> None:
     """Forecast each mechanism's error before spending anything: no data are read."""
-    from dphist.cli.uses import show_plan
+    if web:
+        from dphist.cli.seeing import plan_on_the_web
 
+        plan_on_the_web(schema, epsilon, port, browser)
+        return
+    from dphist.cli.uses import show_plan
+    from dphist.errors import InputError
+
+    if schema is None:
+        raise InputError("--schema is missing: the public domain, as TOML (`dphist schema new` drafts one)")
     show_plan(
         schema, epsilon, workload.value, mechanisms=mechanism, records=records, error=error, rows=rows,
         replace=replace, as_json=as_json,

@@ -52,11 +52,16 @@ def explore_releases(
     serve(releases, host=host, port=port, names=names, say=_say, browser=browser)
 
 
-def plan_on_the_web(host: str, port: int, names: Sequence[str], browser: bool) -> None:
+def plan_on_the_web(schema: Path | None, epsilon: str, port: int, browser: bool) -> None:
     """Serve the planner alone; it reads no records and no release."""
+    from dphist.cli.publishing import read_schema
     from dphist.web import serve
 
-    serve({}, host=host, port=port, names=names, say=_say, browser=browser)
+    begin = {"epsilon": epsilon}
+    if schema is not None:
+        read_schema(schema)
+        begin |= {"schema": schema.read_text(encoding="utf-8"), "question": ""}
+    serve({}, port=port, say=_say, browser=browser, begin=begin)
 
 
 def _say(text: str) -> None:

@@ -24,7 +24,7 @@ Span = tuple[int, int]
 
 MOST_BARS = 200
 MOST_CATEGORIES = 60
-MOST_SQUARES = 100
+MOST_SQUARES = 60
 # Above so many bars single intervals run together, and a band reads better.
 _MOST_RULES = 60
 _MOST_GAPS = 120

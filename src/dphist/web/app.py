@@ -39,7 +39,9 @@ _STATIC: dict[str, tuple[str, Callable[[], str]]] = {
 }
 
 
-def create_app(releases: Mapping[str, Release], door: Door | None = None) -> Guard:
+def create_app(
+    releases: Mapping[str, Release], door: Door | None = None, begin: Mapping[str, str] | None = None
+) -> Guard:
     """Build the explorer of some releases (none: only the planner), behind its guard."""
     titles, listed = list(releases), list(releases.values())
     # The interactive documentation would be fetched from elsewhere.
@@ -102,7 +104,7 @@ def create_app(releases: Mapping[str, Release], door: Door | None = None) -> Gua
     @app.get("/")
     def explore(request: Request) -> Response:
         if not listed:
-            return page("plan.html", **planner.start())
+            return page("plan.html", **planner.start(begin))
         asked = asked_of(request)
         number, release = chosen_release(asked)
         shown = View.read(release, asked).to_json()
@@ -156,7 +158,7 @@ def create_app(releases: Mapping[str, Release], door: Door | None = None) -> Gua
 
     @app.get("/plan")
     def plan_page() -> Response:
-        return page("plan.html", **planner.start())
+        return page("plan.html", **planner.start(begin))
 
     @app.post("/plan")
     async def plan_form(request: Request) -> Response:

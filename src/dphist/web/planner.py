@@ -44,10 +44,10 @@ _DEFAULTS = {
 }
 
 
-def start() -> dict[str, Any]:
-    """Give the empty planner: an example to begin with, and no forecast yet."""
+def start(begin: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Give the empty planner: an example to begin with, or what ``begin`` says, and no forecast yet."""
     return {
-        "form": dict(_DEFAULTS),
+        "form": {**_DEFAULTS, **(begin or {})},
         "mechanisms": MECHANISMS,
         "workloads": WORKLOADS,
         "rows": None,

@@ -25,8 +25,9 @@ def serve(
     names: Sequence[str] = (),
     say: Callable[[str], None] = print,
     browser: bool = False,
+    begin: Mapping[str, str] | None = None,
 ) -> None:
-    """Serve releases, and the planner, until interrupted."""
+    """Serve releases, and the planner, until interrupted. ``begin`` fills in the planner's form."""
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     door = make_door(host, port, names)
@@ -34,7 +35,7 @@ def serve(
     for release in releases.values():
         # Replayed and summed once, before anybody waits for it.
         release.answer()
-    app = create_app(releases, door)
+    app = create_app(releases, door, begin)
     # Unpacking the drawing script takes seconds; it need not wait for the first page.
     threading.Thread(target=vega_script, daemon=True).start()
     if door.token is not None:

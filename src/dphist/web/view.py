@@ -79,7 +79,7 @@ class View:
         if by is not None and by.name == show.name:
             by = None
         window = _window(show, asked.get("window", ""))
-        node = _number(asked["node"], "node") if asked.get("node") else None
+        node = _group(show, asked.get("node", ""))
         confidence = _confidence(asked.get("confidence") or "0.95")
         return View(release, chosen, show.name, by.name if by else None, window, node, confidence)
 
@@ -268,6 +268,15 @@ def _window(show: Attribute, text: str) -> Span | None:
     if not text or isinstance(show, Nominal):
         return None
     return _cells(show, text)[0]
+
+
+def _group(show: Attribute, text: str) -> int | None:
+    if not text:
+        return None
+    node = _number(text, "node")
+    if not isinstance(show, Nominal) or node >= show.hierarchy.size:
+        raise QueryError(f"{show.name}: there is no such group")
+    return node
 
 
 def _number(text: str, what: str) -> int:

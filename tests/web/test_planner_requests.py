@@ -1,0 +1,93 @@
+"""The planner: forecasts equal `dphist.plan`, nothing but a schema goes in, and no record can be reached."""
+
+import sys
+
+import pytest
+
+from dphist.domain import Domain
+from dphist.plan import plan
+from dphist.release.language import read_question
+from dphist.web import create_app, planner
+
+SCHEMA = planner._EXAMPLE
+
+
+def test_a_forecast_is_the_plans_own(get):
+    reply = get("/api/plan", "POST", data={"mechanism": "laplace", "epsilon": "0.5", "question": "age < 10"})
+    said = reply.json()
+    domain = Domain.from_toml(SCHEMA)
+    own = plan(domain, "0.5", "ranges", mechanisms=["laplace"], records=100_000)[0]
+    assert said["errors"]["ranges"] == own.error
+    asked = plan(
+        domain, "0.5", read_question("age < 10", domain), mechanisms=["laplace"], records=100_000, error=100
+    )[0]
+    assert said["errors"]["question"] == asked.error
+    assert said["epsilon_needed"] == asked.epsilon_needed
+    assert said["cells"] == 200
+
+
+def test_a_larger_unit_needs_more(get):
+    one, five = (
+        get("/api/plan", "POST", data={"mechanism": "laplace", "rows": rows}).json() for rows in ("1", "5")
+    )
+    assert five["errors"]["cells"] == pytest.approx(5 * one["errors"]["cells"])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"schema": "not toml"},
+        {"schema": "tests/web/conftest.py"},
+        {"schema": "../../../../etc/hostname"},
+        {"schema": ""},
+        {"epsilon": "-1"},
+        {"epsilon": "nan"},
+        {"mechanism": "nosuch"},
+        {"error": "0"},
+        {"records": "many"},
+        {"question": "height = 3"},
+        {"rows": "0"},
+        {"source": "visits.csv"},
+        {"schema": '[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 100000000]\n'},
+    ],
+)
+def test_bad_plans_are_refused_in_words(get, form):
+    reply = get("/api/plan", "POST", data=form)
+    assert reply.status_code == 400, reply.text
+    assert set(reply.json()) == {"error"}
+
+
+def test_a_schema_is_never_taken_for_a_file(get, tmp_path):
+    secret = tmp_path / "schema.toml"
+    secret.write_text(SCHEMA)
+    reply = get("/api/plan", "POST", data={"schema": str(secret)})
+    assert reply.status_code == 400
+    assert "TOML" in reply.json()["error"]
+
+
+def test_a_huge_body_is_refused(get):
+    assert get("/api/plan", "POST", content=b"schema=" + b"x" * 70_000).status_code == 413
+
+
+def test_without_a_script_the_form_is_answered_whole(client, monkeypatch):
+    monkeypatch.setattr(planner, "MECHANISMS", ("laplace", "tree"))
+    ask = client(create_app({}))
+    text = ask("/plan", "POST", data={"epsilon": "1"}).text
+    assert "±1.4" in text
+    assert "tree" in text
+
+
+def test_the_planner_alone_serves_no_release_and_opens_no_data(client):
+    ask = client(create_app({}, begin={"epsilon": "0.25"}))
+    assert 'value="0.25"' in ask("/").text
+    assert ask("/api/view").status_code == 400
+    assert ask("/report").status_code == 404
+    opened = []
+
+    def watch(event, arguments):
+        if event == "open" and str(arguments[0]).endswith((".csv", ".parquet", ".duckdb", ".db")):
+            opened.append(arguments[0])
+
+    sys.addaudithook(watch)
+    assert ask("/api/plan", "POST", data={"mechanism": "noisefirst"}).status_code == 200
+    assert not opened
