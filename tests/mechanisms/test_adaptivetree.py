@@ -10,7 +10,7 @@ from dphist.audit import audit
 from dphist.domain import Domain, Nominal, Ordinal
 from dphist.histogram import Histogram
 from dphist.intervals import half_widths
-from dphist.mechanisms.adaptivetree import AdaptiveTree, line_blocks
+from dphist.mechanisms.adaptivetree import AdaptiveTree, counts_of, line_blocks
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.growing import GridBlocks, HierarchyBlocks, grow
 from dphist.private.gate import open_gate
@@ -92,6 +92,17 @@ def test_every_cell_pays_exactly_the_budget():
         inner = np.flatnonzero(tree.first >= 0)
         for node in inner:
             assert tree.size[tree.first[node] : tree.last[node]].sum() == tree.size[node]
+
+
+def test_a_total_that_was_already_paid_for_is_used():
+    tree = grow(
+        open_counts(np.full(16, 5), 1, seed=1),
+        GridBlocks((16,), ((4,), (1,))),
+        (Fraction(1, 2), Fraction(1, 2)),
+        finish=lambda view: (view.totals < -1e9, view.totals < -1e9),
+        root=(1000.0, 1e6),
+    )
+    assert counts_of(tree).sum() == pytest.approx(1000, abs=1)
 
 
 def test_with_no_end_of_budget_the_totals_are_exact():

@@ -155,9 +155,7 @@ class GrownTree:
             count += node.size
         tree = NodeTree(np.concatenate(parents), np.concatenate(lows), np.concatenate(highs))
         variance = np.concatenate(variances)
-        scales = np.where(
-            np.isfinite(variance), np.sqrt(np.where(np.isfinite(variance), variance, 0.0) / 2.0), 0.0
-        )
+        scales = np.sqrt(np.where(np.isfinite(variance), variance, 0.0) / 2.0)
         return TreeNoise(tree, variance, scales, method)
 
 
@@ -204,12 +202,9 @@ def grow(
     budget exactly once, and every decision reads only answers that were already paid for: adaptive sequential
     composition over levels, parallel composition within one.
     """
-    parent, size, value, weight = (
-        [np.array([-1])],
-        [np.array([float(data.size)])],
-        [np.zeros(1)],
-        [np.zeros(1)],
-    )
+    # One array a level, the root's first.
+    parent, size = [np.array([-1])], [np.array([float(data.size)])]
+    value, weight = [np.array([root[0]])], [np.array([root[1]])]
     boxes: list[tuple[IntArray, IntArray, FloatArray]] = []
     start, nodes = 0, 1  # where the level above starts in the list, and how many nodes the list has
     leaf = np.zeros(data.size, dtype=np.int64)

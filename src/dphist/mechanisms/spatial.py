@@ -36,10 +36,10 @@ _CONTRAST_PRICE = 1.5
 
 
 def denoise_field(values: IntArray, scale: float) -> tuple[FloatArray, Denoised | None]:
-    """Infer the counts of a grid from noisy ones: a line by the hidden level model, a grid by the mean of two readings.
+    """Infer counts from noisy ones: a line by the hidden level model, a grid by the mean of two readings.
 
-    One reading follows the hidden level model along a Hilbert curve, on which neighbours mostly stay neighbours; the other
-    averages over the dyadic boxes that explain the values best. Their errors differ, so their mean beats both.
+    One reading follows the hidden level model along a Hilbert curve, on which neighbours mostly stay neighbours; the
+    other averages over the dyadic boxes that explain the values best. Their errors differ, so their mean beats both.
     """
     if values.ndim == 1:
         line = denoise(values, 1.0 / scale)
