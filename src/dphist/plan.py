@@ -119,7 +119,7 @@ def least_squares_error(
 def mean_absolute(draws: Sequence[tuple[float, int]], shift: float = 0.0) -> float:
     """Give E|shift + X| for a sum X of independent Laplace draws, each (scale, how many).
 
-    E|a + X| = |a| + (2/π)∫₀^∞ cos(at)·(1 − φ(t)) ÷ t² dt with φ(t) = ∏(1 + scale²t²)^−count, one integral instead of the
+    E|a + X| = |a| + (2/π)∫₀^∞ cos(at)·(1 − φ(t)) ÷ t² dt with φ(t) = ∏(1 + scale²t²)^−count: one integral, not the
     paper's nested convolutions. What it adds to |a| falls off exponentially in a, so by Poisson's formula the trapezium
     rule with step h is exact up to that function at 2π/h − a; the part without φ is a sum in closed form.
     """

@@ -16,6 +16,8 @@ EXPERIMENTS: dict[str, str] = {
     "accuracy": "auto beside the best peer chosen with hindsight: cells, prefixes, rectangles, marginals",
     "paper003": "lossy compression: KL-divergence and range error of EFPA, P-HPartition and their competitors",
     "compression": "CPU time of EFPA, P-HPartition, isotonic and MWEM up to a million cells, beside a floor",
+    "paper001": "DPCube: error formulas, histograms, random rectangles, classification, blocking (Figs. 9–18)",
+    "cubes": "DPCube on ten million cells, its growth; 256 × 256 sets beside other mechanisms with --data",
     "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
     "paper004": "error of Basic, Privelet+ and Privelet* against coverage and selectivity, and their time",

@@ -98,11 +98,14 @@ def grow(
     variance: float,
     slack: float,
     lost: int,
+    notable: float,
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
     """Split boxes while they are uneven, each at the cut that leaves the least weighted variance (Algorithm 3).
 
-    A box of n cells is uneven when SSE ÷ (n − lost) > variance · (1 + slack ÷ √n). Returns, per node, its left child
-    (-1 for a leaf), the axis and place of its cut, and its SSE. Ties go to the first axis and the first place.
+    A box of n cells is uneven when SSE ÷ (n − lost) > variance · (1 + slack ÷ √n). It is also split when its best cut
+    takes more than notable + 2·variance·ln(cuts tried) off the SSE: a broad slope hides in the cells' own noise, but
+    not in the sums of its halves (infinite ``notable`` never does this). Returns, per node, its left child (-1 for a
+    leaf), the axis and place of its cut, and its SSE. Ties go to the first axis and the first place.
     """
     axes = len(shape)
     strides = np.ones(axes, np.int64)
@@ -140,14 +143,17 @@ def grow(
         for k in range(corners):
             total += sign[k] * sums[place[k]]
         sse[node] = _spread_in_box(total, cells, squares, loose, place, sign, corners)
-        if not sse[node] > (cells - lost) * variance * (1.0 + slack / np.sqrt(cells)):
+        uneven = sse[node] > (cells - lost) * variance * (1.0 + slack / np.sqrt(cells))
+        if not uneven and sse[node] <= notable:
             continue
         middle = total // cells
         rest = float(total - middle * cells)
         best = -1.0
+        tried = 0
         for a in range(axes):
             if high[a] - low[a] < 2:
                 continue
+            tried += high[a] - low[a] - 1
             corners = _corners(low, high, strides, a, place, sign)
             slab = cells // (high[a] - low[a])
             before = 0
@@ -165,6 +171,8 @@ def grow(
                     best = gain
                     axis[node] = a
                     cut[node] = c
+        if not uneven and best * cells <= notable + 2.0 * variance * np.log(tried):
+            continue
         if nodes + 2 > room:
             room *= 2
             bigger = np.full(room, -1, np.int64)

@@ -56,13 +56,15 @@ class BoxTree:
 def box_tree(
     cells: IntArray, *, variance: float, slack: float = 0.0, lost: int = 0, price: float | None = None
 ) -> BoxTree:
-    """Grow Algorithm 3's tree on public or already noised cells, and undo splits that save less than ``price``.
+    """Grow Algorithm 3's tree on public or already noised cells.
 
-    A box is split while its variance exceeds ``variance · (1 + slack ÷ √cells)``; see `dphist.kernels.kdtree.grow`.
+    A box is split while its variance exceeds ``variance · (1 + slack ÷ √cells)``. With a ``price`` it is also split
+    where one cut saves clearly more than that, and in the end splits that save less are undone.
     """
     shape = np.array(cells.shape, dtype=np.int64)
     sums, squares, loose = kdtree.tables(cells)
-    left, axis, cut, sse = kdtree.grow(sums, squares, loose, shape, float(variance), slack, lost)
+    notable = np.inf if price is None else price
+    left, axis, cut, sse = kdtree.grow(sums, squares, loose, shape, float(variance), slack, lost, notable)
     if price is not None:
         kdtree.prune(left, sse, price)
     child, parent, low, high = kdtree.settle(left, axis, cut, shape)
@@ -153,13 +155,13 @@ class DPCube:
     and the tree reads noisy cells only.
 
     Differences from the paper: a split is chosen over all axes (its Algorithm 3, not its text); ``threshold="auto"``
-    takes the noise's own variance, with room for chance, and undoes splits that save less than noise would, so
-    that even data stay whole; a number is the paper's ξ₀, in squared counts. Nominal axes are cut in listed order,
-    which keeps the groups of a hierarchy together.
+    takes the noise's own variance, with room for chance, also splits where a single cut explains more than noise
+    would, and undoes splits that save less, so that even data stay whole; a number is the paper's ξ₀, in squared
+    counts. Nominal axes are cut in listed order, which keeps the groups of a hierarchy together.
     """
 
-    cells_share: Fraction = Fraction(1, 2)
-    """What phase one spends on the cells."""
+    cells_share: Fraction = Fraction(3, 4)
+    """What phase one spends on the cells: seeing the boxes matters more than counting them once more."""
     threshold: float | Literal["auto"] = "auto"
     """The variance above which a box is split: "auto", or ξ₀ in squared counts."""
     estimator: Literal["weighted", "least-squares", "uniform", "nonnegative"] = "weighted"
