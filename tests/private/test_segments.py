@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dphist.audit.zoo.smoothing import LeakyDeviation, LeakySmoothing
 from dphist.errors import MechanismError
 from dphist.private.noise import Keystream, Noise
 from dphist.private.questions import Layout
 from dphist.private.segments import AbsoluteDeviation
 from dphist.testing import open_counts
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "mechanisms")]
+sys.path += [str(Path(__file__).parent)]
 
 from exact_partitions import law, loss
-from leaky_smoothing import LeakyDeviation, LeakySmoothing
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,13 @@ def test_leaky_smoothing_runs_through_the_gate_like_any_mechanism(rule: str) -> 
     estimate = LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1))
     assert estimate.counts[0] == 1
     assert set(estimate.counts.tolist()) <= {0.0, 1.0}
+
+
+@pytest.mark.audit
+def test_noise_as_printed_is_caught_in_a_few_thousand_runs() -> None:
+    x, y = [0, 0, 0, 0, 2, 2, 2, 2], [0, 0, 0, 0, 2, 2, 2, 1]
+    assert audited("printed", 4_000, x, y, [4], 7, Fraction(1)) > 3
+    assert audited("right", 4_000, x, y, [4], 7, Fraction(1)) < 1
 
 
 @pytest.mark.audit
