@@ -81,10 +81,10 @@ class LeakyDeviation:
 class LeakySmoothing:
     """Spend everything on the partition and publish where its buckets start, so that any leak is the partition's.
 
-    Where the faults show, at ε = 1: ``printed`` with price 7 on 0 0 0 0 2 2 2 2 against the same with 1 at the end, within
-    a few thousand runs; the others need 10⁵ runs or more, which `LeakyDeviation.runs` makes at once: ``singletons`` and
-    ``clamped`` with price 0 on six empty cells against one record in the fourth (cuts 2, 3, 4, 5 and 3, 4, 5), ``two`` with
-    price 90 on the plateaus of ``tests/private/test_segments.py``.
+    Where the faults show, at ε = 1: ``printed`` with price 7 on 0 0 0 0 2 2 2 2 against the same with 1 at the
+    end, within a few thousand runs; the others need 10⁵ runs or more, which `LeakyDeviation.runs` makes at
+    once: ``singletons`` and ``clamped`` with price 0 on six empty cells against one record in the fourth (cuts
+    2, 3, 4, 5 and 3, 4, 5), ``two`` with price 90 on the plateaus of ``tests/private/test_segments.py``.
     """
 
     rule: str = "printed"
