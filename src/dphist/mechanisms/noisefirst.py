@@ -86,6 +86,7 @@ class NoiseFirst:
             values, noise = _published_cells(published)
             estimate = self._merge(values, noise, exact=True)
             counts = estimate.counts.reshape(published.counts.shape)
+            counts.setflags(write=False)
             return replace(published, counts=counts, mechanism=self, note=estimate.note, polish=())
         if scale is None:
             raise MechanismError("noisefirst: scale must say how much noise the published counts carry")

@@ -162,6 +162,11 @@ def sweep(
                 left, right = mean - half, mean + half
             elif gap < 0.0:
                 left, right = low, low
+            elif (high - level[i]) * (length * (high - level[i]) - 2.0 * r) <= gap and (
+                level[i] - low - 1.0
+            ) * (length * (level[i] - low - 1.0) + 2.0 * r) <= gap:
+                # Both ends of its piece are reached, so all of it is: no root needed.
+                left, right = low, high
             else:
                 # The integers e with length·e² − 2·r·e ≤ gap: by a square root, then put right exactly.
                 root = np.sqrt(r * r + length * gap)
