@@ -108,7 +108,8 @@ def _growth(powers: range, bearable: int) -> list[dict[str, Any]]:
                 # Beyond, its table of bucket costs would fill gigabytes.
                 slow = cpu(partial(_textbook_absolute, textbook.penalised_absolute, x, round(3 / eps)), 1)
                 grown.append({"n": n, "ms": slow, "what": "textbook absolute"})
-                line += f" {slow:15.1f} {ratio + f', {slow / ours["absolute"][1]:,.0f}':>17}"
+                ratio += f", {slow / ours['absolute'][1]:,.0f}"
+                line += f" {slow:15.1f} {ratio:>17}"
             else:
                 line += f" {'':15} {ratio:>17}"
         _write(line)
