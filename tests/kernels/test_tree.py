@@ -81,6 +81,13 @@ def test_non_negative_totals_are_consistent(seed: int) -> None:
         assert totals[parent == node].sum() == pytest.approx(totals[node], abs=1e-9)
 
 
+def test_several_roots_keep_their_sum() -> None:
+    """Two roots that nobody measured together: the negative one takes from the other instead of vanishing."""
+    totals = infer([-1, -1, 0, 0], [10.0, -4.0, 0, 0], [1.0, 1.0, np.inf, np.inf], nonnegative=True)
+    assert totals == pytest.approx([6, 0, 3, 3])
+    assert infer([-1, -1], [-1.0, -4.0], [1.0, 1.0], nonnegative=True).tolist() == [0, 0]
+
+
 def test_non_negative_changes_nothing_when_nothing_is_negative() -> None:
     parent = random_tree(4)
     H, _ = leaf_matrix(parent)

@@ -172,10 +172,24 @@ def nonnegative_top_down(parent: IntArray, values: FloatArray, variances: FloatA
     starts, members = families(parent)
     x = np.zeros(m)
     widest = 1
+    roots = 0
+    total = 0.0
     for i in range(m):
         widest = max(widest, starts[i + 1] - starts[i])
         if parent[i] < 0:
-            x[i] = max(0.0, z[i])
+            roots += 1
+            total += z[i]
+    # Several roots are a family too, whose total nobody measured: cutting each at zero would push the sum up.
+    root = np.empty(roots, np.int64)
+    roots = 0
+    for i in range(m):
+        if parent[i] < 0:
+            root[roots] = i
+            roots += 1
+    fitted_roots = np.empty(roots)
+    project_family(z[root], V[root], total, fitted_roots)
+    for k in range(roots):
+        x[root[k]] = fitted_roots[k]
     z_family = np.empty(widest)
     V_family = np.empty(widest)
     fitted = np.empty(widest)
