@@ -250,12 +250,9 @@ class RunNoise:
             f"{exact}; around those counts, widened to hold the averaged answer" if self.averaged else exact
         )
 
-    @property
-    def centre(self) -> Callable[[Workload], FloatArray] | None:
-        """Sum the counts before averaging, which reads their own noise; nothing else to stand on without it."""
-        if not self.averaged:
-            return None
-        return lambda workload: np.asarray(workload.answer(self.counts), dtype=np.float64)
+    def centre(self, workload: Workload) -> FloatArray:
+        """Sum the counts before any were averaged, which reads their own noise: what the interval is drawn around."""
+        return np.asarray(workload.answer(self.counts), dtype=np.float64)
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload."""
