@@ -102,7 +102,7 @@ def _children(attribute: Nominal, node: int, most: int) -> Cuts:
     labels = [tree.names[i] for i in shown]
     nodes: list[int | None] = list(shown)
     if len(shown) < len(below):
-        spans.append((spans[-1][1], int(tree.stop[node])))
-        labels.append(f"{len(below) - len(shown):,} more")
+        spans.append((spans[-1][1] if spans else int(tree.start[node]), int(tree.stop[node])))
+        labels.append(f"{len(below) - len(shown):,} more" if shown else tree.names[node])
         nodes.append(None)
     return Cuts(attribute, tuple(spans), tuple(labels), tuple(nodes))

@@ -76,11 +76,13 @@ def _loopback(host: str) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65_535:
+        raise InputError("a port is a number from 0 to 65535; choose another --port")
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or "no such port"
+    except OSError as error:
+        reason = error.strerror or "it is not an address of this machine"
         raise InputError(f"cannot listen on {host} port {port}: {reason}; choose another --port") from None
 
 

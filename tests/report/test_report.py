@@ -1,0 +1,124 @@
+"""Reports, figures and pictures: true numbers, nothing fetched, every kind of release."""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.report import figure, picture, report_page
+from dphist.report.facts import accuracy, budget_tree, mechanism_words
+from dphist.report.figures import specification, table
+
+DOMAIN = dphist.Domain(
+    [
+        dphist.Ordinal("age", range(50)),
+        dphist.Nominal("place", {"north": ["a", "b"], "south": ["c"]}),
+        dphist.Ordinal("hour", range(24)),
+    ]
+)
+
+
+def publish(names, mechanism="laplace", epsilon=1):
+    domain = DOMAIN.project(names)
+    counts = np.random.default_rng(1).poisson(25, domain.shape)
+    return dphist.publish(dphist.Histogram(domain, counts), epsilon=epsilon, mechanism=mechanism)
+
+
+@pytest.fixture(scope="module")
+def release():
+    return publish(["age", "place", "hour"])
+
+
+@pytest.mark.parametrize("names", [["age"], ["place"], ["age", "hour"], ["age", "place", "hour"]])
+def test_a_report_of_any_shape_is_one_file_that_needs_no_other(names):
+    made = publish(names)
+    page = report_page(made, title="Visits & <visitors>", file="visits.parquet")
+    assert 500_000 < len(page) < 1_700_000
+    assert "Visits &amp; &lt;visitors&gt;" in page
+    outside = re.findall(
+        r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=", page.split('<script type="module">')[0]
+    )
+    assert outside == []
+    assert "default-src 'none'" in page
+    assert str(made.answer()).split()[0] in page
+    assert made.guarantee.describe() in page
+    assert "dphist query visits.parquet" in page
+
+
+def test_the_numbers_of_a_figure_are_answers(release):
+    numbers = table(release, "age", chosen={"place": [(0, 2)]})
+    own = [release.answer(where={"age": age, "place": "north"}) for age in range(50)]
+    assert numbers.answers.value.tolist() == [each.value for each in own]
+    assert numbers.answers.low.tolist() == [each.low for each in own]
+    rows = specification(numbers)["datasets"]["numbers"]
+    assert [row["high"] for row in rows] == [each.high for each in own]
+
+
+def test_two_ways_to_a_figure_give_the_same_one(release):
+    numbers = table(release, ["age", "hour"])
+    drawn = figure(release, ["age", "hour"], width="container").to_dict()
+    quick = specification(numbers)
+    assert {key: value for key, value in drawn.items() if key not in ("data", "datasets", "config")} == {
+        key: value for key, value in quick.items() if key not in ("data", "datasets", "config")
+    }
+    assert (
+        next(iter(drawn.get("datasets", {}).values()), drawn["data"].get("values"))
+        == quick["datasets"]["numbers"]
+    )
+
+
+@pytest.mark.parametrize("names", [["age"], ["place"], ["age", "hour"], ["place", "hour"]])
+def test_pictures_are_drawn_in_light_and_dark(release, names):
+    chart = release.plot(*names)
+    svg = picture(chart, "svg", dark=True).decode()
+    assert svg.startswith("<svg")
+    assert "#14181d" in svg
+    assert picture(chart, "png", scale=1).startswith(b"\x89PNG")
+
+
+def test_wrong_figures_are_refused(release):
+    for names in (["age", "age"], ["age", "place", "hour"]):
+        with pytest.raises(dphist.errors.QueryError, match="one attribute, or two"):
+            release.plot(*names)
+    with pytest.raises(dphist.errors.DphistError, match="no attribute"):
+        release.plot("height")
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["laplace", "structurefirst", "adaptivetree", "dawa", "privelet", "mwem"]
+)
+def test_the_budget_tree_adds_up_to_what_was_spent(mechanism):
+    made = publish(["age"], mechanism, "1/3")
+    tree = budget_tree(made)
+    assert tree.epsilon == made.transcript.spent() <= made.epsilon
+    assert tree.parts
+    words = mechanism_words(made)
+    assert words["words"]
+    assert words["reference"]
+
+
+def test_wider_questions_have_wider_intervals_under_plain_noise(release):
+    rows = accuracy(release)
+    assert rows[0]["cells"] == 1
+    assert rows[-1]["cells"] == release.domain.size
+    widths = [row["half_width"] for row in rows]
+    assert widths == sorted(widths)
+    own = release.answer()
+    assert widths[-1] == pytest.approx((own.high - own.low) / 2)
+
+
+def test_a_release_shows_itself_in_a_notebook_without_anything_to_install(release, monkeypatch):
+    for heavy in ("altair", "vl_convert", "jinja2", "fastapi"):
+        monkeypatch.setitem(sys.modules, heavy, None)
+    card = release._repr_html_()
+    assert "age (50)" in card
+    assert card.count("<rect") == 50
+    assert str(release.answer()) in card
+
+
+def test_what_is_missing_is_named(release, monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(dphist.errors.InputError, match=r"dphist\[report\]"):
+        release.plot("age")

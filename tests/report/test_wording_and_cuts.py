@@ -1,0 +1,113 @@
+"""Selected cells become words that select the same cells; bars cover every cell once."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dphist
+from dphist.release.language import boxes, read_conditions
+from dphist.report.cuts import cut, name_span
+from dphist.report.wording import python, question
+from dphist.workload import Workload
+
+ATTRIBUTES = [
+    dphist.Ordinal("age", range(10, 40, 3)),
+    dphist.Ordinal("and", range(7), other=True),
+    dphist.Ordinal("income", edges=[-5.5, 0, 0.1, 2e6, 1e9]),
+    dphist.Ordinal("of age", edges=range(0, 100, 10), other=True),
+    dphist.Ordinal("day", dates=("2024-01-01", "2024-03-01", "1w")),
+    dphist.Ordinal("date", dates=("2024-02-27", "2024-03-03", "1d")),
+    dphist.Ordinal("grade", ["low", "it's", 'so "so"', "high"]),
+    dphist.Nominal("sex", ["F", "M"]),
+    dphist.Nominal("code", [3, 1, 2], other=True),
+    dphist.Nominal("alive", [True, False]),
+    dphist.Nominal('pl"ace', {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e'"]}}),
+]
+DOMAIN = dphist.Domain(ATTRIBUTES)
+
+
+def cells(workload, axis):
+    chosen = set()
+    for low, high in zip(workload.low[:, axis], workload.high[:, axis], strict=True):
+        chosen |= set(range(low, high))
+    return chosen
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_words_and_python_select_exactly_the_same_cells(data):
+    attribute = data.draw(st.sampled_from(ATTRIBUTES))
+    chosen = data.draw(st.sets(st.integers(0, attribute.size - 1), min_size=1))
+    spans = []
+    for cell in sorted(chosen):
+        if spans and spans[-1][1] == cell:
+            spans[-1] = (spans[-1][0], cell + 1)
+        else:
+            spans.append((cell, cell + 1))
+    domain = dphist.Domain([attribute])
+    words = question(domain, {attribute.name: spans})
+    assert cells(boxes(read_conditions(words, domain), domain), 0) == chosen, words
+    code = python(domain, {attribute.name: spans})
+
+    class Asked:
+        @staticmethod
+        def answer(where):
+            return Workload.where(domain, where)
+
+    if len(spans) == 1 or not isinstance(attribute, dphist.Ordinal) or attribute.scale.form != "categories":
+        assert cells(eval(code, {"release": Asked}), 0) == chosen, code  # noqa: S307 -- our own words
+
+
+def test_an_empty_selection_is_written_as_one_that_no_cell_meets():
+    words = question(DOMAIN, {"age": [(0, 0)], "sex": [(0, 1)]})
+    assert boxes(read_conditions(words, DOMAIN), DOMAIN).cells_in_each.sum() == 0
+
+
+@pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: attribute.name)
+@pytest.mark.parametrize("most", [1, 2, 3, 200])
+def test_bars_cover_every_cell_once_in_order(attribute, most):
+    cuts = cut(attribute, most)
+    assert [cell for start, stop in cuts.spans for cell in range(start, stop)] == list(range(attribute.size))
+    assert len(cuts.labels) == len(set(cuts.labels)) == len(cuts)
+    assert len(cuts) <= most + (attribute.other_cell is not None)
+
+
+def test_a_huge_attribute_is_cut_into_few_round_bars():
+    cuts = cut(dphist.Ordinal("x", range(10**8)), 200)
+    assert len(cuts) == 200
+    assert cuts.labels[1] == "500000 to 999999"
+
+
+def test_long_lists_of_categories_end_in_the_rest():
+    cuts = cut(dphist.Nominal("x", [f"c{i}" for i in range(1000)]), 60)
+    assert len(cuts) == 60
+    assert cuts.labels[-1] == "941 more"
+    assert cuts.spans[-1] == (59, 1000)
+
+
+def test_spans_are_named_in_the_attributes_own_values():
+    names = {attribute.name: attribute for attribute in ATTRIBUTES}
+    assert name_span(names["income"], (1, 3)) == "[0, 2,000,000)"
+    assert name_span(names["day"], (0, 2)) == "2024-01-01 to 2024-01-14"
+    assert name_span(names["and"], (5, 8)) == "5 to 6 and other"
+
+
+def test_a_window_outside_the_cells_is_refused():
+    with pytest.raises(dphist.errors.QueryError, match="inside"):
+        cut(ATTRIBUTES[0], 10, window=(5, 400))
+
+
+def test_kept_running_sums_answer_as_fresh_ones_do():
+    domain = dphist.Domain([dphist.Ordinal("a", range(30)), dphist.Ordinal("b", range(20))])
+    counts = np.random.default_rng(2).poisson(9, domain.shape)
+    release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/3").polished(nonnegative=True)
+    for workload in (
+        Workload.random(domain, 200, seed=4),
+        Workload.cells(domain),
+        Workload.prefixes(domain),
+        Workload.marginals(domain),
+        Workload.where(domain, {"a": [(1, 3), (7, 9)]}),
+    ):
+        for _ in range(2):
+            np.testing.assert_array_equal(release.answer(workload).value, workload.answer(release.counts))
