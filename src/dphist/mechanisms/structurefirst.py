@@ -243,11 +243,10 @@ class RunNoise:
     @property
     def method(self) -> str:
         """Say what the interval stands on."""
-        exact = (
-            "exact variance of least squares inside the bins, given the released bins, which used other noise"
-        )
+        what = "variance of least squares inside the bins, given the released bins, which used other noise"
+        known = f"exact {what}" if len(self.shape) == 1 else f"{what}; an upper bound, rows added up"
         return (
-            f"{exact}; around those counts, widened to hold the averaged answer" if self.averaged else exact
+            f"{known}; around those counts, widened to hold the averaged answer" if self.averaged else known
         )
 
     def centre(self, workload: Workload) -> FloatArray:
