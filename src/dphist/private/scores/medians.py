@@ -52,7 +52,8 @@ class Medians:
         owner = np.repeat(np.arange(layout.parts), self.lengths)
         total = (running[first[1:]] - running[first[:-1]])[owner]
         below = running[1:] - running[first[:-1]][owner]
-        scores = -np.abs(2 * below - total)
+        # Twice a sum could leave 64 bits; the difference of the two sides cannot.
+        scores = -np.abs(below - (total - below))
         # The last slot of a part is no cut, unless it is the only one.
         last = np.zeros(slots.size, dtype=bool)
         last[first[1:] - 1] = self.lengths > 1
