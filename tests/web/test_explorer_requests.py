@@ -72,6 +72,13 @@ def test_hierarchies_roll_down_and_up(get, release):
     assert view(get, show="place", node=down["crumbs"][0]["node"])["rows"] == top["rows"]
 
 
+def test_conditions_are_named_as_people_would(get):
+    said = view(get, q="place in ('a', 'hills') and age >= 65 and income < 25000")["conditions"]
+    assert said["place"]["words"] == "a, hills"
+    assert (said["age"]["words"], said["age"]["from"], said["age"]["to"]) == ("65 to 99", "65", "99")
+    assert said["income"]["words"] == "[0, 25,000)"
+
+
 def test_zooming_draws_only_the_window(get):
     said = view(get, window="20-30")
     assert [row["label"] for row in said["rows"]] == [str(age) for age in range(20, 30)]

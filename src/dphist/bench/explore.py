@@ -50,7 +50,7 @@ def measure(release: Release) -> list[tuple[str, float, float]]:
         "drag a range": f"/api/view?axis=a0&cells={side // 10}-{side // 2}",
         "zoom in": f"/api/view?window={side // 10}-{side // 2}",
         "other confidence": "/api/view?confidence=0.9",
-        "download": f"/download.csv?q=a0+between+10+and+{min(side - 1, 1000)}",
+        "download": f"/download.csv?q=a0+between+1+and+{min(side - 1, 1000)}",
     }
     if axes > 1:
         asked["show another attribute"] = f"/api/view?show=a1&q=a0+between+{side // 4}+and+{side // 2}"

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dphist.domain import Attribute, Domain, Nominal
+from dphist.domain.hierarchy import category_text
 from dphist.domain.scales import Bins, Dates, Integers
 
 Span = tuple[int, int]
@@ -36,6 +37,11 @@ def python(domain: Domain, chosen: Chosen) -> str:
         if attribute.name in chosen
     }
     return f"release.answer(where={conditions!r})" if conditions else "release.answer()"
+
+
+def names(attribute: Nominal, spans: Sequence[Span]) -> list[str]:
+    """Name what is chosen of a nominal attribute, whole groups by the group's name."""
+    return [category_text(value) for value in _values(attribute, spans)]
 
 
 def _name(name: str) -> str:

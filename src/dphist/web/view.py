@@ -20,7 +20,7 @@ from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import Cuts, cut, name_span
 from dphist.report.figures import MOST_SQUARES, most_bars, specification
 from dphist.report.tables import Table, tabulate
-from dphist.report.wording import python, question
+from dphist.report.wording import bounds, names, python, question
 
 Span = tuple[int, int]
 
@@ -299,11 +299,14 @@ def _condition(attribute: Attribute, spans: list[Span] | None) -> dict[str, Any]
     """Say what is chosen of an attribute: as cells, in words, and as the two bounds if it is one range."""
     if not spans:
         return {"spans": None, "words": "all", "from": "", "to": ""}
-    words = ", ".join(name_span(attribute, span) for span in spans[:6]) + (", …" if len(spans) > 6 else "")
+    listed = (
+        names(attribute, spans)
+        if isinstance(attribute, Nominal)
+        else [name_span(attribute, span) for span in spans]
+    )
+    words = ", ".join(listed[:6]) + (", …" if len(listed) > 6 else "")
     made = {"spans": spans, "words": words, "from": "", "to": ""}
     if not isinstance(attribute, Nominal) and len(spans) == 1 and spans[0][1] <= attribute.scale.size:
-        from dphist.report.wording import bounds
-
         low, high = bounds(attribute, spans[0])
         made |= {"from": str(low), "to": str(high)}
     return made
