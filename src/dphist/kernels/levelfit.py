@@ -28,7 +28,7 @@ _ROUNDS = (3, 5, 4)
 _FIT_CELLS = 1 << 14
 _STRETCH = 1 << 12
 # Longest run of cells that one forward–backward pass holds in memory.
-_LONGEST = 1 << 16
+_LONGEST = 1 << 15
 
 
 @dataclass(eq=False)
@@ -79,32 +79,47 @@ def denoise(values: IntArray, rate: float) -> Denoised:
     Six models (three scatters, two starting points) are fitted a little, the better two some more, and the one with
     the highest penalised evidence is finished. Everything reads released values only.
     """
-    distinct, rows = np.unique(values, return_inverse=True)
-    rows = rows.astype(np.int64)
-    fit = _stretches(values.size, _FIT_CELLS, _STRETCH)
+    pieces = [values[lo:hi] for lo, hi in _stretches(values.size, _FIT_CELLS, _STRETCH)]
+    ends = np.cumsum([piece.size for piece in pieces])
+    stretches = np.stack([ends - [piece.size for piece in pieces], ends], axis=1).astype(np.int64)
+    distinct, rows = _distinct(np.concatenate(pieces))
     race: list[_Candidate] = []
     for scatter, ratio in _SCATTER:
         grid = level_grid(values, rate, ratio)
         table, scales = likelihoods(distinct, grid, scatter, rate)
-        scale = sum(float(scales[rows[lo:hi]].sum()) for lo, hi in fit)
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
         for moves in _STARTS:
-            candidate = _Candidate(scatter, grid, table, scale, start, np.array(moves))
-            candidate.improve(rows, fit, _ROUNDS[0])
+            candidate = _Candidate(scatter, grid, table, float(scales[rows].sum()), start, np.array(moves))
+            candidate.improve(rows, stretches, _ROUNDS[0])
             race.append(candidate)
     for keep, rounds in ((2, _ROUNDS[1]), (1, _ROUNDS[2])):
         race = sorted(race, key=lambda candidate: -candidate.evidence)[:keep]
         for candidate in race:
-            candidate.improve(rows, fit, rounds)
-    best = race[0]
-    first, second = moments(distinct, best.grid, best.scatter, rate)
-    everything = _runs(values.size, _LONGEST)
-    forward = np.empty((int((everything[:, 1] - everything[:, 0]).max()), best.grid.size))
-    mean, within, between = infer(
-        best.table, rows, everything, best.jump, best.weights, first, second, forward
-    )
-    return Denoised(mean, within, between, best.scatter, float(best.weights[0]))
+            candidate.improve(rows, stretches, rounds)
+    return _apply(race[0], values, rate)
+
+
+def _apply(model: _Candidate, values: IntArray, rate: float) -> Denoised:
+    """Run the fitted model over all cells, so many at a time that its tables fit in memory."""
+    parts = []
+    for lo, hi in _runs(values.size, _LONGEST):
+        distinct, rows = _distinct(values[lo:hi])
+        # A model that was fitted on all cells has their table already.
+        seen_all = values.size <= min(_FIT_CELLS, _LONGEST)
+        table = model.table if seen_all else likelihoods(distinct, model.grid, model.scatter, rate)[0]
+        first, second = moments(distinct, model.grid, model.scatter, rate)
+        whole = np.array([[0, rows.size]], dtype=np.int64)
+        forward = np.empty((rows.size, model.grid.size))
+        parts.append(infer(table, rows, whole, model.jump, model.weights, first, second, forward))
+    mean, within, between = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Denoised(mean, within, between, model.scatter, float(model.weights[0]))
+
+
+def _distinct(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Noisy values repeat: work out what depends on a value once for each distinct one."""
+    distinct, rows = np.unique(values, return_inverse=True)
+    return distinct, rows.astype(np.int64)
 
 
 def _runs(size: int, longest: int) -> IntArray:

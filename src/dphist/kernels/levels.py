@@ -69,6 +69,15 @@ def _gaussian_pair(d: float, v: float, rate: float) -> tuple[float, float]:
 
 
 @kernel
+def _far(d: float, v: float, rate: float) -> bool:
+    """Whether a level is so far from a value that its likelihood cannot count: below about e⁻⁴⁰⁰."""
+    gap = abs(d)
+    if gap > rate * v:
+        return rate * gap - 0.5 * rate * rate * v > 400.0
+    return d * d > 800.0 * v
+
+
+@kernel
 def _truncated(t: float) -> tuple[float, float]:
     """Mean and variance of (bound − N) given N < bound, for a standard normal with its bound at t."""
     if t < -12.0:
@@ -161,6 +170,9 @@ def likelihoods(values: IntArray, grid: FloatArray, c: float, rate: float) -> tu
         else:
             base = math.log(0.5 * rate)
             for i in range(n):
+                if _far(values[i] - level, v, rate):
+                    table[i, k] = -math.inf
+                    continue
                 below, above = _gaussian_pair(values[i] - level, v, rate)
                 high = max(below, above)
                 gap = min(below, above) - high
@@ -195,6 +207,8 @@ def moments(values: IntArray, grid: FloatArray, c: float, rate: float) -> tuple[
             s = math.sqrt(v)
             for i in range(n):
                 d = values[i] - level
+                if _far(d, v, rate):
+                    continue
                 below, above = _gaussian_pair(d, v, rate)
                 w = 1.0 / (1.0 + math.exp(min(above - below, 700.0)))
                 m1, v1 = _truncated((d - rate * v) / s)

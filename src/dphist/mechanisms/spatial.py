@@ -190,7 +190,8 @@ def field_of(tree: GrownTree, *, pruned: bool) -> FloatArray:
     if pruned:
         first = prune(tree.first, tree.last, tree.size, best, variance, _CONTRAST_PRICE)
         leaf = merged_leaves(tree.first, tree.last, first)[leaf]
-    cuts = level_cuts(first, tree.last, tree.starts, best, variance)
+    # What lies within a deviation of nothing is nothing; where most boxes are empty, within two.
+    cuts = np.maximum(level_cuts(first, tree.last, tree.starts, best, variance), 1.0 if pruned else 2.0)
     totals = distribute(first, tree.last, tree.size, best, variance, cuts, 3.0)
     density: FloatArray = totals / tree.size
     return density[leaf]
