@@ -91,7 +91,7 @@ def test_any_classifier_learns_from_weighted_cells():
 def test_a_missing_library_is_named(monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "sklearn.base", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     release = publish(histogram(records(200)), epsilon=1)
     with pytest.raises(InputError, match=r"dphist\[learn\]"):
         fit_classifier(None, release, "class")

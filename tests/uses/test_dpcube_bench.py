@@ -22,6 +22,11 @@ def test_growth_is_measured(capsys):
     assert "µs/cell" in capsys.readouterr().out
 
 
+def test_coverage_is_measured(capsys):
+    assert cubes.main(["--coverage", "--quick"]) == 0
+    assert "hold the truth" in capsys.readouterr().out
+
+
 def test_errors_are_measured_on_the_sets_that_are_there(tmp_path, capsys):
     assert cubes.main(["--data", str(tmp_path), "--quick"]) == 0
     assert "is not in" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dphist.domain import Domain
 from dphist.errors import InputError, MechanismError
+from dphist.extras import need
 from dphist.histogram import Histogram
 from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts, open_gate
@@ -163,13 +164,12 @@ def fit_classifier(classifier: Any, release: Release, target: str) -> Any:
 
     Returns a fitted scikit-learn pipeline that takes what `encode` makes of records.
     """
-    try:
-        from sklearn.base import clone
-        from sklearn.compose import make_column_transformer
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import OneHotEncoder
-    except ImportError:
-        raise InputError("this needs scikit-learn: pip install 'dphist[learn]'") from None
+    need("sklearn", "learn")
+    from sklearn.base import clone
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
     X, y, weight = weighted_cells(release, target)
     rest = [attribute for attribute in release.domain.attributes if attribute.name != target]
     nominal = [place for place, attribute in enumerate(rest) if attribute.kind == "nominal"]

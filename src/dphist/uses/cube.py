@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dphist.domain import Nominal
 from dphist.errors import QueryError
+from dphist.extras import need
 from dphist.release import Release
 from dphist.uses.moments import Line, read_line
 from dphist.workload import Workload
@@ -40,10 +41,10 @@ class Table:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row for each group (needs pandas)."""
-        import pandas as pd
-
+        pd = need("pandas", "frames")
         numbers = {"value": self.value, "low": self.low, "high": self.high}
-        return pd.DataFrame({**self.labels, **numbers})
+        made: pandas.DataFrame = pd.DataFrame({**self.labels, **numbers})
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +61,9 @@ class Pivot:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give the values as a data frame (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.value, index=self.rows, columns=self.columns)
+        pd = need("pandas", "frames")
+        made: pandas.DataFrame = pd.DataFrame(self.value, index=self.rows, columns=self.columns)
+        return made
 
 
 @dataclass(frozen=True, eq=False)
