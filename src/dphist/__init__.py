@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dphist.mechanisms.auto import Auto
     from dphist.mechanisms.baseline import Laplace, Uniform
     from dphist.mechanisms.blocks import Blocks, Sort
+    from dphist.mechanisms.bypart import ByPart
     from dphist.mechanisms.dpcube import DPCube
     from dphist.mechanisms.fourier import EFPA, FPA, SPA
     from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
     from dphist.mechanisms.posterior import Posterior
     from dphist.mechanisms.privelet import Privelet
     from dphist.mechanisms.smooth import Smooth
+    from dphist.mechanisms.sparselaplace import SparseLaplace
     from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
     from dphist.mechanisms.structurefirst import StructureFirst
     from dphist.mechanisms.tree import Tree
     from dphist.private.ledger import Ledger
-    from dphist.release import Answer, Answers, Release, load
+    from dphist.release import Answer, Answers, Release, SparseRelease, load
     from dphist.unit import Unit
     from dphist.workload import Workload
 
@@ -48,6 +50,7 @@ _HOMES = {
     "Answers": "release",
     "Auto": "mechanisms.auto",
     "Blocks": "mechanisms.blocks",
+    "ByPart": "mechanisms.bypart",
     "DPCube": "mechanisms.dpcube",
     "Domain": "domain",
     "EFPA": "mechanisms.fourier",
@@ -73,6 +76,8 @@ _HOMES = {
     "SPA": "mechanisms.fourier",
     "Smooth": "mechanisms.smooth",
     "Sort": "mechanisms.blocks",
+    "SparseLaplace": "mechanisms.sparselaplace",
+    "SparseRelease": "release",
     "StructureFirst": "mechanisms.structurefirst",
     "Tree": "mechanisms.tree",
     "Uniform": "mechanisms.baseline",

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dphist.domain import Domain
 from dphist.errors import InputError, MechanismError
+from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
+from dphist.partition import names, run_parts
 from dphist.private.exact import Number, positive
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
+from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.release.release import Guarantee, Release
+from dphist.release.sparse import SparseRelease
 from dphist.sources import count
+from dphist.sources.count import occupied_cells
+from dphist.sources.open import spark_session
 from dphist.unit import Unit
 from dphist.workload import Workload
 
@@ -35,30 +44,41 @@ def publish(
     *,
     unit: Unit | None = None,
     workload: Workload | None = None,
+    partition_by: str | Sequence[str] | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str | None = None,
-) -> Release:
-    """Turn records into one private release.
+    workers: int | None = None,
+) -> Any:
+    """Turn records into one private release: a `Release`, or a `SparseRelease` from ``sparselaplace``.
 
     ``source`` is a path or glob, a data frame, an Ibis table or a `Histogram`. The budget is reserved in the ledger,
     durably, right before the first noise is drawn: a crash after that leaves it spent, never the other way round, and
     what is refused before (a wrong column, a mechanism that does not fit) spends nothing.
+
+    ``partition_by`` names public attributes: the mechanism runs once for each of their values, each time with the
+    whole ε, on all cores (``workers``), or on Spark's executors when the source is there.
     """
     spend = positive(epsilon, "epsilon")
     recipe = parse(mechanism) if isinstance(mechanism, str) else mechanism
     if not isinstance(recipe, Mechanism):
         raise MechanismError("mechanism must be a mechanism or its name; `dphist mechanisms` lists them")
+    if partition_by:
+        if isinstance(recipe, SparseLaplace):
+            raise MechanismError(
+                "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
+            )
+        recipe = ByPart(by=names(partition_by), inner=recipe)
     protected = unit or Unit()
     if (ledger is None) != (dataset is None):
         raise InputError("ledger and dataset belong together: give both or neither")
     if ledger is None or dataset is None:
-        return _publish(source, domain, spend, recipe, protected, workload)
+        return _publish(source, domain, spend, recipe, protected, workload, workers)
     from dphist.private.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     try:
         book.check(dataset, spend)
-        return _publish(source, domain, spend, recipe, protected, workload, (book, dataset))
+        return _publish(source, domain, spend, recipe, protected, workload, workers, (book, dataset))
     finally:
         if book is not ledger:
             book.close()
@@ -71,25 +91,64 @@ def _publish(
     mechanism: Mechanism,
     unit: Unit,
     workload: Workload | None,
+    workers: int | None,
     account: tuple[Ledger, str] | None = None,
-) -> Release:
-    histogram = count(source, domain, unit)
-    if workload is not None and workload.domain != histogram.domain:
-        raise InputError("workload is over another domain than the records; build it from the same domain")
-    if account is None:
-        return _release(histogram, epsilon, mechanism, unit, workload)
-    book, dataset = account
+) -> Any:
     paid: list[int] = []
 
     def pay() -> None:
-        reservation = book.reserve(dataset, epsilon, purpose=show(mechanism), unit=unit.describe())
-        reservation.open()
-        paid.append(reservation.id)
+        if account is not None:
+            reservation = account[0].reserve(
+                account[1], epsilon, purpose=show(mechanism), unit=unit.describe()
+            )
+            reservation.open()
+            paid.append(reservation.id)
 
-    release = _release(histogram, epsilon, mechanism, unit, workload, pay=pay)
-    receipt = replace(release, receipt=(dataset, paid[0])) if paid else release
-    receipt.__dict__["_estimate"] = release.__dict__["_estimate"]
+    if isinstance(mechanism, SparseLaplace):
+        release: Any = _sparse(source, domain, epsilon, mechanism, unit, pay)
+    else:
+        histogram = count(source, domain, unit)
+        if workload is not None and workload.domain != histogram.domain:
+            raise InputError(
+                "workload is over another domain than the records; build it from the same domain"
+            )
+        if isinstance(mechanism, ByPart) and mechanism.by:
+            session = spark_session(source)
+            counts, transcript = run_parts(
+                histogram, mechanism, epsilon, unit, workload, pay=pay, workers=workers, session=session
+            )
+            counts.setflags(write=False)
+            release = Release(
+                histogram.domain, counts, Guarantee(epsilon, unit), mechanism, transcript, workload=workload
+            )
+        else:
+            release = _release(histogram, epsilon, mechanism, unit, workload, pay=pay)
+    if not paid or account is None:
+        return release
+    receipt = replace(release, receipt=(account[1], paid[0]))
+    if "_estimate" in release.__dict__:
+        receipt.__dict__["_estimate"] = release.__dict__["_estimate"]
     return receipt
+
+
+def _sparse(
+    source: Any,
+    domain: Domain | None,
+    epsilon: Fraction,
+    mechanism: SparseLaplace,
+    unit: Unit,
+    pay: Callable[[], None],
+    noise: Noise | None = None,
+) -> SparseRelease:
+    """Publish the cells above a threshold; the domain is never enumerated."""
+    domain, cells, counts = occupied_cells(source, domain, unit)
+    right, transcript = open_sparse_gate(
+        Occupied.of(cells, counts), domain, epsilon, unit, noise=noise, pay=pay
+    )
+    pairs = mechanism.measure(right).values
+    cells, values = (np.ascontiguousarray(pairs[:, column]) for column in (0, 1))
+    test = noise is not None and noise.keystream.test
+    return SparseRelease(domain, cells, values, Guarantee(epsilon, unit), mechanism, transcript, test=test)
 
 
 def _release(

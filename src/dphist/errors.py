@@ -15,6 +15,7 @@
     │   ├── BudgetExhausted        the ledger refuses: nothing was spent
     │   └── UnknownDataset         the ledger has no such budget
     ├── LedgerError                the ledger cannot be opened, read or trusted
+    ├── EngineError                an engine failed after the gate was opened: no release, the budget stays spent
     ├── OutputError                the release cannot be written where asked
     ├── RightUsed                  a mechanism asked twice with one right
     ├── NotPrivate                 a mechanism or entropy that a release must refuse
@@ -83,6 +84,10 @@ class UnknownDataset(BudgetError):
 
 class LedgerError(DphistError):
     """The ledger cannot be opened, read or trusted."""
+
+
+class EngineError(DphistError):
+    """An engine failed after the gate was opened: there is no release, and the budget stays spent."""
 
 
 class OutputError(DphistError):

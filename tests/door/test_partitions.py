@@ -1,0 +1,206 @@
+"""One mechanism run per value of a public attribute: the whole ε each, one release, one entry in the ledger."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dphist
+from dphist.domain import Domain, Nominal, Ordinal
+from dphist.errors import DomainError, EngineError, InputError, MechanismError, VerificationError
+from dphist.histogram import Histogram
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.bypart import ByPart
+from dphist.private.gate import PrivateCounts, open_gate
+from dphist.private.queries.counting import Identity
+from dphist.testing import check_mechanism, run
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+DOMAIN = Domain(
+    [Ordinal("age", range(6)), Nominal("region", ["n", "e", "s", "w"]), Nominal("sex", ["F", "M"])]
+)
+COUNTS = (np.arange(48).reshape(6, 4, 2) * 37) % 101
+HISTOGRAM = Histogram(DOMAIN, COUNTS)
+
+
+def test_each_part_gets_the_whole_budget_and_the_release_verifies() -> None:
+    release = dphist.publish(HISTOGRAM, epsilon="1/3", mechanism="laplace", partition_by=["region"])
+    assert release.transcript.spent() == Fraction(1, 3)
+    assert [entry.path for entry in release.transcript] == [f"root/d{part}" for part in range(4)]
+    assert all(entry.epsilon == Fraction(1, 3) for entry in release.transcript)
+    release.verify()
+    assert release.counts.shape == DOMAIN.shape
+
+
+@pytest.mark.parametrize("by", ["region", ["sex", "age"], ("age",)])
+@pytest.mark.parametrize("inner", ["laplace", "privelet", "auto", "noisefirst"])
+def test_pieces_come_back_where_they_belong(by: Any, inner: str) -> None:
+    release = dphist.publish(HISTOGRAM, epsilon=10**6, mechanism=inner, partition_by=by)
+    assert np.abs(release.counts - COUNTS).max() < 0.5
+    release.verify()
+
+
+def test_the_order_of_the_names_does_not_matter_to_the_counts() -> None:
+    one = run(ByPart(by=("sex", "region"), inner=Laplace()), HISTOGRAM, 10**7)
+    assert np.abs(one.counts - COUNTS).max() < 0.01
+
+
+def test_a_saved_release_verifies_and_answers(tmp_path: Path) -> None:
+    release = dphist.publish(HISTOGRAM, epsilon=1, mechanism="tree", partition_by=["region"])
+    release.save(tmp_path / "out.parquet")
+    back = dphist.load(tmp_path / "out.parquet")
+    back.verify()
+    assert back.mechanism == release.mechanism
+    answer = back.answer(where={"region": ["n", "s"], "age": (1, 3)})
+    assert answer.low <= answer.value <= answer.high
+    assert "region" in answer.method
+
+
+def test_intervals_are_those_of_plain_laplace() -> None:
+    workload = Workload.random(DOMAIN, 40, seed=3)
+    parted = dphist.publish(HISTOGRAM, epsilon=1, mechanism="laplace", partition_by=["region", "sex"])
+    plain = dphist.publish(HISTOGRAM, epsilon=1, mechanism="laplace")
+    one, other = parted.answer(workload), plain.answer(workload)
+    for answers in (one, other):
+        assert answers.high.shape == (40,)
+    widths = [(answers.high - np.where(answers.low > 0, answers.low, np.nan)) for answers in (one, other)]
+    assert (
+        np.allclose(widths[0], widths[1], equal_nan=True) or np.nanmax(np.abs(widths[0] - widths[1])) < 1e-6
+    )
+
+
+def test_people_in_several_parts_are_steps_wherever_their_rows_lie() -> None:
+    unit = Unit(rows=3)
+    right, transcript = open_gate(HISTOGRAM, 1, unit)
+    parts = right.separate(["region"])
+    assert {part.unit_scale for part in parts} == {Fraction(3)}
+    for part in parts:
+        part.measure(Identity())
+    assert transcript.spent() == 1
+
+
+def test_rows_per_person_are_bounded_over_all_parts() -> None:
+    rows = pa.table({"user": [1] * 8, "region": ["n", "e", "s", "w"] * 2, "age": [1] * 8, "sex": ["F"] * 8})
+    release = dphist.publish(
+        rows, DOMAIN, 10**7, "laplace", unit=Unit(rows=2, id="user"), partition_by="region"
+    )
+    assert round(release.counts.sum()) == 2
+
+
+def test_a_right_is_used_up_by_separating() -> None:
+    right, _ = open_gate(HISTOGRAM, 1, Unit())
+    right.separate(["region"])
+    with pytest.raises(dphist.errors.RightUsed):
+        right.separate(["region"])
+    right, _ = open_gate(HISTOGRAM, 1, Unit())
+    with pytest.raises(MechanismError, match="leave at least one"):
+        right.separate(["region", "sex", "age"])
+
+
+def test_what_cannot_be_partitioned_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("adults", 1)
+        paid: dict[str, Any] = {"ledger": ledger, "dataset": "adults"}
+        for by, mechanism, error in [
+            (["nowhere"], "laplace", DomainError),
+            (["region", "sex", "age"], "laplace", InputError),
+            (["region"], "sparselaplace", MechanismError),
+            (["region"], Refusing(), MechanismError),
+        ]:
+            with pytest.raises(error):
+                dphist.publish(HISTOGRAM, epsilon=1, mechanism=mechanism, partition_by=by, **paid)
+        assert ledger.spent("adults") == 0
+        release = dphist.publish(HISTOGRAM, epsilon="1/2", mechanism="laplace", partition_by="region", **paid)
+        assert len(ledger.entries("adults")) == 1
+        assert ledger.spent("adults") == Fraction(1, 2)
+        assert release.receipt is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusing:
+    def estimate(self, data: PrivateCounts) -> Any:
+        raise MechanismError("not here")
+
+
+def test_altering_one_part_is_noticed() -> None:
+    from dataclasses import replace
+
+    release = dphist.publish(HISTOGRAM, epsilon=1, mechanism="laplace", partition_by="region")
+    counts = release.counts.copy()
+    counts[0, 2, 1] += 1
+    with pytest.raises(VerificationError):
+        replace(release, counts=counts).verify()
+
+
+@pytest.mark.slow
+def test_workers_draw_their_own_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = Domain([Ordinal("part", range(9)), Ordinal("x", range(500))])
+    empty = Histogram(domain, np.zeros(domain.shape, dtype=np.int64))
+    release = dphist.publish(empty, epsilon="1/1000", mechanism="laplace", partition_by="part", workers=2)
+    release.verify()
+    noise = release.counts
+    # Equal rows, or rows shifted against each other, would mean noise used twice (chance below 10⁻¹⁰⁰).
+    assert len({row.tobytes() for row in noise}) == 9
+    assert np.abs(np.corrcoef(noise) - np.eye(9)).max() < 0.3
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_may_publish_on_all_cores(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, dphist\n"
+        "domain = dphist.Domain([dphist.Ordinal('p', range(5)), dphist.Ordinal('x', range(4))])\n"
+        "histogram = dphist.Histogram(domain, np.ones((5, 4), dtype=np.int64))\n"
+        "release = dphist.publish(histogram, epsilon=1, mechanism='laplace', partition_by='p', workers=2)\n"
+        "release.verify(); print(len(release.transcript))\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "5"), done.stderr
+
+
+def test_a_process_that_dies_leaves_no_release_and_the_budget_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "false")
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("adults", 1)
+        with pytest.raises(EngineError, match="budget stays spent"):
+            dphist.publish(
+                HISTOGRAM, epsilon=1, mechanism="laplace", partition_by="region", workers=2,
+                ledger=ledger, dataset="adults",
+            )  # fmt: skip
+        assert ledger.remaining("adults") == 0
+        assert [entry.status for entry in ledger.entries("adults")] == ["opened"]
+
+
+def test_a_mechanism_that_others_cannot_import_runs_here() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Homely:
+        def estimate(self, data: PrivateCounts) -> Any:
+            return Laplace().estimate(data)
+
+    release = dphist.publish(HISTOGRAM, epsilon=1, mechanism=Homely(), partition_by="region", workers=2)
+    release.verify()
+
+
+def test_ten_thousand_parts() -> None:
+    domain = Domain([Ordinal("part", range(10_000)), Ordinal("x", range(20))])
+    histogram = Histogram(domain, np.full(domain.shape, 7))
+    release = dphist.publish(histogram, epsilon=1, mechanism="laplace", partition_by="part", workers=1)
+    assert release.transcript.spent() == 1
+    release.verify()
+    answer = release.answer(where={"part": (17, 40), "x": (0, 3)})
+    assert answer.low <= 24 * 4 * 7 + 60
+
+
+def test_it_conforms() -> None:
+    check_mechanism(ByPart(inner=Laplace()))
