@@ -47,7 +47,9 @@ def show_plan(
     screen.table(head, [_row(forecast, error) for forecast in forecasts])
     screen.line("expected error: root of the mean squared error of an answer, in records; no data were read")
     if any(forecast.basis.startswith("simulated") for forecast in forecasts):
-        screen.line(f"simulated: best and worst over made-up data of {records:,} records; yours may lie outside")
+        screen.line(
+            f"simulated: best and worst over made-up data of {records:,} records; yours may lie outside"
+        )
 
 
 def show_sql(release: Path, query: str, *, as_json: bool) -> None:
