@@ -116,7 +116,7 @@ def look(browser):
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script
         )
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         watched = Watched(context.new_page())
         watched.page.goto(address)
