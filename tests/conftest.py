@@ -32,5 +32,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run that promised to skip nothing and did."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("DPHIST_SKIP_NOTHING") and reporter is not None and reporter.stats.get("skipped"):
-        reporter.write_line("tests were skipped although nothing should be; their reasons are listed below", red=True)
+        reporter.write_line("tests were skipped, and nothing should be; the reasons are listed below", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> Iterator[object]:
+    """A small Spark on this machine."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from dphist.sources.spark import local_session
+
+    session = local_session(
+        "local[2]", spark_driver_memory="512m", spark_sql_shuffle_partitions="2", spark_sql_session_timeZone="Asia/Tokyo"
+    )
+    yield session
+    session.stop()

@@ -193,7 +193,8 @@ def paper_003() -> dict[str, Callable[[int], IntArray]]:
 def road_traffic(n: int = 1_442, records: int = 400_000, seed: int = 0) -> IntArray:
     """Cars on one road by the minute: quiet nights, rough peaks at the rush hours (Rome in paper 002)."""
     day = np.linspace(0.0, 24.0, n)
-    peaks = np.exp(-((day - 8.2) ** 2) / 1.5) + 0.8 * np.exp(-((day - 18.0) ** 2) / 3.0) + 0.25 * ((day > 7) & (day < 21))
+    peaks = np.exp(-((day - 8.2) ** 2) / 1.5) + 0.8 * np.exp(-((day - 18.0) ** 2) / 3.0)
+    peaks += 0.25 * ((day > 7) & (day < 21))
     rough = _generator(seed).lognormal(0.0, 0.7, n)
     return sample(0.01 + peaks * rough, records, seed)
 
@@ -210,7 +211,7 @@ def keyword_log(n: int = 32_768, records: int = 400_000, seed: int = 0) -> IntAr
 
 def citations(n: int = 2_414, records: int = 27_770, seed: int = 0) -> IntArray:
     """How many papers were cited 1, 2, 3 … times: falling fast, then scattered ones among empty cells (Citations)."""
-    return sample((np.arange(n) + 1.0) ** -1.9, records, seed)
+    return sample(np.arange(1, n + 1, dtype=np.float64) ** -1.9, records, seed)
 
 
 def incomes(n: int = 7_578, records: int = 500_000, seed: int = 0) -> IntArray:

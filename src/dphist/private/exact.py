@@ -52,7 +52,7 @@ def shares(values: Iterable[Number]) -> tuple[Fraction, ...]:
 
 
 def fraction(text: object) -> Fraction:
-    """Read back a fraction that `str` wrote; anything else, such as ``1e999999999``, is refused before it is computed."""
+    """Read back a fraction that `str` wrote; anything else, such as ``1e999999999``, is refused uncomputed."""
     match = _WRITTEN.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST_WRITTEN else None
     if match is None:
         raise EpsilonError("a fraction must be written as digits, or digits/digits")

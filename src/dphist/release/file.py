@@ -41,7 +41,8 @@ KEY = b"dphist"
 _ROWS = 1 << 20
 # What reading a description that was tampered with can raise; numpy reads types as a little language of its own.
 _MISFITS = (
-    ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError, SyntaxError, MemoryError,
+    ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError,
+    RecursionError, SyntaxError, MemoryError,
 )  # fmt: skip
 _FOOTER_LIMIT = (1 << 31) - 1
 
