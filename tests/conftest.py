@@ -32,7 +32,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a run that promised to skip nothing and did."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("DPHIST_SKIP_NOTHING") and reporter is not None and reporter.stats.get("skipped"):
-        reporter.write_line("tests were skipped, and nothing should be; the reasons are listed below", red=True)
+        reporter.write_line("tests were skipped, and nothing should be; see the reasons below", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -14,10 +14,11 @@ from dphist.testing.conformance import check_value
 from dphist.unit import Unit
 
 PROMISED = {
-    "laplace", "uniform", "sparselaplace", "noisefirst", "structurefirst", "dpcube", "kdhybrid", "hierarchicalkd",
-    "quadtree", "uniformgrid", "adaptivegrid", "s1", "s-approx", "s2", "o+s1", "o+s-approx", "o+s2", "s1+mm",
-    "s-approx+mm", "s2+mm", "s1+pmm", "s-approx+pmm", "s2+pmm", "h", "s1+h", "s2+h", "tree", "boost", "hb", "greedyh", "dawa",
-    "ahp", "fpa", "spa", "efpa", "phpartition", "isotonic", "mwem", "privelet", "posterior", "adaptivetree", "auto",
+    "laplace", "uniform", "sparselaplace", "noisefirst", "structurefirst", "dpcube", "kdhybrid",
+    "hierarchicalkd", "quadtree", "uniformgrid", "adaptivegrid", "s1", "s-approx", "s2", "o+s1",
+    "o+s-approx", "o+s2", "s1+mm", "s-approx+mm", "s2+mm", "s1+pmm", "s-approx+pmm", "s2+pmm", "h",
+    "s1+h", "s2+h", "tree", "boost", "hb", "greedyh", "dawa", "ahp", "fpa", "spa", "efpa", "phpartition",
+    "isotonic", "mwem", "privelet", "posterior", "adaptivetree", "auto",
 }  # fmt: skip
 REFUSED = {"spa"}
 DOMAIN = Domain([Ordinal("age", range(7)), Nominal("sex", ["F", "M"], other=True)])

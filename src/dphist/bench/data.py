@@ -135,7 +135,9 @@ def census(
         gender = draw.integers(0, genders, count)
         rank = draw.choice(occupations, count, p=popular / popular.sum())
         occupation = (rank * 37 + gender * 11) % occupations
-        middle = 0.01 + 0.06 * np.sin(np.pi * np.minimum(age / ages + 0.15, 1.0)) * (1.0 + occupation % 32 / 16.0)
+        middle = 0.01 + 0.06 * np.sin(np.pi * np.minimum(age / ages + 0.15, 1.0)) * (
+            1.0 + occupation % 32 / 16.0
+        )
         earned = middle * np.exp(0.7 * draw.standard_normal(count)) * (draw.random(count) > 0.25)
         income = np.minimum((earned * incomes).astype(np.int64), incomes - 1)
         flat = ((age * genders + gender) * occupations + occupation) * incomes + income
@@ -205,7 +207,9 @@ def keyword_log(n: int = 32_768, records: int = 400_000, seed: int = 0) -> IntAr
     weights = np.where(random.random(n) < 0.15, random.pareto(1.5, n), 0.0)
     for _ in range(max(3, n // 2_000)):
         start, length = int(random.integers(0, n)), int(random.integers(8, 120))
-        weights[start : start + length] += 40 * random.random() * np.linspace(1, 0, length)[: max(0, n - start)]
+        weights[start : start + length] += (
+            40 * random.random() * np.linspace(1, 0, length)[: max(0, n - start)]
+        )
     return sample(weights + 1e-9, records, seed)
 
 
