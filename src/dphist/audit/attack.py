@@ -73,8 +73,8 @@ def audit(
         if progress is not None:
             progress(f"{show(mechanism)}: {each.name}")
         bound = lower_bound(
-            _collect(mechanism, each.one, claim, runs, observe),
-            _collect(mechanism, each.other, claim, runs, observe),
+            collect(mechanism, each.one, claim, runs, observe),
+            collect(mechanism, each.other, claim, runs, observe),
             alpha,
         )
         if bound > best:
@@ -82,9 +82,10 @@ def audit(
     return Report(show(mechanism), float(claim), float(best), confidence, runs, where)
 
 
-def _collect(
-    mechanism: Mechanism, histogram: Histogram, epsilon: Number, runs: int, observe: Observe | None
+def collect(
+    mechanism: Mechanism, histogram: Histogram, epsilon: Number, runs: int, observe: Observe | None = None
 ) -> Runs:
+    """Run a mechanism many times and keep everything it would publish."""
     shapes: list[Shape] = []
     numbers: list[NDArray[np.float64]] = []
     for _ in range(runs):

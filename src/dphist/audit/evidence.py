@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 FloatArray = NDArray[np.float64]
 Shape = tuple[tuple[str, tuple[int, ...]], ...]
@@ -34,20 +34,59 @@ class Runs:
         return len(self.shapes)
 
 
-def lower_bound(one: Runs, other: Runs, alpha: float) -> float:
-    """Bound ε from below, wrongly with probability at most ``alpha``, trying both directions."""
+@dataclass(frozen=True)
+class Event:
+    """How often one event happened on each side, in runs that nothing was fitted to."""
+
+    hits: int
+    of: int
+    misses: int
+    of_other: int
+
+    def bound(self, alpha: float) -> float:
+        """Bound ln(p ÷ q) from below, wrongly with probability at most ``alpha``."""
+        return float(
+            _ratios(np.array([self.hits]), self.of, np.array([self.misses]), self.of_other, alpha)[0]
+        )
+
+    def chance(self, epsilon: float) -> float:
+        """Give a p-value: how surprising these runs would be if the event told no more than ε.
+
+        The smallest alpha at which the bound exceeds ε: conservative, with an interval for each side.
+        """
+        if self.bound(1.0) <= epsilon:
+            return 1.0
+        low, high = -300.0, 0.0
+        if self.bound(10.0**low) > epsilon:
+            return float(10.0**low)
+        while high - low > 0.01:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.bound(10.0**middle) > epsilon else (middle, high)
+        return float(10.0**high)
+
+
+def events(one: Runs, other: Runs, alpha: float) -> tuple[Event, Event]:
+    """Find the most telling event in each direction; ``alpha`` only says how sure it should be meant to be."""
     score = _learn(one.part(0), other.part(0))
-    best = -np.inf
     picks = score(one.part(1)), score(other.part(1))
     finals = score(one.part(2)), score(other.part(2))
+    found = []
     for direction in (0, 1):
         sign = 1.0 if direction == 0 else -1.0
-        likely, rare = sign * picks[direction], sign * picks[1 - direction]
-        threshold = _threshold(likely, rare, alpha / 2)
-        hits = int(np.sum(sign * finals[direction] >= threshold))
-        misses = int(np.sum(sign * finals[1 - direction] >= threshold))
-        best = max(best, _ratio(hits, finals[direction].size, misses, finals[1 - direction].size, alpha / 2))
-    return float(best)
+        threshold = _threshold(sign * picks[direction], sign * picks[1 - direction], alpha / 2)
+        likely, rare = sign * finals[direction] >= threshold, sign * finals[1 - direction] >= threshold
+        found.append(Event(int(likely.sum()), likely.size, int(rare.sum()), rare.size))
+    return found[0], found[1]
+
+
+def lower_bound(one: Runs, other: Runs, alpha: float) -> float:
+    """Bound ε from below, wrongly with probability at most ``alpha``, trying both directions."""
+    return max(event.bound(alpha / 2) for event in events(one, other, alpha))
+
+
+def chance(found: tuple[Event, Event], epsilon: float) -> float:
+    """Give the p-value of both directions together."""
+    return min(1.0, 2 * min(event.chance(epsilon) for event in found))
 
 
 def _threshold(likely: FloatArray, rare: FloatArray, alpha: float) -> float:
@@ -58,19 +97,19 @@ def _threshold(likely: FloatArray, rare: FloatArray, alpha: float) -> float:
     likely, rare = np.sort(likely), np.sort(rare)
     hits = likely.size - np.searchsorted(likely, candidates)
     misses = rare.size - np.searchsorted(rare, candidates)
-    bounds = [
-        _ratio(int(h), likely.size, int(m), rare.size, alpha) for h, m in zip(hits, misses, strict=True)
-    ]
-    return float(candidates[int(np.argmax(bounds))])
+    return float(candidates[int(np.argmax(_ratios(hits, likely.size, misses, rare.size, alpha)))])
 
 
-def _ratio(hits: int, of: int, misses: int, of_other: int, alpha: float) -> float:
+def _ratios(
+    hits: NDArray[np.int64], of: int, misses: NDArray[np.int64], of_other: int, alpha: float
+) -> FloatArray:
     """Clopper–Pearson: ln(lowest plausible p ÷ highest plausible q), each at half of alpha."""
-    if hits == 0:
-        return -np.inf
-    low = stats.beta.ppf(alpha / 2, hits, of - hits + 1)
-    high = stats.beta.ppf(1 - alpha / 2, misses + 1, of_other - misses) if misses < of_other else 1.0
-    return float(np.log(low / high))
+    low = special.betaincinv(np.maximum(hits, 1), of - hits + 1, alpha / 2)
+    room = np.maximum(of_other - misses, 1)
+    # The complement, because 1 − alpha would round to one.
+    high = np.where(misses < of_other, special.betainccinv(misses + 1, room, alpha / 2), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(hits > 0, np.log(low) - np.log(high), -np.inf), dtype=np.float64)
 
 
 def _learn(one: Runs, other: Runs) -> Callable[[Runs], FloatArray]:

@@ -213,12 +213,28 @@ def mechanisms(as_json: Json = False) -> None:
 
 @app.command()
 def audit(
-    mechanism: Annotated[str, typer.Argument(help="A mechanism's name or name(option=value, …).")],
+    mechanism: Annotated[str | None, typer.Argument(help="A mechanism's name or name(option=value, …).")] = None,
     epsilon: Annotated[str, typer.Option(help="The claim to attack.")] = "1",
-    runs: Annotated[int, typer.Option(help="How often to run the mechanism on each side.")] = 20_000,
+    runs: Annotated[int, typer.Option(help="How often to run the mechanism on each side.", min=30)] = 20_000,
+    all_of_them: Annotated[bool, typer.Option("--all", help="Attack every mechanism, for --hours.")] = False,
+    hours: Annotated[float, typer.Option(help="With --all: how long.", min=0)] = 1.0,
+    results: Annotated[
+        Path, typer.Option(help="With --all: where trials are kept; a campaign goes on from it.")
+    ] = Path("audit.jsonl"),
+    page: Annotated[Path | None, typer.Option(help="With --all: also write the results as Markdown.")] = None,
     as_json: Json = False,
 ) -> None:
     """Attack a mechanism's privacy claim by statistics; exit code 1 if the claim is refuted."""
+    if (mechanism is None) != all_of_them:
+        raise typer.BadParameter("name one mechanism, or give --all")
+    if mechanism is None:
+        from dphist.cli.attacking import attack_all
+
+        with screen.progress("attacking every mechanism") as say:
+            fallen = attack_all(results, hours, page, say)
+        if fallen:
+            raise typer.Exit(1)
+        return
     from dphist.audit import audit as attack
     from dphist.mechanisms.spec import parse
 

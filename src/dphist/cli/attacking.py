@@ -1,0 +1,42 @@
+"""What `dphist audit --all` does: a campaign, its verdict, its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dphist.audit.campaign import Trial, refuted, run_campaign
+from dphist.audit.page import results_page
+from dphist.audit.zoo import animals, samples_needed
+from dphist.cli import screen
+from dphist.release.file import atomic
+
+
+def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[str], None]) -> list[Trial]:
+    """Go on with a campaign, say what it found, and give the trials whose claims fell."""
+    trials = run_campaign(results, hours, say=say)
+    fallen = refuted(trials)
+    if page is not None:
+        caught = []
+        for name, animal in animals().items():
+            say(f"catching: {name}")
+            caught.append((name, animal.fault, samples_needed(animal)))
+        text = results_page(
+            trials,
+            command=f"dphist audit --all --hours {hours:g} --page {page.name}",
+            date=datetime.now(UTC).date().isoformat(),
+            caught=caught,
+        )
+        with atomic(page) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    screen.line(
+        f"{results}: {len(trials):,} trials of {len({trial.mechanism for trial in trials})} mechanisms"
+    )
+    for trial in fallen:
+        screen.line(
+            f"REFUTED {trial.mechanism} at ε = {trial.epsilon}: ε ≥ {trial.bound:.3f} on {trial.pair}"
+        )
+    if not fallen:
+        screen.line("every claim stands")
+    return fallen
