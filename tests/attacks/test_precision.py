@@ -1,0 +1,86 @@
+"""Porous floats, finite tails, and values that only one neighbour can produce."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.audit.campaign import claims
+from dphist.audit.neighbours import worst_pairs
+from dphist.mechanisms.spec import parse
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
+from dphist.private.queries import Identity
+from dphist.testing import open_counts
+from dphist.unit import Unit
+
+
+def test_every_released_value_lies_on_a_lattice_that_neighbours_share():
+    # Mironov's attack reads the low bits of x + noise. Here they are integers: every integer is possible on both sides.
+    noise = Noise(Keystream.for_tests(1))
+    for scale in (Fraction(1, 10), Fraction(1), Fraction(1000, 7)):
+        drawn = noise.laplace(scale, 1_000_000)
+        assert drawn.dtype == np.int64
+        one, other = np.unique(drawn), np.unique(noise.laplace(scale, 1_000_000) + 1)
+        # Values seen a hundred times on one side are seen on the other: no holes, over 10⁶ draws a side.
+        values, often = np.unique(drawn, return_counts=True)
+        assert np.isin(values[often >= 100], other).all()
+        inner = one[(one > np.quantile(drawn, 0.001)) & (one < np.quantile(drawn, 0.999))]
+        assert (np.diff(inner) == 1).all()
+
+
+def test_the_tail_has_no_end_that_tells():
+    # A sampler with a finite tail never goes past it: with counts 0 and 1 the largest value would tell which.
+    noise = Noise(Keystream.for_tests(2))
+    drawn = noise.laplace(Fraction(1), 4_000_000)
+    for t in (5, 8, 11):
+        expected = 2 * np.exp(-t) / (1 + np.exp(-1.0)) * drawn.size
+        seen = int((np.abs(drawn) >= t).sum())
+        assert abs(seen - expected) < 6 * np.sqrt(expected) + 1
+    # Far in the tail, where tables end: the law goes on geometrically (fixed seed, so this cannot flicker).
+    tiny = noise.laplace(Fraction(1, 40), 4_000_000)
+    assert set(np.unique(tiny)) <= {-1, 0, 1}
+
+
+@pytest.mark.parametrize("text", claims())
+def test_both_neighbours_give_numbers_of_one_kind(text):
+    """Verb by verb the dtype, and whether numbers are whole, is the same on both sides: no bit pattern tells."""
+    mechanism = parse(text)
+    kinds = []
+    pair = worst_pairs()[1]
+    for side, seed in ((pair.one, 3), (pair.other, 3), (pair.one, 4), (pair.other, 4)):
+        right, transcript = open_gate(side, 1, Unit(), noise=Noise(Keystream.for_tests(seed)))
+        estimate = mechanism.estimate(right)
+        kinds.append(estimate.counts.dtype)
+        for entry in transcript:
+            # Floats leave the gate only where they are a function of noisy integers (wavelet cells).
+            assert entry.answer.dtype == np.int64 or entry.question["ask"] == "WaveletCells"
+    assert set(kinds) == {np.dtype(np.float64)}
+
+
+def test_the_lowest_bits_of_wavelet_cells_say_nothing():
+    # Cells rebuilt in floats are rounded numerators of noisy integers over a public denominator.
+    data = open_counts(np.array([5, 0, 1, 2, 9, 9, 1, 3]), 1, seed=5)
+    release = dphist.mechanisms()["privelet"]().estimate(data)
+    numerators = release.counts * 8
+    assert np.array_equal(numerators, np.rint(numerators))
+
+
+def test_saved_numbers_are_the_released_ones_and_nothing_else(tmp_path):
+    import pyarrow.parquet as pq
+
+    domain = dphist.Domain([dphist.Ordinal("x", range(6))])
+    release = dphist.publish(dphist.Histogram(domain, np.array([0, 0, 7, 0, 0, 1])), epsilon=1)
+    release.save(tmp_path / "r.parquet")
+    table = pq.read_table(tmp_path / "r.parquet")
+    assert table.column_names == ["x", "estimate"]
+    assert np.array_equal(table.column("estimate").to_numpy(), release.counts)
+
+
+def test_identity_wraps_rather_than_saturates():
+    # Saturating at the end of 64 bits would be a clamp that neighbours reach at different noise; the gate's ceiling and
+    # wrapping sums are functions of the noisy value.
+    counts = np.array([2**63 - 1, 0])
+    one = open_counts(counts, "1e-15", seed=6).measure(Identity())
+    assert one.values.dtype == np.int64
