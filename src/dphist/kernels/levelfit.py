@@ -18,7 +18,7 @@ _SCATTER = ((0.1, 1.15), (0.3, 1.2), (1.0, 1.35))
 _STARTS = ((0.985, 0.005, 0.005, 0.005), (0.4, 0.05, 0.05, 0.5))
 # Pseudo-counts of the moves, and the share of π that starts at zero: where the data say nothing, say zero.
 _MOVES_PRIOR = np.array([2.0, 0.2, 0.2, 0.2])
-_ZERO_SHARE = 0.8
+_ZERO_SHARE = 0.9
 # One lone peak among n cells is as likely the largest of n noise draws, and believing a false one costs its square. So
 # jumps off zero count in full only once there are many: with m of them, by m / (m + this).
 _DOUBT = 100.0

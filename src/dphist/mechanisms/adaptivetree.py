@@ -22,6 +22,7 @@ from dphist.mechanisms.growing import (
     Measured,
     faint,
     grow,
+    slight,
     uneven,
 )
 from dphist.mechanisms.spatial import field_of, grow_boxes
@@ -121,6 +122,8 @@ class AdaptiveTree:
             # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
             split |= np.bincount(view.family, view.totals) > _COULD_HIDE * view.scale
             split &= ~faint(view)
+            if view.level > 0:
+                split &= ~slight(view, 2.5)
             blocks_like_these = data.size / float(view.sizes.max())
             little = view.totals < self.stop * math.sqrt(blocks_like_these) * view.scale
             done: BoolArray = ~split[view.family] | little

@@ -306,6 +306,17 @@ def faint(view: Measured) -> BoolArray:
     return answer & (members > 1)
 
 
+def slight(view: Measured, deviations: float) -> BoolArray:
+    """Which families have a parent that holds little beside what is left unknown of its children's totals.
+
+    That is so many deviations of their sum, once every child is measured again with all the budget that is left.
+    """
+    members = np.bincount(view.family, minlength=view.families)
+    final = 1.0 / math.sqrt(view.precision + 0.5 / view.later**2)
+    answer: BoolArray = view.above < deviations * np.sqrt(members) * final
+    return answer
+
+
 def _pools(family: IntArray, together: BoolArray) -> tuple[IntArray, IntArray]:
     """Which pool each finished child joins, and the family of each pool; families come in order."""
     if not family.size:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dphist.kernels.curve import hilbert_order
 from dphist.kernels.dyadic import combine, distribute, level_cuts, merged_leaves, prune
 from dphist.kernels.levelfit import Denoised, denoise
-from dphist.mechanisms.growing import GridBlocks, GrownTree, Measured, grow
+from dphist.mechanisms.growing import GridBlocks, GrownTree, Measured, grow, slight
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 
@@ -163,13 +163,8 @@ def grow_boxes(data: PrivateCounts) -> tuple[GrownTree, bool]:
     blocks, shares = full_blocks(data.shape) if full else sparse_blocks(data.shape)
 
     def finish(view: Measured) -> tuple[BoolArray, BoolArray]:
-        # A family whose parent holds little beside what its children's totals will be known to, once measured with
-        # all that is left, is measured as one.
-        members = np.bincount(view.family, minlength=view.families)
-        final = 1.0 / math.sqrt(view.precision + 0.5 / view.later**2)
-        weak = view.above < (4.0 if full else 2.5) * np.sqrt(members) * final
-        if view.level == 0:
-            weak[:] = False
+        # A family that cannot tell its children apart even with all that is left is measured as one.
+        weak = slight(view, 4.0 if full else 2.5) & (view.level > 0)
         # Any other box that does not stand out of its noise is not split but measured once more by itself.
         boxes_like_these = data.size / float(view.sizes.max())
         stop = 2.0 if full else boxes_like_these**0.15
