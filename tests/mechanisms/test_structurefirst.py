@@ -2,10 +2,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from leaky_structurefirst import LEAKING_PAIR, UnclippedStructureFirst
 
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
+from dphist.audit.zoo.structure import LEAKING_PAIR, UnclippedStructureFirst
 from dphist.bench import data
 from dphist.domain import Domain, Ordinal
 from dphist.door import _release

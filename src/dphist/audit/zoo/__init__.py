@@ -6,11 +6,18 @@ None of them is reachable by name from `publish` or the command line.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
-from dphist.audit.attack import Observe
-from dphist.audit.neighbours import Pair, worst_pairs
+import numpy as np
+
+from dphist.audit.attack import Observe, Report, audit
+from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.audit.zoo.basic import ForgottenHalf, QuietNoise, TrueTotal, WrongSensitivity
 from dphist.audit.zoo.lossy import PrintedEFPA, PrintedSPA, same_imaginary_part, same_phase, turning_pair
+from dphist.audit.zoo.mutants import Mutant, OneChoice, ReusedSeed, SharedKeystream, neighbouring_differences
+from dphist.audit.zoo.smoothing import LeakySmoothing, which_partition
+from dphist.audit.zoo.structure import LEAKING_PAIR, UnclippedStructureFirst
+from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.protocol import Mechanism
 
 
@@ -27,9 +34,10 @@ class Animal:
 
 def animals() -> dict[str, Animal]:
     """Give the whole zoo by name."""
-    pair = tuple(worst_pairs()[:1])
+    first = tuple(worst_pairs()[:1])
+    four = (pair("one record in four equal cells", np.full(4, 3), 1),)
     return {
-        "quiet noise": Animal(QuietNoise(), "noise of 0.8 of the scale that was charged", pair, runs=40_000),
+        "quiet noise": Animal(QuietNoise(), "noise of 0.8 of the scale that was charged", first, runs=40_000),
         "wrong sensitivity": Animal(
             WrongSensitivity(), "says one step moves the answers by one; it moves two"
         ),
@@ -44,4 +52,76 @@ def animals() -> dict[str, Animal]:
             (turning_pair(),),
             same_imaginary_part,
         ),
+        "StructureFirst as printed": Animal(
+            UnclippedStructureFirst(),
+            "its structure's sensitivity holds only for counts up to F, and nothing keeps counts below F",
+            (LEAKING_PAIR,),
+            runs=1_500,
+        ),
+        "S1 as printed": Animal(
+            LeakySmoothing(rule="printed", price=Fraction(1)),
+            "noise of 1/(ε · length) on bucket costs",
+            (pair("one record in six empty cells", np.zeros(6, dtype=np.int64), 3),),
+            which_partition,
+            runs=10_000,
+        ),
+        "bare singletons": Animal(
+            LeakySmoothing(rule="singletons"),
+            "the right noise, but none on buckets of one cell",
+            four,
+            which_partition,
+            runs=12_000,
+        ),
+        "clamped costs": Animal(
+            LeakySmoothing(rule="clamped"),
+            "half the noise, bare singletons, costs cut from below",
+            four,
+            which_partition,
+            runs=2_400,
+        ),
+        "mutant: quiet": Animal(
+            Mutant(inner=Laplace(), fault="quiet"), "every Laplace scale × 0.8", first, runs=40_000
+        ),
+        "mutant: unpaid": Animal(
+            Mutant(inner=Laplace(), fault="unpaid"), "noise for 2ε, charged as ε", first
+        ),
+        "mutant: insensitive": Animal(
+            Mutant(inner=OneChoice(), fault="insensitive"),
+            "selections as if scores moved half as far",
+            (pair("one record that decides", np.zeros(2, dtype=np.int64), 0),),
+        ),
+        "mutant: shared keystream": Animal(
+            SharedKeystream(),
+            "two forked processes draw the same noise",
+            first,
+            neighbouring_differences,
+        ),
+        "mutant: reused seed": Animal(
+            ReusedSeed(),
+            "two phases draw from one seed",
+            (pair("one record in the last cell", np.zeros(8, dtype=np.int64), 7),),
+            neighbouring_differences,
+        ),
     }
+
+
+def samples_needed(
+    animal: Animal, *, epsilon: int = 1, confidence: float = 0.999, most: int = 80_000
+) -> Report:
+    """Run more and more until the animal is caught; the report's ``runs`` says how many a side it took.
+
+    Starts at 150 and doubles. Nine looks share the error, so that looking often catches nothing by chance.
+    """
+    runs = 150
+    while True:
+        report = audit(
+            animal.mechanism,
+            epsilon=epsilon,
+            runs=runs,
+            pairs=animal.pairs,
+            observe=animal.observe,
+            confidence=1 - (1 - confidence) / 10,
+        )
+        if not report.passed or runs >= most:
+            return report
+        runs *= 2
