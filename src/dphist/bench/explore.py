@@ -91,4 +91,5 @@ def _get(app: Any, address: str) -> None:
 def _release(shape: tuple[int, ...], mechanism: str) -> Release:
     domain = Domain([Ordinal(f"a{axis}", range(n)) for axis, n in enumerate(shape)])
     counts = np.arange(domain.size, dtype=np.int64).reshape(shape) % 97
-    return publish(Histogram(domain, counts), epsilon=1, mechanism=mechanism)
+    release: Release = publish(Histogram(domain, counts), epsilon=1, mechanism=mechanism)
+    return release

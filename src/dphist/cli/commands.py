@@ -124,7 +124,9 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the page goes.")] = Path(
         "report.html"
     ),
-    title: Annotated[str | None, typer.Option(help="The page's heading; the file's name if not given.")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="The page's heading; the file's name if not given.")
+    ] = None,
 ) -> None:
     """Write one page about a release: figures, promise, price, accuracy. It works offline."""
     from dphist.cli.seeing import write_report
@@ -135,7 +137,9 @@ def report(
 @app.command()
 def plot(
     release: ReleaseFile,
-    attributes: Annotated[list[str] | None, typer.Argument(help="One attribute, or two for a heat map.")] = None,
+    attributes: Annotated[
+        list[str] | None, typer.Argument(help="One attribute, or two for a heat map.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="A .png or .svg file.")] = Path("plot.png"),
     confidence: Confidence = 0.95,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
@@ -257,7 +261,9 @@ def plan(
     replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
     web: Annotated[bool, typer.Option("--web", help="Plan in the browser, with a slider for ε.")] = False,
     port: Annotated[int, typer.Option(help="With --web; 0 picks a free one.")] = 8321,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="With --web, open a browser.")] = True,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="With --web, open a browser.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Forecast each mechanism's error before spending anything: no data are read."""

@@ -26,7 +26,7 @@ MOST_BARS = 200
 MOST_CATEGORIES = 60
 MOST_SQUARES = 60
 # Above so many bars single intervals run together, and a band reads better.
-_MOST_RULES = 60
+_MOST_RULES = 120
 _MOST_GAPS = 120
 _BLUE, _GREY, _ORANGE = "#4c78a8", "#98a2ad", "#d9720b"
 
