@@ -43,7 +43,10 @@ def spark_session() -> Iterator[object]:
     from dphist.sources.spark import local_session
 
     session = local_session(
-        "local[2]", spark_driver_memory="512m", spark_sql_shuffle_partitions="2", spark_sql_session_timeZone="Asia/Tokyo"
+        "local[2]",
+        spark_driver_memory="512m",
+        spark_sql_shuffle_partitions="2",
+        spark_sql_session_timeZone="Asia/Tokyo",
     )
     yield session
     session.stop()

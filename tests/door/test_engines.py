@@ -20,7 +20,16 @@ from dphist.unit import Unit
 ENGINES = [
     "duckdb",
     pytest.param("postgres", marks=pytest.mark.postgres),
-    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+    pytest.param(
+        "spark",
+        marks=[
+            pytest.mark.spark,
+            pytest.mark.slow,
+            # PySpark leaves the sockets it collects through to the garbage collector.
+            pytest.mark.filterwarnings("ignore::ResourceWarning"),
+            pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+        ],
+    ),
 ]
 _numbers = counting()
 _POSTGRES = {
@@ -93,7 +102,12 @@ class Spark:
         fields = [pa.field(f.name, wider.get(str(f.type), f.type)) for f in plain.schema]
         if any(str(f.type) == "null" for f in fields):
             fields = [pa.field(f.name, pa.string()) if str(f.type) == "null" else f for f in fields]
-        return self.session.createDataFrame(plain.cast(pa.schema(fields)))
+        frame = self.session.createDataFrame(plain.cast(pa.schema(fields)))
+        # Spark takes times without a zone as the session's own; they are meant as what the clock shows.
+        for field in table.schema:
+            if pa.types.is_timestamp(field.type) and field.type.tz is None:
+                frame = frame.withColumn(field.name, frame[field.name].cast("timestamp_ntz"))
+        return frame
 
 
 @pytest.fixture
