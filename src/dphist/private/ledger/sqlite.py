@@ -123,6 +123,9 @@ class SqliteStore:
                 self._roll_back()
                 if isinstance(error, sqlite3.Error):
                     raise errors.LedgerError(_explained(error, self.place)) from error
+                if isinstance(error, UnicodeDecodeError):
+                    # A damaged page may hold anything, also where SQLite keeps the text of its schema.
+                    raise errors.LedgerError(_DAMAGED.format(place=self.place)) from error
                 raise
             finally:
                 self._inside = False

@@ -1,0 +1,167 @@
+"""Full disks, read-only folders, kill −9, and clocks that go backwards."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.errors import DphistError, OutputError
+
+DOMAIN = dphist.Domain([dphist.Ordinal("x", range(2000))])
+HISTOGRAM = dphist.Histogram(DOMAIN, np.arange(2000))
+
+
+def python(code, **options):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def full_disk(limit):
+    """Files may not grow past ``limit``, as on a disk with no room; the signal would kill us, so ignore it."""
+
+    def before():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    return before
+
+
+@pytest.mark.parametrize("limit", [0, 512, 4096, 10_000])
+def test_a_full_disk_leaves_no_half_release_and_says_so(limit, tmp_path):
+    path = tmp_path / "r.parquet"
+    done = python(
+        f"""
+        import numpy as np, dphist
+        domain = dphist.Domain([dphist.Ordinal("x", range(2000))])
+        release = dphist.publish(dphist.Histogram(domain, np.arange(2000)), epsilon=1)
+        try:
+            release.save({str(path)!r})
+        except dphist.errors.OutputError as error:
+            print("refused:", error)
+        """,
+        preexec_fn=full_disk(limit),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "refused:" in done.stdout
+    assert "full" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_stops_the_ledger_before_it_acknowledges(tmp_path):
+    place = tmp_path / "budget.db"
+    with dphist.Ledger.open(place) as book:
+        book.create("people", 100)
+    size = place.stat().st_size
+    done = python(
+        f"""
+        import numpy as np, dphist
+        book = dphist.Ledger.open({str(place)!r}, patience=2)
+        acknowledged = 0
+        try:
+            for _ in range(400):
+                book.reserve("people", "1/10", purpose="fill " * 40)
+                acknowledged += 1
+        except dphist.errors.DphistError as error:
+            print("refused:", error)
+        print("acknowledged", acknowledged)
+        """,
+        preexec_fn=full_disk(size + 300_000),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "refused:" in done.stdout, done.stdout
+    acknowledged = int(done.stdout.strip().split()[-1])
+    assert 0 < acknowledged < 400
+    with dphist.Ledger.open(place) as book:
+        # All that was acknowledged is there; at most the one that failed may be too, never fewer.
+        assert acknowledged <= book.spent("people") * 10 <= acknowledged + 1
+
+
+def test_a_read_only_folder_is_refused_before_anything_is_spent(tmp_path):
+    if os.geteuid() == 0:
+        # Root writes anywhere; a folder that is not there cannot be written even by root.
+        target = tmp_path / "missing" / "r.parquet"
+    else:
+        folder = tmp_path / "locked"
+        folder.mkdir(mode=0o500)
+        target = folder / "r.parquet"
+    release = dphist.publish(HISTOGRAM, epsilon=1)
+    with pytest.raises(OutputError, match="cannot write"):
+        release.save(target)
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_moment_spends_at_least_what_was_published(tmp_path):
+    """Publish in a loop, kill without warning: every release that was acknowledged is in the ledger."""
+    place = tmp_path / "budget.db"
+    with dphist.Ledger.open(place) as book:
+        book.create("people", 10_000)
+    kills = published = 0
+    for pause in (0.05, 0.2, 0.33, 0.5):
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                textwrap.dedent(f"""
+                    import numpy as np, dphist
+                    domain = dphist.Domain([dphist.Ordinal("x", range(8))])
+                    book = dphist.Ledger.open({str(place)!r})
+                    print("ready", flush=True)
+                    while True:
+                        dphist.publish(dphist.Histogram(domain, np.arange(8)), epsilon=1, ledger=book, dataset="people")
+                        print("published", flush=True)
+                """),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout.readline() == "ready\n"
+        assert child.stdout.readline() == "published\n"
+        published += 1
+        try:
+            child.wait(timeout=pause)
+        except subprocess.TimeoutExpired:
+            child.kill()
+        published += child.stdout.read().count("published\n")
+        child.wait()
+        child.stdout.close()
+        kills += 1
+        with dphist.Ledger.open(place) as book:
+            # One release may have been paid for and not acknowledged when the blow fell.
+            assert published <= book.spent("people") <= published + kills
+    assert kills == 4
+
+
+def test_a_clock_that_goes_backwards_changes_nothing_but_the_time(tmp_path, monkeypatch):
+    from dphist.private.ledger import book as ledger_book
+
+    times = iter(
+        [datetime(2030, 1, 1, tzinfo=UTC), datetime(1999, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)]
+    )
+    last = [datetime(1970, 1, 1, tzinfo=UTC)]
+
+    def now():
+        last[0] = next(times, last[0])
+        return last[0].isoformat()
+
+    monkeypatch.setattr(ledger_book, "now", now)
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        book.create("people", 1)
+        for _ in range(3):
+            book.reserve("people", "1/4", purpose="time travel")
+        assert book.spent("people") == Fraction(3, 4)
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        assert book.spent("people") == Fraction(3, 4)
+        assert [entry.id for entry in book.entries("people")] == sorted(
+            entry.id for entry in book.entries("people")
+        )
+        with pytest.raises(DphistError):
+            book.reserve("people", "1/2", purpose="too much")
