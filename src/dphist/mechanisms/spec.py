@@ -159,6 +159,8 @@ def _decode(value: Any) -> Any:
         if "tuple" in value:
             return tuple(_decode(item) for item in value["tuple"])
         if set(value) == {"name", "options"}:
+            if not isinstance(value["name"], str) or not isinstance(value["options"], dict):
+                raise MechanismError("a mechanism's description must be a name and its options")
             return _build(value["name"], {key: _decode(item) for key, item in value["options"].items()})
         raise MechanismError("a mechanism's description has an unknown part")
     return value

@@ -1,0 +1,267 @@
+"""Bytes and texts that nobody should send: readers refuse with a reason, never with a traceback, a crash or a hang."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dphist
+from dphist.errors import DphistError
+from dphist.mechanisms.spec import from_json, parse, show
+from dphist.private.exact import exact, fraction
+from dphist.release.language import read_question
+from dphist.uses.sql import ask_sql
+
+QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+FEWER = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+DOMAIN = dphist.Domain(
+    [
+        dphist.Ordinal("age", range(10)),
+        dphist.Ordinal("income", edges=[0, 10.5, 30]),
+        dphist.Nominal("sex", ["F", "M"]),
+    ]
+)
+
+
+def refuses(call):
+    """Whatever goes wrong must be an error we raise on purpose."""
+    try:
+        return call()
+    except DphistError:
+        return None
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz") / "r.parquet"
+    histogram = dphist.Histogram(DOMAIN, np.arange(40).reshape(DOMAIN.shape))
+    dphist.publish(histogram, epsilon=1, mechanism="tree").save(path)
+    return path
+
+
+@QUICK
+@given(data=st.data())
+def test_damaged_releases(saved, data):
+    raw = bytearray(saved.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        spot = data.draw(st.integers(0, len(raw) - 1))
+        raw[spot] = data.draw(st.integers(0, 255))
+    bad = saved.with_name("bad.parquet")
+    bad.write_bytes(bytes(raw))
+    release = refuses(lambda: dphist.load(bad))
+    if release is not None:
+        refuses(release.verify)
+        refuses(release.answer)
+
+
+@QUICK
+@given(raw=st.binary(max_size=300))
+def test_bytes_that_are_no_release(saved, raw):
+    bad = saved.with_name("bytes.parquet")
+    bad.write_bytes(b"PAR1" + raw + b"PAR1")
+    refuses(lambda: dphist.load(bad))
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=20),
+    st.sampled_from(
+        [
+            "1e999999999",
+            "1/0",
+            "0/0",
+            "nan",
+            "V8",
+            "O",
+            "M8[s]",
+            "(2,)i4",
+            ">i8",
+            "laplace",
+            "../x",
+            [],
+            {},
+            [[]],
+            "-1",
+        ]
+    ),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=2),
+    st.lists(st.integers(-3, 2**66), max_size=4),
+)
+
+
+def places(value, path=()):
+    """Every place in a JSON value."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+@FEWER
+@given(data=st.data())
+def test_tampered_descriptions(saved, data):
+    table = pq.read_table(saved)
+    story = json.loads(table.schema.metadata[b"dphist"])
+    for _ in range(data.draw(st.integers(1, 2))):
+        path = data.draw(st.sampled_from([place for place in places(story) if place]))
+        holder = story
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = data.draw(ODD)
+    bad = saved.with_name("told.parquet")
+    pq.write_table(table.replace_schema_metadata({b"dphist": json.dumps(story).encode()}), bad)
+    release = refuses(lambda: dphist.load(bad))
+    if release is not None:
+        refuses(release.verify)
+        refuses(release.answer)
+        repr(release)
+
+
+def test_a_description_nested_too_deeply(saved):
+    table = pq.read_table(saved)
+    bad = saved.with_name("deep.parquet")
+    pq.write_table(
+        table.replace_schema_metadata({b"dphist": b'{"format": 1, "domain": ' + b"[" * 100_000}), bad
+    )
+    with pytest.raises(DphistError):
+        dphist.load(bad)
+
+
+WORDS = st.sampled_from(
+    [
+        "age",
+        "sex",
+        "income",
+        "and",
+        "or",
+        "in",
+        "between",
+        "=",
+        "<",
+        "!=",
+        "(",
+        ")",
+        ",",
+        "'F'",
+        '"age"',
+        "1",
+        "-3",
+        "1e999",
+        "9" * 5000,
+    ]
+)
+
+
+@QUICK
+@given(text=st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=14).map(" ".join)))
+def test_questions(text):
+    workload = refuses(lambda: read_question(text, DOMAIN))
+    assert workload is None or workload.domain == DOMAIN
+
+
+KEYS = ["name", "kind", "range", "edges", "categories", "dates", "other", "attribute"]
+
+
+@QUICK
+@given(
+    text=st.one_of(
+        st.text(max_size=80), st.dictionaries(st.sampled_from(KEYS), ODD, max_size=4).map(json.dumps)
+    )
+)
+def test_schemas(text):
+    from dphist.domain import schema
+
+    refuses(lambda: dphist.Domain.from_toml(text))
+    refuses(lambda: dphist.Domain.from_toml("[[attribute]]\n" + text))
+    assert schema
+
+
+@QUICK
+@given(
+    described=st.lists(st.dictionaries(st.sampled_from(KEYS), ODD, max_size=5), min_size=1, max_size=2),
+)
+def test_domains_as_json(described):
+    refuses(lambda: dphist.Domain.from_json({"attributes": described}))
+    refuses(lambda: dphist.Domain.from_json(described))
+
+
+NAMES = sorted(dphist.mechanisms())
+
+
+@QUICK
+@given(
+    text=st.one_of(
+        st.text(max_size=40),
+        st.builds(
+            "{}({}={})".format,
+            st.sampled_from(NAMES),
+            st.sampled_from(["share", "bins", "rounds", "inner", "x"]),
+            st.text(max_size=12),
+        ),
+        st.builds(
+            "{}({}={})".format,
+            st.sampled_from(NAMES),
+            st.sampled_from(["share", "bins", "rounds", "levels", "fanout"]),
+            ODD.map(repr),
+        ),
+    )
+)
+def test_mechanisms_as_text(text):
+    built = refuses(lambda: parse(text))
+    if built is not None:
+        assert parse(show(built)) == built
+
+
+@QUICK
+@given(
+    described=st.one_of(
+        ODD, st.fixed_dictionaries({"name": st.one_of(ODD, st.sampled_from(NAMES)), "options": ODD})
+    )
+)
+def test_mechanisms_as_json(described):
+    refuses(lambda: from_json(described))
+
+
+@QUICK
+@given(value=st.one_of(ODD, st.text(max_size=70), st.decimals(), st.fractions()))
+def test_numbers(value):
+    refuses(lambda: exact(value, "epsilon"))
+    refuses(lambda: fraction(value))
+
+
+@FEWER
+@given(
+    query=st.one_of(
+        st.text(max_size=40),
+        st.lists(
+            st.sampled_from(
+                [
+                    "select",
+                    "*",
+                    "from",
+                    "release",
+                    "1",
+                    ";",
+                    "(",
+                    ")",
+                    "'",
+                    "sum(estimate)",
+                    "copy",
+                    "to",
+                    "$1",
+                ]
+            ),
+            max_size=9,
+        ).map(" ".join),
+    )
+)
+def test_sql(saved, query):
+    release = dphist.load(saved)
+    refuses(lambda: ask_sql(release, query, rows=5))
