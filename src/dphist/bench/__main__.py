@@ -22,6 +22,7 @@ EXPERIMENTS: dict[str, str] = {
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
     "paper004": "error of Basic, Privelet+ and Privelet* against coverage and selectivity, and their time",
     "privelet": "a census-sized cube end to end: CPU against one pass, memory, NumPy, linear growth",
+    "trust": "load: the ledger under 64 writers, the explorer under many clients; what running times tell",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
 }
 
