@@ -124,10 +124,10 @@ def run_campaign(
     texts = claims() if mechanisms is None else list(mechanisms)
     with _Lines(results) as write:
         for key in _order(texts, epsilons, shapes):
-            if clock() >= stop:
-                break
             if key in done:
                 continue
+            if clock() >= stop:
+                break
             say(f"round {key[0] + 1}: {key[1]} at ε = {key[2]}")
             trial = attempt(*key)
             write(trial.to_line())
