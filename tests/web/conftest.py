@@ -85,8 +85,9 @@ def address(release, second):
     listening.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    # Playwright keeps an event loop running in this thread until it is closed, and other tests need their own.
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     place = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if place is None:
