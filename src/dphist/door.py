@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dphist.histogram import Histogram
     from dphist.private.ledger import Ledger
 
-DEFAULT_MECHANISM = "laplace"
+DEFAULT_MECHANISM = "auto"
 
 
 def publish(
