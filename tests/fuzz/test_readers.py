@@ -265,3 +265,12 @@ def test_numbers(value):
 def test_sql(saved, query):
     release = dphist.load(saved)
     refuses(lambda: ask_sql(release, query, rows=5))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x00", "", "a = " + "[" * 5000, "a = " + "9" * 5000, "[[attribute]]\nrange = [0, " + "9" * 5000 + "]"],
+)
+def test_schemas_that_broke_the_reader_once(text):
+    with pytest.raises(DphistError):
+        dphist.Domain.from_toml(text)

@@ -149,11 +149,14 @@ def from_toml(source: str | Path) -> list[Attribute]:
     if text is None:
         try:
             text = Path(source).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):
             raise DomainError(f"the schema {source} cannot be read as a text file") from None
     try:
         parsed = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise DomainError("the schema is nested too deeply") from None
+    except ValueError as error:
+        # Also numbers of thousands of digits, which Python refuses to read.
         raise DomainError(f"the schema is not valid TOML: {error}") from None
     tables = parsed.get("attribute")
     if set(parsed) != {"attribute"} or not isinstance(tables, list):

@@ -104,7 +104,7 @@ def load(path: str | PathLike[str]) -> Any:
     import pyarrow.parquet as pq
 
     place = Path(path)
-    if not place.exists():
+    if "\0" in str(place) or not place.exists():
         raise ReleaseError(f"there is no file {place}")
     try:
         file = pq.ParquetFile(place, thrift_string_size_limit=_FOOTER_LIMIT)
