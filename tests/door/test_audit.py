@@ -21,6 +21,7 @@ def test_sound_mechanisms_pass(mechanism):
     assert report.epsilon_lower > 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(animals()))
 def test_every_animal_of_the_zoo_is_rejected(name):
     animal = animals()[name]

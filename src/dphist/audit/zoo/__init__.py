@@ -63,14 +63,14 @@ def animals() -> dict[str, Animal]:
             "noise of 1/(ε · length) on bucket costs",
             (pair("one record in six empty cells", np.zeros(6, dtype=np.int64), 3),),
             which_partition,
-            runs=10_000,
+            runs=20_000,
         ),
         "bare singletons": Animal(
             LeakySmoothing(rule="singletons"),
             "the right noise, but none on buckets of one cell",
             four,
             which_partition,
-            runs=12_000,
+            runs=30_000,
         ),
         "clamped costs": Animal(
             LeakySmoothing(rule="clamped"),
