@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphist.domain import Domain, Nominal, Ordinal
-from dphist.errors import SourceError
-from dphist.sources import count
+from dphist.errors import InputError, SourceError
+from dphist.sources import count, duck, machine
+from dphist.sources.open import connect
 from dphist.unit import Unit
 
 DOMAIN = Domain([Ordinal("age", range(4)), Nominal("sex", ["F", "M"])])
@@ -135,3 +136,45 @@ def test_the_id_may_be_text_or_an_attribute(tmp_path: Path) -> None:
     assert by_sex.counts.sum() == 2
     pq.write_table(table, tmp_path / "t.parquet")
     assert count(tmp_path / "t.parquet", DOMAIN, Unit(rows=1, id="sex")) == by_sex
+
+
+def test_people_in_parts_keep_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(8)
+    table = table_of(
+        [(int(u), int(a), "FM"[int(s)], int(e)) for u, a, s, e in rng.integers(0, [70, 4, 2, 5], (900, 4))]
+    )
+    whole = count(table, DOMAIN, Unit(rows=2, id="user"))
+    asked = []
+    statement = duck.Duck.statement
+    monkeypatch.setattr(duck, "rows_at_once", lambda _: 100)
+    monkeypatch.setattr(
+        duck.Duck,
+        "statement",
+        lambda self, keys, bound, part=None: asked.append(part) or statement(self, keys, bound, part),
+    )
+    assert count(table, DOMAIN, Unit(rows=2, id="user")) == whole
+    assert len(asked) == 9
+    assert len(set(asked)) == 9
+
+
+def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    monkeypatch.setenv("DPHIST_MEMORY", "300MB")
+    monkeypatch.setenv("DPHIST_SPILL", str(tmp_path / "spill"))
+    monkeypatch.setenv("DPHIST_THREADS", "1")
+    connection = connect()
+    settings = ("memory_limit", "temp_directory", "threads")
+    ((memory, spill, threads),) = connection.execute(
+        "SELECT " + ", ".join(f"current_setting('{name}')" for name in settings)
+    ).fetchall()
+    assert (memory, spill, threads) == ("286.1 MiB", str(tmp_path / "spill"), 1)
+    # A quarter of the limit, at 64 bytes a row: fewer than the eight million of a roomy machine.
+    assert 1_000_000 < machine.rows_at_once(connection) < 1_200_000
+    monkeypatch.setenv("DPHIST_MEMORY", "plenty")
+    with pytest.raises(InputError, match="DPHIST_MEMORY"):
+        connect()
+    monkeypatch.delenv("DPHIST_MEMORY")
+    monkeypatch.setenv("DPHIST_PROGRESS", "1")
+    monkeypatch.setattr(machine, "_PATIENCE", 0.0)
+    count(table_of([(1, 2, "F", 0)] * 10), DOMAIN)
+    said = capsys.readouterr()
+    assert said.out == ""

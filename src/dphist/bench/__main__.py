@@ -19,6 +19,7 @@ EXPERIMENTS: dict[str, str] = {
     "paper001": "DPCube: error formulas, histograms, random rectangles, classification, blocking (Figs. 9–18)",
     "cubes": "DPCube on ten million cells, its growth; 256 × 256 sets beside other mechanisms with --data",
     "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
+    "engines": "fifty million rows, two rows a person, a trillion cells: CPU and memory",
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
     "paper004": "error of Basic, Privelet+ and Privelet* against coverage and selectivity, and their time",
     "privelet": "a census-sized cube end to end: CPU against one pass, memory, NumPy, linear growth",

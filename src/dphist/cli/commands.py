@@ -40,7 +40,7 @@ class WorkloadName(StrEnum):
 
 @app.command()
 def publish(
-    source: Annotated[str, typer.Argument(help="CSV, Parquet or JSON file or glob, or file.duckdb::table.")],
+    source: Annotated[str, typer.Argument(help="CSV, Parquet or JSON file or glob, file.duckdb::table, or postgresql://…::table.")],
     schema: Annotated[
         Path, typer.Option(help="The public domain, as TOML (`dphist schema new` drafts one).")
     ],
@@ -50,7 +50,11 @@ def publish(
     workload: Annotated[
         WorkloadName | None, typer.Option(help="What the release will be asked most.")
     ] = None,
-    ledger: Annotated[str | None, typer.Option(help="The budget's file.")] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(help="A public attribute: one run for each of its values, each with the whole budget."),
+    ] = None,
+    ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
     rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
     person: Annotated[
@@ -74,7 +78,7 @@ def publish(
     with screen.progress("counting records") as say:
         release = publish_file(
             source, schema, epsilon, output, mechanism=mechanism, workload=workload and workload.value,
-            ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
+            partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
             nonnegative=nonnegative, integer=integer, say=say,
         )  # fmt: skip
     screen.line(f"{output}: {release!r}")

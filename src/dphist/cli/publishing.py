@@ -25,6 +25,7 @@ def publish_file(
     *,
     mechanism: str | None,
     workload: str | None,
+    partition_by: list[str] | None = None,
     ledger: str | None,
     dataset: str | None,
     rows: int,
@@ -43,15 +44,18 @@ def publish_file(
     recipe = mechanism or DEFAULT_MECHANISM
     hint = named_workload(workload, domain)
     if ledger is None or dataset is None:
-        release = publish(source, domain, epsilon, recipe, unit=unit, workload=hint)
+        release = publish(
+            source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by
+        )
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
         release.save(output)
         return release
     with Ledger.open(ledger) as book:
         release = publish(
-            source, domain, epsilon, recipe, unit=unit, workload=hint, ledger=book, dataset=dataset
-        )
+            source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by,
+            ledger=book, dataset=dataset,
+        )  # fmt: skip
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
         release.save(output)

@@ -12,13 +12,13 @@ from dphist.errors import LedgerError
 from dphist.mechanisms import mechanisms
 from dphist.mechanisms.spec import show
 from dphist.private.ledger import Ledger
-from dphist.release import Release
+from dphist.release import Release, SparseRelease
 
 _WIDTH = 50
 _MOST_BARS = 40
 
 
-def describe(release: Release) -> dict[str, Any]:
+def describe(release: Release | SparseRelease) -> dict[str, Any]:
     """Say what a release holds and promises."""
     facts: dict[str, Any] = {
         "cells": " × ".join(f"{a.name} {a.size}" for a in release.domain.attributes)
@@ -36,8 +36,11 @@ def describe(release: Release) -> dict[str, Any]:
     return facts
 
 
-def draw(release: Release) -> None:
+def draw(release: Release | SparseRelease) -> None:
     """Draw the first attribute as bars, with the interval's reach behind each."""
+    if isinstance(release, SparseRelease):
+        screen.line(f"{release.cells.size:,} cells reached {release.threshold}; every other one counts as zero")
+        return
     attribute = release.domain.attributes[0]
     table = release.project(attribute.name)
     labels, values = list(attribute.labels), [float(value) for value in table.counts]

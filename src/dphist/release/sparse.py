@@ -54,6 +54,9 @@ class SparseRelease:
     receipt: tuple[str, int] | None = None
     test: bool = field(default=False, repr=False)
     note: str = ""
+    # What an ordinary release may also carry; a sparse one never does.
+    polish: tuple[str, ...] = ()
+    workload: None = None
 
     @property
     def epsilon(self) -> Fraction:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from dphist.errors import DphistError, SourceError, TooLargeError
 from dphist.histogram import Histogram
 from dphist.sources.engine import Bound, Column, Engine
 from dphist.sources.keys import read
+from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
 from dphist.unit import Unit
 
@@ -125,20 +124,3 @@ def check_memory(domain: Domain) -> None:
             f"a release three times that, and {free:,} bytes are available: use the mechanism sparselaplace, "
             "which never visits an empty cell, or wider bins or fewer attributes"
         )
-
-
-def available_memory() -> int:
-    """Bytes this process may still take: what the system can free, within the container's limit."""
-    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                free = int(line.split()[1]) * 1024
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        if limit != "max":
-            free = min(free, max(int(limit) - used, 0))
-    except (OSError, ValueError):
-        # Other systems have no such files; all of the memory is then the bound.
-        pass
-    return free

@@ -15,7 +15,7 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Family, Groups, Key
-from dphist.sources.machine import shown_progress
+from dphist.sources.machine import rows_at_once, shown_progress
 from dphist.sources.sql import Sql
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "time"),
     "TIMESTAMP WITH TIME ZONE": "zoned time",
 }
-# Ranking takes about this many bytes a row while it sorts; more than this many rows at once are ranked in parts.
-_ROWS_AT_ONCE = 4_000_000
 
 
 class Duck(Sql):
@@ -100,7 +98,7 @@ class Duck(Sql):
         parts: list[str | None] = [None]
         if bound is not None:
             ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
-            count = -(-int(rows) // _ROWS_AT_ONCE)
+            count = -(-int(rows) // rows_at_once(self.connection))
             person = self.hash((bound.id,))
             parts = [None] if count <= 1 else [f"{person} % {count} = {part}" for part in range(count)]
         answers = []

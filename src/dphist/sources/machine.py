@@ -15,12 +15,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from dphist.errors import InputError
 
 # Whatever is counted sooner than this needs no bar.
 _PATIENCE = 2.0
+_RANKING = 1 << 29
+_BYTES_A_ROW = 64
 
 
 def configure(connection: Any) -> None:
@@ -76,3 +79,32 @@ def shown_progress(connection: Any, parts: int) -> Iterator[Callable[[], None]]:
     finally:
         over.set()
         watcher.join()
+
+
+def rows_at_once(connection: Any) -> int:
+    """How many rows may be ranked at a time: ranking takes some sixty bytes a row while it sorts.
+
+    Half a gigabyte is given to it, or a quarter of what the machine or DuckDB's own limit leaves, if that is less.
+    """
+    ((limit,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    number, _, unit = str(limit).partition(" ")
+    units = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+    allowed = min(available_memory(), int(float(number) * units.get(unit, 2**30)))
+    return max(100_000, min(_RANKING, allowed // 4) // _BYTES_A_ROW)
+
+
+def available_memory() -> int:
+    """Bytes this process may still take: what the system can free, within the container's limit."""
+    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                free = int(line.split()[1]) * 1024
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+        if limit != "max":
+            free = min(free, max(int(limit) - used, 0))
+    except (OSError, ValueError):
+        # Other systems have no such files; all of the memory is then the bound.
+        pass
+    return free
