@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def publish(
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str | None = None,
     workers: int | None = None,
-) -> Any:
+) -> Release:
     """Turn records into one private release: a `Release`, or a `SparseRelease` from ``sparselaplace``.
 
     ``source`` is a path or glob, a data frame, an Ibis table or a `Histogram`. The budget is reserved in the ledger,
@@ -93,7 +93,7 @@ def _publish(
     workload: Workload | None,
     workers: int | None,
     account: tuple[Ledger, str] | None = None,
-) -> Any:
+) -> Release:
     paid: list[int] = []
 
     def pay() -> None:
@@ -124,8 +124,8 @@ def _publish(
         else:
             release = _release(histogram, epsilon, mechanism, unit, workload, pay=pay)
     if not paid or account is None:
-        return release
-    receipt = replace(release, receipt=(account[1], paid[0]))
+        return cast(Release, release)
+    receipt = cast(Release, replace(release, receipt=(account[1], paid[0])))
     if "_estimate" in release.__dict__:
         receipt.__dict__["_estimate"] = release.__dict__["_estimate"]
     return receipt

@@ -4,7 +4,7 @@ Each measurement is a process of its own, imports included: processor time (user
 and peak memory. ``--spark`` also bounds rows on Spark, where the processor time of its Java is counted too.
 """
 
-# ruff: noqa: S608 -- the SQL and the scripts below are built from constants of this file
+
 
 from __future__ import annotations
 

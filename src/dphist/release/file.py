@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,7 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str]) -> Release:
     """Read a `Release` or `SparseRelease`.
 
     A file that is damaged, foreign or from a newer dphist is refused with a reason.
@@ -126,7 +126,7 @@ def load(path: str | PathLike[str]) -> Any:
         if story.get("form") == "sparse":
             from dphist.release.sparse import read
 
-            return read(file, story)
+            return cast(Release, read(file, story))
         return _read(file, story)
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
