@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of the readers, for those who have hours: needs ``pip install atheris``.
 
     python tests/fuzz/coverage_guided.py question -max_total_time=3600
-    python tests/fuzz/coverage_guided.py schema|mechanism|release|sql …
+    python tests/fuzz/coverage_guided.py schema|mechanism|release …
 
 Any exception that is not ours is a crash, and libFuzzer writes the input that caused it.
 """
@@ -25,7 +25,6 @@ with atheris.instrument_imports(include=["dphist"]):
 
 import dphist
 from dphist.errors import DphistError
-from dphist.uses.sql import ask_sql
 
 DOMAIN = dphist.Domain(
     [
@@ -54,7 +53,6 @@ TARGETS = {
     "question": lambda given: read_question(given.ConsumeUnicode(200), DOMAIN),
     "mechanism": lambda given: parse(given.ConsumeUnicode(100)),
     "schema": lambda given: Domain.from_toml(given.ConsumeUnicodeNoSurrogates(300)),
-    "sql": lambda given: ask_sql(RELEASE, given.ConsumeUnicode(100), rows=3),
     "release": release,
 }
 
