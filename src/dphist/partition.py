@@ -107,6 +107,9 @@ def run_parts(
     job = Job(recipe.inner, inner, rows, epsilon, unit, part_workload(workload, inner, kept))
     # The first part runs here: what the mechanism refuses is refused before anything is paid.
     outcomes = run_job(job.slice(0, 1), pay, noise)
+    if pay is not None and not outcomes[0].entries:
+        # It asked nothing, so it paid nothing; the others may ask.
+        pay()
     if noise is not None:
         outcomes += run_job(job.slice(1, len(rows)), None, noise)
     elif session is not None:

@@ -1,8 +1,9 @@
 """A payment that fails stays owed: no question is answered before it has been made."""
 
+import contextlib
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -24,10 +25,8 @@ class Stubborn:
 
     def estimate(self, data):
         first, second = data.split(Fraction(1, 2), Fraction(1, 2))
-        try:
+        with contextlib.suppress(DphistError):
             first.measure(Identity())
-        except DphistError:
-            pass
         noisy = second.measure(Identity())
         return dphist.estimate.Estimate(
             noisy.values.astype(float), dphist.estimate.IndependentNoise(noisy.scale)
@@ -82,3 +81,29 @@ def test_a_ledger_that_fails_stays_owed():
             right.measure(Identity())
     assert len(calls) == 2
     assert len(transcript) == 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateAsker:
+    """Asks nothing the first time, as a mechanism with a memory could."""
+
+    calls: list = field(default_factory=list, compare=False)
+
+    def estimate(self, data):
+        self.calls.append(1)
+        counts, noise = np.zeros(data.size), dphist.estimate.IndependentNoise(Fraction(1))
+        if len(self.calls) > 1:
+            counts = data.measure(Identity()).values.astype(float)
+        return dphist.estimate.Estimate(counts, noise)
+
+
+def test_no_part_is_answered_before_the_payment():
+    from dphist.mechanisms.bypart import ByPart
+    from dphist.partition import run_parts
+
+    domain = dphist.Domain([dphist.Nominal("place", ["a", "b"]), dphist.Ordinal("x", range(3))])
+    paid = []
+    histogram = dphist.Histogram(domain, np.ones((2, 3), dtype=np.int64))
+    recipe = ByPart(by=("place",), inner=LateAsker())
+    run_parts(histogram, recipe, Fraction(1), Unit(), None, pay=lambda: paid.append(1), workers=1)
+    assert paid == [1]
