@@ -82,10 +82,12 @@ def _strongest(trials: Sequence[Trial]) -> list[str]:
 
 
 def _zoo(caught: Sequence[tuple[str, str, Report]]) -> list[str]:
+    found = sum(not report.passed for _, _, report in caught)
     lines = [
-        "## Leaky mechanisms, all caught",
+        "## Leaky mechanisms",
         "",
-        "The attack is worth what it catches. Runs double from 150 until the claim ε = 1 falls at 99.9 %.",
+        f"The attack is worth what it catches: {found} of {len(caught)} here. Runs double from 150 until the claim ε = 1",
+        "falls at 99.9 %.",
         "",
         "| mechanism | fault | runs a side | ε ≥ |",
         "|---|---|---|---|",

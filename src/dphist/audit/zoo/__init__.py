@@ -56,7 +56,7 @@ def animals() -> dict[str, Animal]:
             UnclippedStructureFirst(),
             "its structure's sensitivity holds only for counts up to F, and nothing keeps counts below F",
             (LEAKING_PAIR,),
-            runs=1_500,
+            runs=3_000,
         ),
         "S1 as printed": Animal(
             LeakySmoothing(rule="printed", price=Fraction(1)),
@@ -77,7 +77,7 @@ def animals() -> dict[str, Animal]:
             "half the noise, bare singletons, costs cut from below",
             four,
             which_partition,
-            runs=2_400,
+            runs=12_000,
         ),
         "mutant: quiet": Animal(
             Mutant(inner=Laplace(), fault="quiet"), "every Laplace scale × 0.8", first, runs=40_000
@@ -89,6 +89,7 @@ def animals() -> dict[str, Animal]:
             Mutant(inner=OneChoice(), fault="insensitive"),
             "selections as if scores moved half as far",
             (pair("one record that decides", np.zeros(2, dtype=np.int64), 0),),
+            runs=24_000,
         ),
         "mutant: shared keystream": Animal(
             SharedKeystream(),
