@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -21,7 +22,9 @@ import pytest
 import dphist
 from dphist.domain import Domain, Nominal, Ordinal
 from dphist.sources import count
-from dphist.sources.spark import find_java
+from dphist.sources.engine import Bound
+from dphist.sources.keys import read
+from dphist.sources.spark import Spark, find_java
 from dphist.unit import Unit
 
 pytestmark = [
@@ -101,6 +104,16 @@ def test_an_ibis_table_on_spark_and_a_data_frame_count_alike(spark_session: Any)
     assert count(frame, DOMAIN) == expected
     assert count(table, DOMAIN) == expected
     assert count(table.filter(table.age < 3), DOMAIN).counts.sum() == expected.counts[:3].sum()
+
+
+def test_rows_are_bounded_before_they_are_sent_around(spark_session: Any) -> None:
+    """Without a limit on each side of the exchange, every row of everybody would be shuffled and sorted."""
+    frame = spark_session.range(10_000).selectExpr("id % 100 AS age", "id % 2000 AS person")
+    engine = Spark(frame)
+    age = read(Ordinal("age", range(100)), engine.columns[0], engine)
+    asked = spark_session.sql(engine.statement([age.key], Bound(engine.columns[1], 2)), records=frame)
+    plan = asked._jdf.queryExecution().executedPlan().toString()
+    assert re.search(r"WindowGroupLimit[^\n]*Final.*Exchange.*WindowGroupLimit[^\n]*Partial", plan, re.DOTALL)
 
 
 def test_odd_names_and_texts(spark_session: Any) -> None:

@@ -4,8 +4,6 @@ Each measurement is a process of its own, imports included: processor time (user
 and peak memory. ``--spark`` also bounds rows on Spark, where the processor time of its Java is counted too.
 """
 
-
-
 from __future__ import annotations
 
 import argparse
@@ -30,7 +28,8 @@ COPY (
 _SCATTERED = """
 COPY (
   SELECT CAST(hash(i) % 1000000 AS BIGINT) AS x, CAST(hash(i, 1) % 1000000 AS BIGINT) AS y
-  FROM range({cells}) AS r(i), range(3)
+  -- one cell in ten holds thirty records, the others three
+  FROM range({cells}) AS r(i), range(30) AS s(j) WHERE j < CASE WHEN i % 10 = 0 THEN 30 ELSE 3 END
 ) TO '{path}' (FORMAT parquet)
 """
 _DOMAIN = (
