@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dphist.audit import audit
+from dphist.audit import audit, campaign
 from dphist.audit.campaign import ALPHA, Trial, claims, judge, read_trials, refuted, run_campaign
 from dphist.audit.evidence import Event
 from dphist.audit.neighbours import worst_pairs
@@ -42,7 +42,9 @@ def test_true_claims_fall_as_rarely_as_promised():
         assert (chances <= level).mean() <= level + 5 * np.sqrt(level / chances.size)
 
 
-def test_a_campaign_goes_on_where_it_stopped(tmp_path):
+def test_a_campaign_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "_FIRST_SECONDS", 0.1)
+    monkeypatch.setattr(campaign, "_FEWEST", 60)
     results = tmp_path / "audit.jsonl"
     ticks = iter(range(10**6))
     clock = lambda: next(ticks)  # noqa: E731

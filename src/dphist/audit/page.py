@@ -86,8 +86,8 @@ def _zoo(caught: Sequence[tuple[str, str, Report]]) -> list[str]:
     lines = [
         "## Leaky mechanisms",
         "",
-        f"The attack is worth what it catches: {found} of {len(caught)} here. Runs double from 150 until the claim ε = 1",
-        "falls at 99.9 %.",
+        f"The attack is worth what it catches: {found} of {len(caught)} here. Runs double from 150 until the claim",
+        "ε = 1 falls at 99.9 %.",
         "",
         "| mechanism | fault | runs a side | ε ≥ |",
         "|---|---|---|---|",
