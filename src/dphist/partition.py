@@ -105,6 +105,7 @@ def run_parts(
     inner = domain.project([domain.names[axis] for axis in kept])
     rows = np.ascontiguousarray(histogram.counts.transpose([*axes, *kept])).reshape(-1, inner.size)
     job = Job(recipe.inner, inner, rows, epsilon, unit, part_workload(workload, inner, kept))
+    slots = 0 if session is None else _JOBS_EACH * _parallelism(session)
     # The first part runs here: what the mechanism refuses is refused before anything is paid.
     outcomes = run_job(job.slice(0, 1), pay, noise)
     if pay is not None and not outcomes[0].entries:
@@ -113,7 +114,7 @@ def run_parts(
     if noise is not None:
         outcomes += run_job(job.slice(1, len(rows)), None, noise)
     elif session is not None:
-        outcomes += _elsewhere(job, 1, _on_spark(session), _JOBS_EACH * _parallelism(session))
+        outcomes += _elsewhere(job, 1, _on_spark(session), slots)
     else:
         outcomes += _here(job, workers)
     entries = [

@@ -1,7 +1,8 @@
 """What outgrows memory: fifty million rows into a cube, two rows a person at most, a trillion cells.
 
 Each measurement is a process of its own, imports included: processor time (user and system, all threads), wall time
-and peak memory. ``--spark`` also bounds rows on Spark, where the processor time of its Java is counted too.
+and peak memory. ``--spark`` also bounds rows on Spark; its Java is a process beside the one that is measured, so only
+its wall time says something.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -110,9 +111,18 @@ def open_table(table: Any) -> Engine:
 
 
 def session_of(source: Any) -> Any:
-    """The session of a Spark data frame or of an Ibis table on Spark; None for anything else."""
-    import sys
+    """The session of a Spark data frame or of an Ibis table on Spark; None for anything else.
 
+    None also for Spark Connect, which hands no work of ours to its executors: parts then run here.
+    """
+    found = _session(source)
+    try:
+        return found if found is not None and found.sparkContext is not None else None
+    except Exception:
+        return None
+
+
+def _session(source: Any) -> Any:
     frames = sys.modules.get("pyspark.sql")
     if frames is not None and isinstance(source, frames.DataFrame):
         return source.sparkSession
