@@ -84,7 +84,7 @@ def test_every_mechanism_stands(text):
     """A short attack on each: refuted wrongly with probability at most 1e-6 over all mechanisms together."""
     mechanism = parse(text)
     slow = ("mwem", "hierarchicalkd", "kdhybrid", "marginals", "s1+h", "posterior", "sparselaplace")
-    runs = 300 if text.startswith(slow) else 600
+    runs = 450 if text.startswith(slow) else 900
     report = audit(
         mechanism, epsilon=1, runs=runs, pairs=worst_pairs()[1:3], confidence=1 - 1e-6 / len(claims())
     )
