@@ -40,7 +40,12 @@ class WorkloadName(StrEnum):
 
 @app.command()
 def publish(
-    source: Annotated[str, typer.Argument(help="CSV, Parquet or JSON file or glob, file.duckdb::table, or postgresql://…::table.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, Parquet or JSON file or glob, file.duckdb::table, or postgresql://…::table."
+        ),
+    ],
     schema: Annotated[
         Path, typer.Option(help="The public domain, as TOML (`dphist schema new` drafts one).")
     ],
@@ -221,7 +226,9 @@ def mechanisms(as_json: Json = False) -> None:
 
 @app.command()
 def audit(
-    mechanism: Annotated[str | None, typer.Argument(help="A mechanism's name or name(option=value, …).")] = None,
+    mechanism: Annotated[
+        str | None, typer.Argument(help="A mechanism's name or name(option=value, …).")
+    ] = None,
     epsilon: Annotated[str, typer.Option(help="The claim to attack.")] = "1",
     runs: Annotated[int, typer.Option(help="How often to run the mechanism on each side.", min=30)] = 20_000,
     all_of_them: Annotated[bool, typer.Option("--all", help="Attack every mechanism, for --hours.")] = False,
@@ -257,9 +264,15 @@ def audit(
 def plan(
     schema: Annotated[Path | None, typer.Option(help="The public domain, as TOML.")] = None,
     epsilon: Annotated[str, typer.Option(help="The privacy loss you may spend.")] = "1",
-    workload: Annotated[WorkloadName, typer.Option(help="What the release will be asked most.")] = WorkloadName.RANGES,
-    mechanism: Annotated[list[str] | None, typer.Option(help="Only these; may be given several times.")] = None,
-    records: Annotated[int, typer.Option(help="A public guess at the number of records, for simulations.")] = 100_000,
+    workload: Annotated[
+        WorkloadName, typer.Option(help="What the release will be asked most.")
+    ] = WorkloadName.RANGES,
+    mechanism: Annotated[
+        list[str] | None, typer.Option(help="Only these; may be given several times.")
+    ] = None,
+    records: Annotated[
+        int, typer.Option(help="A public guess at the number of records, for simulations.")
+    ] = 100_000,
     error: Annotated[float | None, typer.Option(help="Also find the ε that this error needs.")] = None,
     rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
     replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
@@ -290,7 +303,9 @@ def plan(
 @app.command()
 def sql(
     release: ReleaseFile,
-    query: Annotated[str, typer.Argument(help='For example: "select sex, sum(estimate) from release group by sex"')],
+    query: Annotated[
+        str, typer.Argument(help='For example: "select sex, sum(estimate) from release group by sex"')
+    ],
     as_json: Json = False,
 ) -> None:
     """Ask a release in SQL (DuckDB, confined to the table `release`)."""
@@ -308,6 +323,38 @@ def demo(
     from dphist.cli.demo import run_demo
 
     run_demo(folder, rows)
+
+
+@app.command()
+def compare(
+    source: Annotated[str, typer.Argument(help="Public or made-up records, as for `publish`.")],
+    schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss to compare at.")] = "1",
+    workload: Annotated[
+        WorkloadName, typer.Option(help="What the releases are asked.")
+    ] = WorkloadName.RANGES,
+    mechanism: Annotated[
+        list[str] | None, typer.Option(help="One to compare; may be repeated; all if not given.")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Runs of each.")] = 3,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Draw error against time on this HTML page.")
+    ] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Say that the records are public or made up, and do not ask.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run every mechanism on public or made-up records and compare error and time."""
+    from dphist.cli.comparing import WARNING, show_comparison
+
+    if not public:
+        typer.confirm(f"{WARNING}. Are they", abort=True, err=True)
+    with screen.progress("reading the schema") as say:
+        show_comparison(
+            source, schema, epsilon, workload=workload.value, names=mechanism, trials=trials, output=output,
+            as_json=as_json, say=say,
+        )  # fmt: skip
 
 
 @schema_app.command("new")

@@ -39,7 +39,9 @@ def describe(release: Release | SparseRelease) -> dict[str, Any]:
 def draw(release: Release | SparseRelease) -> None:
     """Draw the first attribute as bars, with the interval's reach behind each."""
     if isinstance(release, SparseRelease):
-        screen.line(f"{release.cells.size:,} cells reached {release.threshold}; every other one counts as zero")
+        screen.line(
+            f"{release.cells.size:,} cells reached {release.threshold}; every other one counts as zero"
+        )
         return
     attribute = release.domain.attributes[0]
     table = release.project(attribute.name)
