@@ -6,8 +6,9 @@ second picks the event, and only the third, which nothing was fitted to, is coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +140,8 @@ def _learn(one: Runs, other: Runs) -> Callable[[Runs], FloatArray]:
 class _Model:
     prior: float
     terms: Sequence[tuple[int, FloatArray, FloatArray]]
+    # Where few outputs are possible at all, such as choices and partitions, each is counted as a whole.
+    whole: Mapping[bytes, float] = field(default_factory=dict)
 
     @staticmethod
     def fit(shape: Shape, one: Runs, other: Runs) -> _Model:
@@ -147,6 +150,11 @@ class _Model:
         prior = float(np.log((len(first) + 1) / (len(second) + 1)))
         if len(first) < 2 * _BINS or len(second) < 2 * _BINS:
             return _Model(prior, ())
+        one_each, other_each = (Counter(row.tobytes() for row in side) for side in (first, second))
+        if len(one_each.keys() | other_each.keys()) <= _BINS:
+            both = one_each.keys() | other_each.keys()
+            ratios = {row: float(np.log((one_each[row] + 1) / (other_each[row] + 1))) for row in both}
+            return _Model(0.0, (), ratios)
         terms: list[tuple[int, FloatArray, FloatArray]] = []
         seen: set[bytes] = set()
         for column in range(first.shape[1]):
@@ -163,6 +171,8 @@ class _Model:
         return _Model(prior, terms)
 
     def score(self, numbers: FloatArray) -> FloatArray:
+        if self.whole:
+            return np.array([self.whole.get(row.tobytes(), 0.0) for row in numbers])
         result = np.full(len(numbers), self.prior)
         for column, edges, ratio in self.terms:
             result += ratio[np.searchsorted(edges, numbers[:, column], side="right")]

@@ -70,7 +70,7 @@ def animals() -> dict[str, Animal]:
             "the right noise, but none on buckets of one cell",
             four,
             which_partition,
-            runs=30_000,
+            runs=60_000,
         ),
         "clamped costs": Animal(
             LeakySmoothing(rule="clamped"),
