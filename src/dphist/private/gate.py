@@ -199,7 +199,9 @@ class PrivateCounts:
         axes = [self.domain.axis(name) for name in names]
         rest = [name for name in self.domain.names if name not in names]
         if not rest or len(set(axes)) != len(axes):
-            raise MechanismError("separate by distinct attributes, and leave at least one to count in every part")
+            raise MechanismError(
+                "separate by distinct attributes, and leave at least one to count in every part"
+            )
         inner = self.domain.project(rest)
         kept = [self.domain.axis(name) for name in rest]
         layout = Layout(inner.shape, None, 1, inner, part_workload(self.workload, inner, kept))
