@@ -35,6 +35,11 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba ships no types
         pass
 
 
+_announcers: list[_Announcer] = []
+
+
 def announce_compilation(announce: Callable[[], None]) -> None:
-    """Have ``announce`` called when compilation first takes a user's time."""
-    event.register("numba:compile", _Announcer(announce))
+    """Have ``announce`` called when compilation first takes a user's time; the first to ask is the one called."""
+    if not _announcers:
+        _announcers.append(_Announcer(announce))
+        event.register("numba:compile", _announcers[0])
