@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
+from math import prod
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -42,8 +43,10 @@ _ROWS = 1 << 20
 # What reading a description that was tampered with can raise; numpy reads types as a little language of its own.
 _MISFITS = (
     ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError,
-    RecursionError, SyntaxError, MemoryError,
+    RecursionError, SyntaxError, MemoryError, SystemError,
 )  # fmt: skip
+# No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
+_LARGEST_RATIO = 1 << 18
 _FOOTER_LIMIT = (1 << 31) - 1
 
 
@@ -196,7 +199,6 @@ def _write(release: Release, path: Path) -> None:
 
 
 def _read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
-    import pyarrow as pa
 
     domain = Domain.from_json(story["domain"])
     wanted = {story["estimate"], *(entry["column"] for entry in story["transcript"] if "column" in entry)}
@@ -204,23 +206,7 @@ def _read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
         name: file.read(columns=[name]).column(0).to_numpy(zero_copy_only=False) for name in sorted(wanted)
     }
     counts = np.ascontiguousarray(columns[story["estimate"]], dtype=np.float64).reshape(domain.shape)
-    entries = []
-    for described in story["transcript"]:
-        dtype, shape = np.dtype(described["dtype"]), tuple(described["shape"])
-        if dtype.kind not in "iuf":
-            raise ReleaseError("an answer has an unknown type")
-        if "column" in described:
-            answer = columns[described["column"]].astype(dtype, copy=False)
-        else:
-            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            raw = pa.decompress(
-                b64decode(described["data"]), decompressed_size=size, codec="zstd", asbytes=True
-            )
-            answer = np.frombuffer(raw, dtype=dtype)
-        answer = answer.reshape(shape)
-        answer.setflags(write=False)
-        epsilon = fraction(described["epsilon"])
-        entries.append(Entry(described["path"], described["verb"], described["question"], epsilon, answer))
+    entries = [_entry(described, columns) for described in story["transcript"]]
     guarantee = Guarantee(fraction(story["guarantee"]["epsilon"]), Unit.from_json(story["guarantee"]["unit"]))
     workload = None if story["workload"] is None else Workload.from_json(domain, story["workload"])
     return Release(
@@ -229,14 +215,42 @@ def _read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
         guarantee,
         _mechanism(story["mechanism"]),
         Transcript(entries),
-        note=story["note"],
-        polish=tuple(story["polish"]),
+        note=str(story["note"]),
+        polish=tuple(str(step) for step in story["polish"]),
         workload=workload,
         receipt=None if story["receipt"] is None else (str(story["receipt"][0]), int(story["receipt"][1])),
     )
 
 
+def _entry(described: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Entry:
+    """Read one question and its answer; the file may come from anybody, so nothing in it is taken on trust."""
+    import pyarrow as pa
+
+    path, verb, question = described["path"], described["verb"], described["question"]
+    if not (
+        isinstance(path, str) and isinstance(verb, str) and isinstance(question, dict) and "ask" in question
+    ):
+        raise ReleaseError("a question of the transcript cannot be read")
+    dtype, shape = np.dtype(str(described["dtype"])), tuple(described["shape"])
+    if dtype.kind not in "iuf" or not all(type(side) is int and side >= 0 for side in shape):
+        raise ReleaseError("an answer of the transcript has an unknown type or shape")
+    if "column" in described:
+        answer = columns[described["column"]].astype(dtype, copy=False)
+    else:
+        packed = b64decode(described["data"])
+        size = prod(shape) * dtype.itemsize
+        if size > _LARGEST_RATIO * (len(packed) + 1):
+            raise ReleaseError("an answer of the transcript is smaller than it says")
+        raw = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
+        answer = np.frombuffer(raw, dtype=dtype)
+    answer = answer.reshape(shape)
+    answer.setflags(write=False)
+    return Entry(path, verb, question, fraction(described["epsilon"]), answer)
+
+
 def _mechanism(described: dict[str, Any]) -> Mechanism:
+    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
+        raise ReleaseError("its mechanism cannot be read")
     try:
         return from_json(described)
     except MechanismError:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.domain import Domain
-from dphist.errors import NotPrivate, QueryError, VerificationError
+from dphist.errors import DphistError, NotPrivate, QueryError, VerificationError
 from dphist.estimate import Estimate, integers, nonnegative
 from dphist.extras import need
 from dphist.intervals import half_widths
@@ -237,9 +237,17 @@ class Release:
         right, replay = open_replay(
             self.domain, self.epsilon, self.guarantee.unit, self.transcript, workload=self.workload
         )
-        estimate = self.mechanism.estimate(right)
-        replay.finish()
-        return replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+        try:
+            estimate = self.mechanism.estimate(right)
+            replay.finish()
+            return replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+        except DphistError:
+            raise
+        except Exception:
+            # Only answers that no mechanism asked for can make one stumble; which line it was tells a reader nothing.
+            raise VerificationError(
+                "the transcript does not fit the mechanism: it cannot be replayed"
+            ) from None
 
     # ---- showing ----------------------------------------------------------------------------------------
     # Drawing lives a floor above, so it is reached by name, and only when somebody looks.
