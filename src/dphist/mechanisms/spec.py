@@ -163,4 +163,6 @@ def _decode(value: Any) -> Any:
                 raise MechanismError("a mechanism's description must be a name and its options")
             return _build(value["name"], {key: _decode(item) for key, item in value["options"].items()})
         raise MechanismError("a mechanism's description has an unknown part")
+    if isinstance(value, list):
+        raise MechanismError("a mechanism's option cannot be a list")
     return value
