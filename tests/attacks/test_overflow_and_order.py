@@ -75,7 +75,7 @@ def test_bounding_does_not_depend_on_how_people_are_grouped(rows, monkeypatch):
     frame, domain = rows
     unit = dphist.Unit(rows=2, id="id")
     expected = count(frame, domain, unit)
-    monkeypatch.setattr(duck, "_ROWS_AT_ONCE", 1_000)
+    monkeypatch.setattr(duck, "rows_at_once", lambda connection: 1_000)
     assert count(frame, domain, unit) == expected
 
 
