@@ -78,9 +78,21 @@ def test_saved_numbers_are_the_released_ones_and_nothing_else(tmp_path):
     assert np.array_equal(table.column("estimate").to_numpy(), release.counts)
 
 
-def test_identity_wraps_rather_than_saturates():
-    # Saturating at the end of 64 bits would be a clamp that neighbours reach at different noise; the gate's ceiling and
-    # wrapping sums are functions of the noisy value.
-    counts = np.array([2**63 - 1, 0])
-    one = open_counts(counts, "1e-15", seed=6).measure(Identity())
-    assert one.values.dtype == np.int64
+def test_sums_wrap_rather_than_saturate():
+    # Saturating at the end of 64 bits would be a clamp that neighbours reach at different noise. Wrapping is a function of
+    # the noisy value.
+    scale, full = Fraction(1000), np.full(500, 2**63 - 1, dtype=np.int64)
+    noise = Noise(Keystream.for_tests(6)).laplace(scale, 500)
+    noisy = Noise(Keystream.for_tests(6)).add_laplace(full, scale)
+    assert (noise > 0).any()
+    assert np.array_equal(noisy, full + noise)
+    assert (noisy[noise > 0] < 0).all()
+
+
+def test_counts_beyond_the_public_ceiling_look_alike():
+    ceiling = 2**62 // 2
+    for top in (2**63 - 1, 2**63 - 2, ceiling):
+        assert open_counts(np.array([top, 0]), 10**6, seed=6).measure(Identity()).values.tolist() == [
+            ceiling,
+            0,
+        ]

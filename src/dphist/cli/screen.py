@@ -28,7 +28,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def progress(first: str) -> Iterator[Callable[[str], None]]:
     """Show one line that says what is being done, and clear it when it is done.
 
-    It names the step, never how far the data have got: progress is an output too.
+    It names the step only. (A count that takes long also shows DuckDB's bar, on the terminal of whoever holds the
+    records and nowhere else; see `dphist.sources.machine`.)
     """
     from dphist.kernels.compile import announce_compilation
 
