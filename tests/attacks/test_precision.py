@@ -79,8 +79,8 @@ def test_saved_numbers_are_the_released_ones_and_nothing_else(tmp_path):
 
 
 def test_sums_wrap_rather_than_saturate():
-    # Saturating at the end of 64 bits would be a clamp that neighbours reach at different noise. Wrapping is a function of
-    # the noisy value.
+    # Saturating at the end of 64 bits would be a clamp that neighbours reach at different noise. Wrapping is a
+    # function of the noisy value.
     scale, full = Fraction(1000), np.full(500, 2**63 - 1, dtype=np.int64)
     noise = Noise(Keystream.for_tests(6)).laplace(scale, 500)
     noisy = Noise(Keystream.for_tests(6)).add_laplace(full, scale)
