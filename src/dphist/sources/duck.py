@@ -15,7 +15,7 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Family, Groups, Key
-from dphist.sources.machine import rows_at_once, shown_progress
+from dphist.sources.machine import rows_at_once, shown_progress, unreadable
 from dphist.sources.sql import Sql
 
 if TYPE_CHECKING:
@@ -45,10 +45,12 @@ class Duck(Sql):
         what: str,
         *,
         undeclared: Callable[[str], bool] = lambda _: False,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self.connection = connection
         self.relation = relation
         self.what = what
+        self.check = check
         described = self._run(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self.columns = tuple(
             Column(str(name), "undeclared values", "undeclared")
@@ -67,10 +69,7 @@ class Duck(Sql):
                 f"counting {self.what} ran out of memory; set DPHIST_SPILL to a folder on a large disk"
             ) from None
         except duckdb.Error:
-            # The engine's own words may quote a record.
-            raise SourceError(
-                f"{self.what} cannot be read: is it complete, and of the kind its name says?"
-            ) from None
+            raise unreadable(self.what) from None
 
     def divide(self, value: str, step: int) -> str:
         """A non-negative integer divided, without its remainder."""
@@ -94,6 +93,7 @@ class Duck(Sql):
         therefore taken in K groups by a hash of the id, each group ranked by itself, and the counts added: a
         person lies in one group, so the rows that are kept are the same whatever K is.
         """
+        self.check()
         names = [f"k{place}" for place in range(len(keys))]
         parts: list[str | None] = [None]
         if bound is not None:

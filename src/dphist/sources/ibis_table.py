@@ -35,7 +35,9 @@ class IbisTable:
 
         self.table = table
         # A table made in memory belongs to no engine yet; ours will do.
-        self.backend = backend_of(table) or ibis.duckdb.connect()
+        self.backend = backend_of(table) or ibis.duckdb.connect(
+            autoinstall_known_extensions=False, autoload_known_extensions=False
+        )
         self.columns = ibis_columns(table)
 
     def column(self, column: Column) -> Expression:

@@ -4,6 +4,7 @@
     DPHIST_SPILL     the folder it spills to (a temporary one by default, removed afterwards)
     DPHIST_THREADS   how many threads count
     DPHIST_PROGRESS  1: show progress on standard error; 0: do not; by default only to a person at a terminal
+    DPHIST_INSTALL   1: let DuckDB fetch the extension that a network address needs; by default it fetches nothing
 
 They are settings of the machine, not of the release: none of them changes a count.
 """
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dphist.errors import InputError
+from dphist.errors import InputError, SourceError
 
 # Whatever is counted sooner than this needs no bar.
 _PATIENCE = 2.0
@@ -30,6 +31,9 @@ def configure(connection: Any) -> None:
     """Hold a DuckDB connection to the machine's limits."""
     import duckdb
 
+    # By itself DuckDB would fetch code for a function or a file that it does not know, and run it beside the records.
+    connection.execute("SET autoinstall_known_extensions = false")
+    connection.execute("SET autoload_known_extensions = false")
     # Counting needs no order, and keeping one costs memory.
     connection.execute("SET preserve_insertion_order = false")
     # DuckDB counts its progress, but would print it to standard output, which belongs to the caller.
@@ -46,6 +50,22 @@ def configure(connection: Any) -> None:
                 connection.execute(f"SET {setting} = '{value.replace(chr(39), chr(39) * 2)}'")
             except duckdb.Error:
                 raise InputError(f"{variable}: {value!r} is not understood; try 2GB, a folder or 4") from None
+
+
+def reach_network(connection: Any) -> None:
+    """Let DuckDB load what an address such as ``s3://…`` needs; naming the address is how a user asks for it.
+
+    Fetching the code for it is another matter, and has to be asked for once more.
+    """
+    connection.execute("SET autoload_known_extensions = true")
+    if os.environ.get("DPHIST_INSTALL") == "1":
+        connection.execute("SET autoinstall_known_extensions = true")
+
+
+def unreadable(what: str, hint: str = "of the kind its name says") -> SourceError:
+    """The error for a source that an engine gave up on; the engine's own words may quote a record."""
+    need = "; its address may need an extension of DuckDB (httpfs): DPHIST_INSTALL=1 has it fetched once"
+    return SourceError(f"{what} cannot be read: is it complete, and {hint}?{need * ('://' in what)}")
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from typing import Any
 from dphist.errors import SourceError
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Engine
-from dphist.sources.machine import configure
+from dphist.sources.lines import check_lines, first_line
+from dphist.sources.machine import configure, reach_network
 from dphist.sources.sql import literal, quote
 
 _SUFFIXES = {
@@ -20,8 +21,6 @@ _SUFFIXES = {
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     **dict.fromkeys((".duckdb", ".ddb", ".db"), "duckdb"),
 }
-# A file as lines, whatever is in them.
-_LINES = "header = false, delim = '\x01', quote = '', escape = ''"
 _KINDS = (
     'a path or glob of .csv, .parquet or .json files, "file.duckdb::table", "postgresql://host/database::table", '
     "a pandas, polars, pyarrow or Spark table, an Ibis table, or a Histogram"
@@ -85,35 +84,30 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     if not any(mark in source for mark in "*?[{") and "://" not in source and not Path(source).is_file():
         raise SourceError(f"there is no file {source}")
     connection = connect()
+    if "://" in source:
+        reach_network(connection)
     if kind == "parquet":
         return Duck(connection, f"read_parquet({literal(source)})", source)
     if kind == "csv":
-        return Duck(connection, _csv(source), source, undeclared=lambda _: True)
+        relation, separator = _csv(connection, source)
+        return Duck(
+            connection,
+            relation,
+            source,
+            undeclared=lambda _: True,
+            check=lambda: check_lines(connection, source, separator),
+        )
     return _open_json(connection, source, needed)
 
 
-def _csv(source: str) -> str:
-    """How to read CSV files: separator and columns by the header line alone, every field as text.
+def _csv(connection: Any, source: str) -> tuple[str, str]:
+    """How to read CSV files, and their separator: by the header line alone, every field as text.
 
     DuckDB would guess the separator, the quotes and which line is the header from the rows, and one odd row can
     change its guess and with it every other row: no noise covers that. Here a line that does not fit the header is
-    dropped by itself. (An unclosed quote still swallows what follows; prefer Parquet.)
+    dropped by itself. Quotes that could swallow other lines are refused before counting, see `dphist.sources.lines`.
     """
-    import duckdb
-
-    shared = "auto_detect = false, ignore_errors = true"
-    try:
-        # A connection of its own: ours does not keep the order of lines.
-        with duckdb.connect(":memory:") as plain:
-            lines = f"read_csv({literal(source)}, {shared}, columns = {{'line': 'VARCHAR'}}, {_LINES})"
-            first = plain.execute(f"SELECT line FROM {lines} LIMIT 1").fetchone()  # noqa: S608 -- a quoted path
-    except duckdb.Error:
-        first = None
-    if first is None or not first[0]:
-        raise SourceError(
-            f"{source} cannot be read: is it complete, and does it begin with a line of column names?"
-        )
-    line = str(first[0])
+    line = first_line(connection, source)
     separators = "\t" if ".tsv" in Path(source).suffixes else ",;\t|"
     separator = max(separators, key=line.count)
     names = [
@@ -124,7 +118,8 @@ def _csv(source: str) -> str:
         raise SourceError(f"{source} has two columns of one name")
     fields = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
     dialect = f"header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', allow_quoted_nulls = false"
-    return f"read_csv({literal(source)}, {shared}, columns = {{{fields}}}, {dialect})"
+    shared = "auto_detect = false, ignore_errors = true"
+    return f"read_csv({literal(source)}, {shared}, columns = {{{fields}}}, {dialect})", separator
 
 
 def _open_json(connection: Any, source: str, needed: Sequence[str] | None) -> Engine:
