@@ -1,10 +1,12 @@
 """Load and time: the ledger under many writers, the explorer under many clients, and what running times tell.
 
-    python -m dphist.bench trust [--writers 64] [--clients 16] [--seconds 20] [--only ledger|explorer|timing] [--quick]
+    python -m dphist.bench trust [--writers 64] [--clients 16] [--seconds 20] [--quick]
+                                 [--only ledger|explorer|timing|quotes]
 
 *ledger*: threads in several processes reserve from one budget; latencies are of `reserve`, durable on return.
 *explorer*: clients on loopback ask one after the other for as long as told; the server's memory is read at a fifth of
 the time and at the end. *timing*: how far running time correlates with the noise drawn and with the data.
+*quotes*: what it costs to see that no quote of a CSV file goes on past its line, beside counting the file.
 Latencies are wall time on a machine that may be busy with other things; they say what a user would have seen there.
 """
 
@@ -32,6 +34,9 @@ from dphist.mechanisms.spec import parse
 from dphist.private.gate import open_gate
 from dphist.private.ledger import Ledger
 from dphist.private.noise import Keystream, Noise
+from dphist.sources import count
+from dphist.sources.lines import check_lines
+from dphist.sources.open import connect
 from dphist.testing.gates import as_histogram
 from dphist.unit import Unit
 
@@ -61,7 +66,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--writers", type=int, default=64)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--only", choices=("ledger", "explorer", "timing"))
+    parser.add_argument("--only", choices=("ledger", "explorer", "timing", "quotes"))
     parser.add_argument("--quick", action="store_true", help="a second each, to see that it runs")
     options = parser.parse_args(argv)
     seconds = 1.0 if options.quick else options.seconds
@@ -74,6 +79,8 @@ def main(argv: list[str]) -> int:
         good &= explorer_load(clients, seconds)
     if options.only in (None, "timing"):
         timing(20 if options.quick else 400)
+    if options.only in (None, "quotes"):
+        quotes(20_000 if options.quick else 5_000_000)
     return 0 if good else 1
 
 
@@ -178,6 +185,29 @@ def _timed(name: str, counts: NDArray[np.int64], runs: int) -> tuple[FloatArray,
             spent[i - 3] = (time.perf_counter_ns() - begin) / 1000
             size[i - 3] = sum(float(np.abs(entry.answer).sum()) for entry in transcript)
     return spent, size
+
+
+def quotes(rows: int) -> None:
+    """Print the processor time of checking the quotes of a CSV file, and of counting it."""
+    domain = Domain([Ordinal("age", range(100)), Ordinal("place", range(10))])
+    print(f"{'quotes':<34} {'check':>8} {'check and count':>16} {'share':>7}")
+    with tempfile.TemporaryDirectory() as folder, connect() as duck:
+        for words, force in (("no field quoted", ""), ("every field quoted", ", FORCE_QUOTE *")):
+            path = str(Path(folder) / "rows.csv")
+            columns = "hash(i) % 100 AS age, hash(i, 1) % 10 AS place, hash(i, 2) AS note"
+            table = f"SELECT {columns} FROM range({rows}) AS r(i)"  # noqa: S608 -- constants of this file
+            duck.execute(f"COPY ({table}) TO '{path}' (FORMAT csv{force})")
+            count(path, domain)  # compiles, and brings the file into memory
+            begin = time.process_time()
+            check_lines(duck, path, ",")
+            checked = time.process_time() - begin
+            begin = time.process_time()
+            count(path, domain)
+            counted = time.process_time() - begin
+            size = Path(path).stat().st_size / 1e6
+            print(
+                f"{words + f', {size:,.0f} MB':<34} {checked:>6.2f} s {counted:>14.2f} s {checked / counted:>7.0%}"
+            )
 
 
 def _tail(taken: FloatArray) -> str:
