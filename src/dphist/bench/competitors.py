@@ -14,7 +14,7 @@ from dphist.private.spectrum import bands, kept
 FloatArray = NDArray[np.float64]
 
 
-def spa(counts: ArrayLike, epsilon: float, seed: int) -> FloatArray:
+def spa(counts: ArrayLike, epsilon: float, seed: int | None = None) -> FloatArray:
     """Rastogi and Nath's sampling perturbation, corrected so that it would be private with exact noise.
 
     The number of coordinates k by the exponential mechanism with ε/2 and the printed utility (sensitivity
@@ -37,7 +37,9 @@ def spa(counts: ArrayLike, epsilon: float, seed: int) -> FloatArray:
     return _back(noisy).reshape(np.shape(counts))
 
 
-def printed_efpa(counts: ArrayLike, epsilon: float, seed: int, *, orthonormal: bool = True) -> FloatArray:
+def printed_efpa(
+    counts: ArrayLike, epsilon: float, seed: int | None = None, *, orthonormal: bool = True
+) -> FloatArray:
     """EFPA exactly as printed: **not private**, its phases are the true ones.
 
     The paper defines the transform without a factor and calls it an isometry, which needs one;
@@ -58,7 +60,7 @@ def printed_efpa(counts: ArrayLike, epsilon: float, seed: int, *, orthonormal: b
     return np.asarray(np.fft.irfft(noisy * factor, n).reshape(np.shape(counts)))
 
 
-def _generator(seed: int) -> np.random.Generator:  # noqa: TID251 -- comparison only, never released
+def _generator(seed: int | None) -> np.random.Generator:  # noqa: TID251 -- comparison only, never released
     return np.random.default_rng(seed)  # noqa: TID251 -- comparison only, never released
 
 

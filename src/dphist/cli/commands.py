@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dphist.cli import screen
+from dphist.cli import benching, screen
 
 app = typer.Typer(
     help="Publish histograms and data cubes with differential privacy: records in, one private release out.",
@@ -23,6 +23,7 @@ schema_app = typer.Typer(
 ledger_app = typer.Typer(help="Open and read budgets.", no_args_is_help=True)
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(benching.app, name="bench")
 
 ReleaseFile = Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]

@@ -1,0 +1,71 @@
+"""The shapes that the papers' claims have, as checks on readings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dphist.bench.experiment import Finding
+from dphist.bench.results import Results, geometric_mean
+
+Check = Callable[[Results], Finding]
+
+
+def beats(measure: str, first: str | Sequence[str], others: Sequence[str], **where: Any) -> Check:
+    """Whether the ratio of a method's error to each other's is below one, as a geometric mean over all points."""
+    firsts = [first] if isinstance(first, str) else list(first)
+
+    def check(results: Results) -> Finding:
+        words, holds = [], True
+        for one in firsts:
+            means = {other: geometric_mean(results.ratios(measure, one, other, **where)) for other in others}
+            holds &= all(mean < 1 for mean in means.values())
+            figures = ", ".join(f"{mean:.2g} of {other}'s" for other, mean in means.items())
+            words.append(f"{measure} of {one} is {figures}")
+        return Finding(holds, "; ".join(words))
+
+    return check
+
+
+def best(measure: str, winners: Mapping[str, str], among: Sequence[str], **where: Any) -> Check:
+    """Whether the named method has the least mean among the named ones on each data set."""
+
+    def check(results: Results) -> Finding:
+        words, holds = [], True
+        for data, expected in winners.items():
+            points = results.select(measure, data=data, method=tuple(among), **where)
+            means = {m: geometric_mean(p.value for p in points if p.method == m) for m in among}
+            found = min(means, key=lambda name: math.inf if math.isnan(means[name]) else means[name])
+            holds &= found == expected
+            words.append(f"{data}: {found} {means[found]:.2g} ({expected} {means[expected]:.2g})")
+        return Finding(holds, "; ".join(words))
+
+    return check
+
+
+def grows(
+    measure: str, method: str, *, at_most: float | None = None, at_least: float | None = None, **where: Any
+) -> Check:
+    """Whether the last point of each line of a method is at most, or at least, this many times its first."""
+
+    def check(results: Results) -> Finding:
+        points = results.select(measure, method=method, **where)
+        lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for point in points:
+            if point.x is not None:
+                lines.setdefault((point.data, point.epsilon), []).append((point.x, point.value))
+        factors = []
+        for line in lines.values():
+            ends = sorted(line)
+            if len(ends) > 1 and ends[0][1] > 0:
+                factors.append(ends[-1][1] / ends[0][1])
+        mean = geometric_mean(factors)
+        holds = (
+            bool(factors) and (at_most is None or mean <= at_most) and (at_least is None or mean >= at_least)
+        )
+        return Finding(
+            holds, f"from the first point to the last, {measure} of {method} grows {mean:.2g} times"
+        )
+
+    return check

@@ -1,0 +1,1 @@
+"""The papers' experiments, described: one module a paper, an `EXPERIMENTS` tuple in each."""
