@@ -3,25 +3,7 @@
 import numpy as np
 import pytest
 
-from dphist.bench import competitors, compression, data, paper003
-
-
-@pytest.mark.slow
-def test_the_papers_tables_and_figures_regenerate(capsys, tmp_path):
-    assert paper003.main(["--quick", "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    for title in ("Table II", "Table III", "Figure 4", "Figure 5", "corrected ÷ EFPA, printed"):
-        assert title in printed
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "paper003.md",
-        "paper003-figure4.png",
-        "paper003-figure5.png",
-    }
-
-
-def test_one_part_can_be_asked_for(capsys):
-    assert paper003.main(["--quick", "--only", "table3"]) == 0
-    assert "Table II:" not in capsys.readouterr().out
+from dphist.bench import competitors, compression, data
 
 
 @pytest.mark.slow
