@@ -1,12 +1,13 @@
 """Load and time: the ledger under many writers, the explorer under many clients, and what running times tell.
 
     python -m dphist.bench trust [--writers 64] [--clients 16] [--seconds 20] [--quick]
-                                 [--only ledger|explorer|timing|quotes]
+                                 [--only ledger|explorer|timing|quotes|precision]
 
 *ledger*: threads in several processes reserve from one budget; latencies are of `reserve`, durable on return.
 *explorer*: clients on loopback ask one after the other for as long as told; the server's memory is read at a fifth of
 the time and at the end. *timing*: how far running time correlates with the noise drawn and with the data.
 *quotes*: what it costs to see that no quote of a CSV file goes on past its line, beside counting the file.
+*precision*: values that only one of two neighbours can produce, in every mechanism; see `dphist.bench.precision`.
 Latencies are wall time on a machine that may be busy with other things; they say what a user would have seen there.
 """
 
@@ -21,12 +22,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.audit.campaign import claims
+from dphist.audit.neighbours import worst_pairs
+from dphist.bench.precision import look
 from dphist.domain import Domain, Ordinal
 from dphist.door import publish
 from dphist.histogram import Histogram
@@ -66,7 +71,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--writers", type=int, default=64)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--only", choices=("ledger", "explorer", "timing", "quotes"))
+    parser.add_argument("--only", choices=("ledger", "explorer", "timing", "quotes", "precision"))
     parser.add_argument("--quick", action="store_true", help="a second each, to see that it runs")
     options = parser.parse_args(argv)
     seconds = 1.0 if options.quick else options.seconds
@@ -81,6 +86,8 @@ def main(argv: list[str]) -> int:
         timing(20 if options.quick else 400)
     if options.only in (None, "quotes"):
         quotes(20_000 if options.quick else 5_000_000)
+    if options.only in (None, "precision"):
+        good &= precision(*(("laplace", "s1"), 2_000, 1.0) if options.quick else (claims(), 10**6, 20.0))
     return 0 if good else 1
 
 
@@ -185,6 +192,27 @@ def _timed(name: str, counts: NDArray[np.int64], runs: int) -> tuple[FloatArray,
             spent[i - 3] = (time.perf_counter_ns() - begin) / 1000
             size[i - 3] = sum(float(np.abs(entry.answer).sum()) for entry in transcript)
     return spent, size
+
+
+def precision(names: Sequence[str], numbers: int, seconds: float) -> bool:
+    """Print how much of each mechanism was looked at; nothing may be seen on one side only."""
+    print(
+        f"{'precision':<32} {'runs a side':>11} {'numbers a side':>14} {'events':>8} {'on one side only':>16}"
+    )
+    pair = worst_pairs((64,))[1]
+    clean, all_runs, all_numbers, all_events = True, 0, 0, 0
+    for name in names:
+        once = look(parse(name), pair, 1)
+        found = look(parse(name), pair, -(-numbers // max(1, once.drawn)), seconds=seconds)
+        clean &= not found.telling
+        all_runs, all_numbers = all_runs + found.runs, all_numbers + found.drawn
+        all_events += found.compared
+        row = f"{found.runs:>11,} {found.drawn:>14,} {found.compared:>8,} {len(found.telling):>16}"
+        print(f"{name:<32} {row}", flush=True)
+    print(
+        f"{len(names)} mechanisms: {all_runs:,} runs, {all_numbers:,} numbers a side, {all_events:,} events"
+    )
+    return clean
 
 
 def quotes(rows: int) -> None:
