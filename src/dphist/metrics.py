@@ -9,6 +9,7 @@ Without a workload every function compares cell by cell; with one it compares th
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,26 @@ class Questions(Protocol):
 
     def answer(self, counts: Any, /) -> Any:
         """Answer every question on these counts."""
+
+
+@dataclass(frozen=True)
+class SlidingRanges:
+    """Every range of ``length`` consecutive cells, as questions for the measures below, answered in one pass.
+
+    Cells are taken in flat C-order, so rows of a two-dimensional histogram follow one another.
+    """
+
+    length: int
+
+    def answer(self, counts: ArrayLike) -> FloatArray:
+        """Sum the cells of every range."""
+        flat = np.ravel(np.asarray(counts, dtype=np.float64))
+        if not 1 <= self.length <= flat.size:
+            raise InputError(
+                f"length must be between 1 and the number of cells, {flat.size}, not {self.length}"
+            )
+        sums = np.concatenate(([0.0], np.cumsum(flat)))
+        return np.asarray(sums[self.length :] - sums[: -self.length])
 
 
 def mean_squared_error(truth: ArrayLike, estimate: ArrayLike, workload: Questions | None = None) -> float:
@@ -65,15 +86,19 @@ def mean_relative_error(
 
 
 def sliding_range_error(truth: ArrayLike, estimate: ArrayLike, length: int) -> float:
-    """Mean squared error over every range of ``length`` consecutive cells, in one pass.
+    """Mean squared error over every range of ``length`` consecutive cells, in one pass (`SlidingRanges`)."""
+    return float(np.mean(SlidingRanges(length).answer(_errors(truth, estimate, None)) ** 2))
 
-    Cells are taken in flat C-order, so rows of a two-dimensional histogram follow one another.
+
+def interval_error(truth: ArrayLike, estimate: ArrayLike) -> float:
+    """Mean squared error over all ranges of all lengths, in one pass over the cells in flat order.
+
+    With running sums E₀ … Eₙ of the cells' errors, the ranges' errors are the differences of their pairs, and
+    Σ_{i<j} (E_j − E_i)² = (n + 1) Σ (E − mean)².
     """
     error = np.ravel(_errors(truth, estimate, None))
-    if not 1 <= length <= error.size:
-        raise InputError(f"length must be between 1 and the number of cells, {error.size}, not {length}")
     sums = np.concatenate(([0.0], np.cumsum(error)))
-    return float(np.mean((sums[length:] - sums[:-length]) ** 2))
+    return float(2.0 * np.sum((sums - sums.mean()) ** 2) / error.size)
 
 
 def kl_divergence(truth: ArrayLike, estimate: ArrayLike, *, floor: float = 0.01) -> float:

@@ -43,6 +43,21 @@ def test_sliding_ranges_equal_the_loop(length):
     assert metrics.sliding_range_error(truth, estimate, length) == pytest.approx(np.mean(loop))
 
 
+def test_sliding_ranges_are_questions_for_every_measure():
+    truth, estimate = [1, 2, 3, 4], [1, 3, 3, 2]
+    ranges = metrics.SlidingRanges(2)
+    assert metrics.mean_absolute_error(truth, estimate, ranges) == pytest.approx((1 + 1 + 2) / 3)
+    assert metrics.mean_relative_error(truth, estimate, ranges) == pytest.approx((1 / 3 + 1 / 5 + 2 / 7) / 3)
+    with pytest.raises(InputError, match="length"):
+        metrics.SlidingRanges(5).answer(truth)
+
+
+def test_mean_error_of_all_intervals_against_writing_them_out():
+    error = np.random.default_rng(1).normal(0, 3, 12)
+    every = [error[i:j].sum() ** 2 for i in range(12) for j in range(i + 1, 13)]
+    assert metrics.interval_error(np.zeros(12), error) == pytest.approx(np.mean(every))
+
+
 def test_kl_is_zero_on_the_truth_even_with_empty_cells_and_ignores_scale():
     truth = np.array([0, 3, 0, 9, 1])
     assert metrics.kl_divergence(truth, truth) == 0

@@ -43,11 +43,12 @@ def every() -> dict[str, Experiment]:
 
 
 def load(name: str) -> Experiment:
-    """Find an experiment by its name."""
-    where = name.partition("/")[0]
-    if where not in GROUPS or name not in group(where):
-        raise InputError(f"there is no experiment named {name!r}; `dphist bench list` names them all")
-    return group(where)[name]
+    """Find an experiment by its name, or by a table or figure that it covers."""
+    where, _, what = name.partition("/")
+    for experiment in group(where).values() if where in GROUPS else ():
+        if name == experiment.name or what in experiment.covers:
+            return experiment
+    raise InputError(f"there is no experiment named {name!r}; `dphist bench list` names them all")
 
 
 def chosen(pattern: str) -> list[str]:

@@ -109,7 +109,7 @@ class Sweep:
 
     def trial(self, case: Case, number: int, setting: Setting) -> Iterator[Reading]:
         """Run the method once; its CPU seconds are a reading too."""
-        truth = _counts(self.data[case.data], setting)
+        truth = counts_of(self.data[case.data], setting)
         method = self.methods[case.method]
         started = time.process_time()
         estimate = apply(method, truth, case.epsilon)
@@ -127,8 +127,8 @@ def apply(method: Method, truth: IntArray, epsilon: str) -> FloatArray:
 
 
 @lru_cache(maxsize=2)
-def _counts(data: DataSet, setting: Setting) -> IntArray:
-    """Counts are made once a process for all cases that follow one another on the same data."""
+def counts_of(data: DataSet, setting: Setting) -> IntArray:
+    """Give a data set's counts, made once a process for all cases that follow one another on the same data."""
     counts = np.asarray(data.counts(setting), dtype=np.int64)
     counts.flags.writeable = False
     return counts
@@ -154,7 +154,10 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A table or figure: its name in the catalogue, its title, its work, its views and the claims that rest on it."""
+    """Tables and figures that share their runs: a name in the catalogue, work, views, and the claims that rest on it.
+
+    ``covers`` names each table and figure, so that every one can be asked for by itself.
+    """
 
     name: str
     title: str
@@ -164,3 +167,4 @@ class Experiment:
     reported: str
     differs: str
     claims: Sequence[Claim] = ()
+    covers: Sequence[str] = ()

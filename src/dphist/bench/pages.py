@@ -76,10 +76,11 @@ def provenance(name: str, found: Results) -> str:
     about = found.about
     counts = sorted({point.trials for point in found.points})
     trials = str(counts[0]) if counts[:1] == counts[-1:] else f"{counts[0]} to {counts[-1]}"
+    wanted = 1 + max(row.trial for row in found.rows)
     options = (" --quick" if about["quick"] else "") + (" --files DIR" if about["files"] else "")
     versions = ", ".join(f"{what} {which}" for what, which in about["versions"].items())
     return (
-        f"`dphist bench run {name}{options} --trials {counts[-1]}`, {about['date']}; {trials} trials a point; "
+        f"`dphist bench run {name}{options} --trials {wanted}`, {about['date']}; {trials} runs a point; "
         f"{about['processor']}, {about['cores']} cores, {about['memory_gb']} GB; Python {about['python']}, {versions}."
     )
 

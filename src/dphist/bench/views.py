@@ -6,12 +6,31 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dphist.bench.results import Point, Results
 
 # What a point is known by, and what a reader calls it.
 _WORDS = {"data": "data", "method": "method", "epsilon": "ε", "x": "x", "measure": "measure"}
+
+
+class View(Protocol):
+    """Anything that shows the readings of a measure on a page."""
+
+    @property
+    def title(self) -> str:
+        """What a reader sees above it."""
+
+    @property
+    def measure(self) -> str:
+        """The measure it cannot do without."""
+
+    @property
+    def where(self) -> Mapping[str, Any]:
+        """Which points of that measure it shows."""
+
+    def markdown(self, results: Results, folder: Path, stem: str) -> str:
+        """Give its Markdown; pictures go into ``folder`` under names that begin with ``stem``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +91,7 @@ class Lines:
     log: str = "xy"
     where: Mapping[str, Any] = field(default_factory=dict)
     points: bool = False
+    across: int = 2
 
     def markdown(self, results: Results, folder: Path, stem: str) -> str:
         """Save the picture in ``folder`` and give the Markdown that shows it, with its figures folded below."""
@@ -95,10 +115,10 @@ class Lines:
         return math.nan if place in (None, "") else float(place)
 
     def _figures(self, points: Sequence[Point]) -> list[str]:
-        places = sorted({self._place(point) for point in points})
-        lines = ["<details><summary>The figures</summary>", ""]
+        lines = ['<details markdown="1"><summary>The figures</summary>', ""]
         for panel in dict.fromkeys(self._panel(point) for point in points):
             here = [point for point in points if self._panel(point) == panel]
+            places = sorted({self._place(point) for point in here})
             lines += [f"{panel}; columns are {self.axis}" if panel else f"Columns are {self.axis}", ""]
             lines.append("| | " + " | ".join(f"{place:g}" for place in places) + " |")
             lines.append("|---" * (len(places) + 1) + "|")
@@ -145,11 +165,8 @@ class Lines:
                 ).properties(width=300, height=220, title=panel)
             )
         path.parent.mkdir(parents=True, exist_ok=True)
-        chart: Any = alt.concat(*charts, columns=2 if len(charts) > 1 else 1)
+        chart: Any = alt.concat(*charts, columns=min(self.across, len(charts)))
         chart.save(str(path))
-
-
-View = Table | Lines
 
 
 def short(value: float) -> str:
