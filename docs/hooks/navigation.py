@@ -1,4 +1,4 @@
-"""Put every mechanism page, whoever wrote it, into the navigation under its own heading."""
+"""Put every mechanism page and every page of results, whoever wrote it, into the navigation under its own heading."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 
+_FOLDERS = {"Mechanisms": "mechanisms", "Results": "results"}
+
+
 def on_config(config: Any) -> Any:
-    """Fill the section "Mechanisms" from the pages that are there."""
-    pages = sorted((Path(config["docs_dir"]) / "mechanisms").glob("*.md"))
+    """Fill these sections from the pages that are there."""
     for section in config["nav"]:
-        if "Mechanisms" in section:
-            section["Mechanisms"] = [{_heading(page): f"mechanisms/{page.name}"} for page in pages]
+        for title, folder in _FOLDERS.items():
+            if title in section:
+                pages = sorted((Path(config["docs_dir"]) / folder).glob("*.md"))
+                section[title] = [{_heading(page): f"{folder}/{page.name}"} for page in pages]
     return config
 
 
