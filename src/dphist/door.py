@@ -16,7 +16,6 @@ from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
-from dphist.partition import names, run_parts
 from dphist.private.exact import Number, positive
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
@@ -67,6 +66,8 @@ def publish(
             raise MechanismError(
                 "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
             )
+        from dphist.partition import names
+
         recipe = ByPart(by=names(partition_by), inner=recipe)
     protected = unit or Unit()
     if (ledger is None) != (dataset is None):
@@ -113,6 +114,8 @@ def _publish(
                 "workload is over another domain than the records; build it from the same domain"
             )
         if isinstance(mechanism, ByPart) and mechanism.by:
+            from dphist.partition import run_parts
+
             session = spark_session(source)
             counts, transcript = run_parts(
                 histogram, mechanism, epsilon, unit, workload, pay=pay, workers=workers, session=session

@@ -1,14 +1,21 @@
-"""How kernels are compiled: once per machine, kept on disk, and never in silence."""
+"""How kernels are compiled: once per machine, kept on disk, and never in silence.
+
+Loading numba takes longer than publishing a small histogram. So it is loaded when the first kernel is called, not when
+one is imported, and the few kernels that every release needs have a twin in NumPy that serves small arrays meanwhile.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
-from numba.core import event
+from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Elements that twins may still work on in this process. Loading numba costs as much as they take for some tens of
+# millions; who needs more is better served by the compiled kernels, and who has loaded numba anyway is at once.
+_patience = 1 << 23
+_numba: Any = None
 
 
 def kernel(function: Function) -> Function:
@@ -16,30 +23,94 @@ def kernel(function: Function) -> Function:
 
     No ``fastmath``: kernels are exact where they claim to be, and reordered sums are not.
     """
-    compiled: Function = numba.njit(cache=True, nogil=True)(function)
-    return compiled
+    return cast(Function, _Kernel(function, None))
 
 
-class _Announcer(event.Listener):  # type: ignore[misc]  # numba ships no types
-    """Calls back once, when the first compilation that the disk cache could not save begins."""
+def kernel_with_twin(twin: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Compile a function as `kernel` does, but have its ``twin`` do small work while numba is not loaded.
 
-    def __init__(self, announce: Callable[[], None]) -> None:
-        self.announce: Callable[[], None] | None = announce
+    The twin must give the same bits for the same arguments: which of the two has run is nobody's business, and a test
+    seed must mean the same noise either way.
+    """
 
-    def on_start(self, event: Any) -> None:
-        if self.announce is not None:
-            announce, self.announce = self.announce, None
-            announce()
+    def decorate(function: Function) -> Function:
+        return cast(Function, _Kernel(function, twin))
 
-    def on_end(self, event: Any) -> None:
-        pass
+    return decorate
 
 
-_announcers: list[_Announcer] = []
+class _Kernel:
+    """A function that is compiled when first called; to numba it is the compiled function."""
+
+    def __init__(self, function: Callable[..., Any], twin: Callable[..., Any] | None) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.twin = twin
+        self._compiled: Any = None
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        compiled = self._compiled
+        if compiled is None:
+            if self.twin is not None and _affordable(arguments):
+                return self.twin(*arguments, **named)
+            compiled = self.compiled()
+        return compiled(*arguments, **named)
+
+    def compiled(self) -> Any:
+        """Give numba's function; two threads that ask at once may make two, which do the same."""
+        if self._compiled is None:
+            self._compiled = _started().njit(cache=True, nogil=True)(self.function)
+        return self._compiled
+
+    def __reduce__(self) -> str:
+        # As a function is pickled: by its name.
+        return self.function.__qualname__
+
+
+def _affordable(arguments: tuple[Any, ...]) -> bool:
+    """Whether a twin may do this work: numba is not there yet, and there is patience left."""
+    global _patience
+    if _numba is not None:
+        return False
+    _patience -= max((getattr(each, "size", 1) for each in arguments), default=1)
+    return _patience >= 0
+
+
+def _started() -> Any:
+    """Load numba, and tell it what a kernel is, so that kernels can call each other."""
+    global _numba
+    if _numba is None:
+        import numba
+        from numba.core import event
+        from numba.extending import typeof_impl
+
+        typeof_impl.register(_Kernel)(lambda value, context: typeof_impl(value.compiled(), context))
+        for announcer in _announcers:
+            event.register("numba:compile", _listener(event.Listener, announcer))
+        _numba = numba
+    return _numba
+
+
+def _listener(base: Any, announce: Callable[[], None]) -> Any:
+    """A listener that calls back once, when the first compilation that the disk cache could not save begins."""
+    waiting = [announce]
+
+    def on_start(self: Any, event: Any) -> None:
+        if waiting:
+            waiting.pop()()
+
+    return type("Announcer", (base,), {"on_start": on_start, "on_end": lambda self, event: None})()
+
+
+_announcers: list[Callable[[], None]] = []
 
 
 def announce_compilation(announce: Callable[[], None]) -> None:
     """Have ``announce`` called when compilation first takes a user's time; the first to ask is the one called."""
-    if not _announcers:
-        _announcers.append(_Announcer(announce))
-        event.register("numba:compile", _announcers[0])
+    if _announcers:
+        return
+    _announcers.append(announce)
+    if _numba is not None:
+        from numba.core import event
+
+        event.register("numba:compile", _listener(event.Listener, announce))

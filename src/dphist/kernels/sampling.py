@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dphist.kernels.compile import kernel
+from dphist.kernels import sampling_twins
+from dphist.kernels.compile import kernel, kernel_with_twin
 
 Int64s = npt.NDArray[np.int64]
 
@@ -17,7 +18,7 @@ Int64s = npt.NDArray[np.int64]
 UNSETTLED = -32768
 
 
-@kernel
+@kernel_with_twin(sampling_twins.draw_binary)
 def draw_binary(words: npt.NDArray[np.uint16], cells: npt.NDArray[np.uint16], out: Int64s) -> Int64s:
     """Draw signed integers bit by bit; give back the (level · n + i) that sixteen bits did not settle.
 
@@ -63,7 +64,7 @@ def draw_binary(words: npt.NDArray[np.uint16], cells: npt.NDArray[np.uint16], ou
     return positions[:found]
 
 
-@kernel
+@kernel_with_twin(sampling_twins.count_below)
 def count_below(cells: npt.NDArray[np.uint16]) -> npt.NDArray[np.int16]:
     """Count for every cell (and one past the last) the thresholds in earlier cells."""
     below = np.zeros(65537, np.int16)
@@ -74,7 +75,7 @@ def count_below(cells: npt.NDArray[np.uint16]) -> npt.NDArray[np.int16]:
     return below
 
 
-@kernel
+@kernel_with_twin(sampling_twins.fill_table)
 def fill_table(below: npt.NDArray[np.int16], first: int) -> npt.NDArray[np.int16]:
     """Tabulate the digit of every cell that no threshold cuts: ``first`` plus the thresholds below it."""
     table = np.empty(65536, np.int16)
@@ -83,7 +84,7 @@ def fill_table(below: npt.NDArray[np.int16], first: int) -> npt.NDArray[np.int16
     return table
 
 
-@kernel
+@kernel_with_twin(sampling_twins.look_up)
 def look_up(
     words: npt.NDArray[np.uint64], table: npt.NDArray[np.int16], digits: npt.NDArray[np.int16]
 ) -> npt.NDArray[np.int32]:
@@ -117,7 +118,7 @@ def look_up(
     return positions[:found]
 
 
-@kernel
+@kernel_with_twin(sampling_twins.settle_digits)
 def settle_digits(
     words: npt.NDArray[np.uint16],
     positions: npt.NDArray[np.int32],
@@ -159,7 +160,7 @@ def settle_digits(
     return hard[:found]
 
 
-@kernel
+@kernel_with_twin(sampling_twins.add_digits)
 def add_digits(digits: npt.NDArray[np.int16], values: Int64s, out: Int64s) -> None:
     """Add a block of noise to the values: the last row of digits is signed, eight bits each below it.
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Family, Groups, Key
@@ -106,12 +107,19 @@ class Duck(Sql):
             for part in parts:
                 answers.append(self._run(self.statement(keys, bound, part)).fetchnumpy())
                 done()
-        found = [[np.ma.asarray(answer[name]) for answer in answers] for name in names]
+        found = [[_unmasked(answer[name]) for answer in answers] for name in names]
         return Groups(
-            keys=[np.concatenate([np.ma.getdata(key) for key in each]) for each in found],
-            missing=[np.concatenate([np.ma.getmaskarray(key) for key in each]) for each in found],
+            keys=[np.concatenate([values for values, _ in each]) for each in found],
+            missing=[np.concatenate([missing for _, missing in each]) for each in found],
             rows=np.concatenate([np.asarray(answer["n"], dtype=np.int64) for answer in answers]),
         )
+
+
+def _unmasked(column: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Values, and which of them are NULL. Plain arrays have none, and spare us the loading of masked ones."""
+    if type(column) is np.ndarray:
+        return column, np.zeros(len(column), dtype=bool)
+    return np.ma.getdata(column), np.ma.getmaskarray(column)
 
 
 def _described(name: str, kind: str) -> Column:
