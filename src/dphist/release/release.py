@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.private.gate import open_replay
 from dphist.private.transcript import Transcript
-from dphist.release.answers import Answer, Answers, Projection, label_columns
+from dphist.release.answers import Answers, Projection, label_columns
+from dphist.release.asking import Asked
 from dphist.unit import Unit
 from dphist.workload import Workload
 
@@ -47,7 +48,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Asked):
     """A private histogram or cube. Everything in it has been paid for, so everything in it may be published."""
 
     domain: Domain
@@ -62,40 +63,9 @@ class Release:
     # Noise from a test seed can be subtracted by whoever knows the seed.
     test: bool = field(default=False, repr=False)
 
-    @property
-    def epsilon(self) -> Fraction:
-        """The privacy loss that was paid for."""
-        return self.guarantee.epsilon
-
     # ---- asking -----------------------------------------------------------------------------------------
 
-    @overload
-    def answer(self, workload: Workload, *, confidence: float = 0.95) -> Answers: ...
-
-    @overload
-    def answer(self, *, where: Mapping[str, Any] | None = None, confidence: float = 0.95) -> Answer: ...
-
-    def answer(
-        self,
-        workload: Workload | None = None,
-        *,
-        where: Mapping[str, Any] | None = None,
-        confidence: float = 0.95,
-    ) -> Answer | Answers:
-        """Count the records in one range (``where``) or in many (a workload), each with an interval.
-
-        ``where`` maps attributes to a value, an inclusive pair of bounds, a list of values or the name of a group,
-        all in the attribute's own values; attributes left out are summed over.
-        """
-        if workload is not None and where is not None:
-            raise QueryError("give a workload or where=, not both")
-        if workload is not None:
-            return self._answers(workload, confidence)
-        return self._answers(Workload.where(self.domain, where or {}), confidence)[0]
-
     def _answers(self, workload: Workload, confidence: float) -> Answers:
-        if workload.domain != self.domain:
-            raise QueryError("workload is over another domain than the release; build it from release.domain")
         value = self._sums(workload, "published", self.counts)
         estimate = self._estimate
         # Intervals stand on the estimate before polishing, which biases it.

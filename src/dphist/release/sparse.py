@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import show
 from dphist.private.gate import open_replay
 from dphist.private.transcript import Entry, Transcript
-from dphist.release.answers import Answer, Answers, Projection
+from dphist.release.answers import Answers, Projection
+from dphist.release.asking import Asked
 from dphist.release.release import Guarantee
 from dphist.unit import Unit
 from dphist.workload import Workload
@@ -38,7 +39,7 @@ _DENSE = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
-class SparseRelease:
+class SparseRelease(Asked):
     """The published cells of a domain that may have 10¹⁵ of them; every other cell counts as zero.
 
     ``cells`` are flat positions in C order, ascending; ``values`` their noisy counts. Nobody can tell which of them
@@ -57,11 +58,6 @@ class SparseRelease:
     # What an ordinary release may also carry; a sparse one never does.
     polish: tuple[str, ...] = ()
     workload: None = None
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The privacy loss that was paid for."""
-        return self.guarantee.epsilon
 
     @property
     def scale(self) -> Fraction:
@@ -88,36 +84,14 @@ class SparseRelease:
 
     # ---- asking -----------------------------------------------------------------------------------------
 
-    @overload
-    def answer(self, workload: Workload, *, confidence: float = 0.95) -> Answers: ...
+    def _answers(self, workload: Workload, confidence: float) -> Answers:
+        """Add up the published cells, with an interval that holds for a question chosen before the release was seen.
 
-    @overload
-    def answer(self, *, where: Mapping[str, Any] | None = None, confidence: float = 0.95) -> Answer: ...
-
-    def answer(
-        self,
-        workload: Workload | None = None,
-        *,
-        where: Mapping[str, Any] | None = None,
-        confidence: float = 0.95,
-    ) -> Answer | Answers:
-        """Count the records in one range (``where``) or in many (a workload), each with an interval.
-
-        The value adds up the published cells. The interval holds for a question chosen before the release was seen.
         Let y be all noisy counts of the range, published or not, and n and k how many cells it has and how many are
         published. The range holds Σy − Σnoise records, and an unpublished y is at most threshold − 1; that gives the
         upper end, which is wide where many cells are unpublished, as it must be. The lower end takes into account
         that cells may be published *because* their noise is large: it allows for the k largest of n draws.
         """
-        if workload is not None and where is not None:
-            raise QueryError("give a workload or where=, not both")
-        if workload is not None:
-            return self._answers(workload, confidence)
-        return self._answers(Workload.where(self.domain, where or {}), confidence)[0]
-
-    def _answers(self, workload: Workload, confidence: float) -> Answers:
-        if workload.domain != self.domain:
-            raise QueryError("workload is over another domain than the release; build it from release.domain")
         sums, published = self._boxes(workload.low, workload.high)
         sizes = np.prod((workload.high - workload.low).astype(np.float64), axis=1)
         if workload.query is not None:
