@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import dphist
 from dphist.audit import audit
 from dphist.audit.zoo import animals
 from dphist.private.noise import Noise
@@ -63,6 +64,29 @@ def test_threads_draw_their_own_noise():
     for thread in threads:
         thread.join()
     assert len(set(drawn)) == 8
+
+
+def test_a_process_that_was_copied_between_publications_draws_anew():
+    """A virtual machine resumed twice: the same memory, buffers included; only the kernel's entropy differs."""
+    draw()
+    stream = Noise.system().keystream._streams
+    Noise.system().laplace(Fraction(1000), DRAWS)
+    memory = stream.cipher, stream.buffer, stream.position, stream.left
+    drawn = []
+    for _ in range(2):
+        stream.cipher, stream.buffer, stream.position, stream.left = memory
+        drawn.append(draw())
+    assert drawn[0] != drawn[1]
+
+
+def test_every_publication_asks_the_system_for_a_key(monkeypatch):
+    asked = []
+    real = os.urandom
+    monkeypatch.setattr(os, "urandom", lambda size: asked.append(size) or real(size))
+    histogram = dphist.Histogram(dphist.Domain([dphist.Ordinal("x", range(4))]), np.arange(4))
+    for turn in range(1, 4):
+        dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        assert asked == [32] * turn
 
 
 @pytest.mark.audit

@@ -48,7 +48,8 @@ class Noise:
 
     @staticmethod
     def system() -> Noise:
-        """Give the process-wide noise, keyed by the operating system."""
+        """Give the process-wide noise, under a key that the operating system gives out now."""
+        _SYSTEM.keystream.renew()
         return _SYSTEM
 
     def laplace(self, scale: Fraction, shape: int | tuple[int, ...]) -> Int64s:

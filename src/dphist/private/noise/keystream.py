@@ -59,7 +59,7 @@ class Keystream:
     another process, drops the buffer it inherited and asks for a new key before the first byte. Within a
     thread the position moves forward before the bytes are handed out. A keystream cannot be copied or
     pickled, because the copy would repeat the original. (What no program can see is a virtual machine that is
-    cloned while it draws.)
+    cloned while it draws; between publications `renew` helps.)
     """
 
     def __init__(self) -> None:
@@ -107,6 +107,15 @@ class Keystream:
             # A new array, not the old one refilled: bytes handed out as views stay as they are.
             stream.buffer = _encrypt(stream, _BUFFER)
             stream.position = 0
+
+    def renew(self) -> None:
+        """Draw the next bytes under a new key from the operating system.
+
+        Asked for whenever a gate opens: a virtual machine that was copied while nothing was published then draws
+        differently in every copy, if its kernel notices that it was copied (Linux since 5.18, told by the hypervisor).
+        """
+        if self._seed is None:
+            self._streams.left = 0
 
     def integer(self, bits: int) -> int:
         """Draw an integer uniformly from 0 … 2^bits − 1."""
