@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,6 +144,8 @@ def quote(text: str) -> str:
 
 def from_toml(source: str | Path) -> list[Attribute]:
     """Read a schema from TOML text or from a file."""
+    import tomllib
+
     text = source if isinstance(source, str) and ("\n" in source or "=" in source) else None
     if text is None:
         try:

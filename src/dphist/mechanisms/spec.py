@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from dataclasses import MISSING, fields, is_dataclass
 from fractions import Fraction
 from inspect import signature
@@ -110,6 +109,8 @@ def _value(node: ast.expr) -> Any:
 def _build(name: str, options: dict[str, Any]) -> Any:
     key = name.strip().lower()
     if key not in _ALL:
+        import difflib
+
         near = difflib.get_close_matches(key, _ALL, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`dphist mechanisms` lists them"
         raise MechanismError(f"there is no mechanism {name.strip()!r}; {hint}")
