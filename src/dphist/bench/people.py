@@ -1,19 +1,19 @@
-"""Records of people for the DPCube experiments: the Adult census file where it is at hand, made-up ones otherwise."""
+"""Records of people, as the DPCube experiments need them: their attributes, made-up ones, and how they are counted."""
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.bench import files
+from dphist.bench.experiment import Setting
 from dphist.domain import Domain, Nominal, Ordinal
 from dphist.histogram import Histogram
 
 Records = dict[str, NDArray[Any]]
-FILE = "adult-records.csv"
 _WORK = [
     "Private",
     "Self-emp-not-inc",
@@ -41,34 +41,33 @@ _CATEGORIES = {
     "sex": ["Female", "Male"],
     "salary": ["<=50K", ">50K"],
 }
-
-
-def attribute(name: str) -> Ordinal | Nominal:
-    """An attribute of the census, with the sizes of the paper: age 100, hours 100, education 16."""
-    return Ordinal(name, _NUMBERS[name]) if name in _NUMBERS else Nominal(name, _CATEGORIES[name])
+# As many as the census file has without those that lack a value.
+_WHOLE, _QUICK = 30_162, 3_000
 
 
 def domain_of(*names: str) -> Domain:
-    """A domain of some of the attributes."""
-    return Domain([attribute(name) for name in names])
+    """A domain of some of the attributes, with the sizes of the paper: age 100, hours 100, education 16."""
+    return Domain(
+        [
+            Ordinal(name, _NUMBERS[name]) if name in _NUMBERS else Nominal(name, _CATEGORIES[name])
+            for name in names
+        ]
+    )
 
 
-def read(folder: Path | None, made_up: int = 30_000) -> tuple[Records, str]:
-    """The census records without those that lack a value, or made-up ones, and a word on which."""
-    if folder is not None and (folder / FILE).is_file():
-        with (folder / FILE).open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if "?" not in row.values()]
-        columns: Records = {
-            name: np.array([int(row[name]) for row in rows], dtype=np.int64) for name in _NUMBERS
-        }
-        columns |= {name: np.array([row[name] for row in rows], dtype=object) for name in _CATEGORIES}
-        return columns, f"{len(rows):,} records of the Adult census file"
-    return _make(made_up), f"{made_up:,} made-up records (give --data for the Adult census file)"
+@lru_cache(maxsize=1)
+def records(setting: Setting) -> Records:
+    """The Adult census records where that file is at hand, made-up ones otherwise, few in a quick run."""
+    if not setting.quick and setting.files is not None:
+        found = files.adult_records(setting.files)
+        if found is not None:
+            return found
+    return make(_QUICK if setting.quick else _WHOLE)
 
 
-def _make(count: int) -> Records:
+def make(count: int, seed: int = 7) -> Records:
     """People in whom age, schooling, hours and marriage hang together, and pay follows from them."""
-    draw = np.random.default_rng(7)  # noqa: TID251 -- data only
+    draw = np.random.default_rng(seed)  # noqa: TID251 -- data only
     age = np.clip(17 + draw.gamma(3.0, 7.5, count), 17, 90).astype(np.int64)
     school = np.clip(np.round(draw.normal(10, 2.5, count)), 1, 16).astype(np.int64)
     hours = np.where(draw.random(count) < 0.47, 40, np.clip(draw.normal(40, 12, count), 1, 99)).astype(
