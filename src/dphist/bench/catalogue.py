@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """Experiments that share a page: its title, and the module whose EXPERIMENTS they are."""
+    """Experiments that share a page: its title, the module whose EXPERIMENTS they are, and whose claims are checked."""
 
     title: str
     module: str
+    claims: str = "What the paper claims"
 
 
 GROUPS: dict[str, Group] = {
@@ -27,6 +28,8 @@ GROUPS: dict[str, Group] = {
     "paper-002": Group("Building blocks (Kellaris et al.)", "dphist.bench.papers.paper002"),
     "paper-003": Group("Lossy compression (Acs et al.)", "dphist.bench.papers.paper003"),
     "paper-004": Group("Privelet (Xiao et al.)", "dphist.bench.papers.paper004"),
+    "peers": Group("Beside other libraries", "dphist.bench.peers.jobs", "What must show"),
+    "scale": Group("How cost grows", "dphist.bench.scale", "What must show"),
 }
 
 
