@@ -59,7 +59,7 @@ class _Kernel:
     def compiled(self) -> Any:
         """Give numba's function; two threads that ask at once may make two, which do the same."""
         if self._compiled is None:
-            self._compiled = _started().njit(cache=True, nogil=True)(self.function)
+            self._compiled = started().njit(cache=True, nogil=True)(self.function)
         return self._compiled
 
     def __reduce__(self) -> str:
@@ -76,8 +76,8 @@ def _affordable(arguments: tuple[Any, ...]) -> bool:
     return _patience >= 0
 
 
-def _started() -> Any:
-    """Load numba, and tell it what a kernel is, so that kernels can call each other."""
+def started() -> Any:
+    """Load numba, and tell it what a kernel is, so that kernels can call each other; from now on no twin is asked."""
     global _numba
     if _numba is None:
         import numba
