@@ -38,9 +38,44 @@ def test_the_tail_has_no_end_that_tells():
         expected = 2 * np.exp(-t) / (1 + np.exp(-1.0)) * drawn.size
         seen = int((np.abs(drawn) >= t).sum())
         assert abs(seen - expected) < 6 * np.sqrt(expected) + 1
-    # Far in the tail, where tables end: the law goes on geometrically (fixed seed, so this cannot flicker).
-    tiny = noise.laplace(Fraction(1, 40), 4_000_000)
-    assert set(np.unique(tiny)) <= {-1, 0, 1}
+    # Step by step out to where a handful are left, each further value keeps the share e⁻¹ of the one before.
+    beyond = np.array([(np.abs(drawn) >= t).sum() for t in range(1, 13)])
+    assert (np.abs(beyond[1:] - beyond[:-1] / np.e) < 6 * np.sqrt(beyond[:-1]) + 1).all()
+    assert beyond[-1] > 0
+
+
+class Rigged(Keystream):
+    """Bits of which the first draw's all say "further out" for a while, as real ones might."""
+
+    def __init__(self, luck, lucky):
+        super().__init__()
+        self._seed = b"rigged"
+        self.luck, self.lucky = luck, lucky
+
+    def take(self, size):
+        drawn = super().take(size).copy()
+        # Many bytes at once belong to many draws, and the first eight to the first of them; a few are a coin's, for
+        # which zeros say yes.
+        mine = min(size if size <= 64 else 8, self.luck)
+        drawn[:mine] = 0 if size <= 64 else self.lucky
+        self.luck -= mine
+        return drawn
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 40), Fraction(1, 3), Fraction(1), Fraction(1000, 7)])
+@pytest.mark.parametrize(("lucky", "draws"), [(0x00, 1), (0x00, 1 << 16), (0xFF, 1 << 16)])
+def test_no_value_is_the_last_one(scale, lucky, draws):
+    """Luck decides how far out a draw lands, and more luck always lands further: no table, word or float ends it.
+
+    A few draws are made of coins (zero bits say yes), many of tables (zeros the lower end, ones the upper).
+    """
+    reached = [
+        int(np.abs(Noise(Rigged(luck, lucky)).laplace(scale, draws)).max())
+        for luck in (0, 2_000, 8_000, 20_000)
+    ]
+    assert reached == sorted(set(reached))
+    # A coin of eight bytes moves it one step outward at least, beside a few bytes that got it into the tail.
+    assert reached[-1] > 20_000 / 8 - 100
 
 
 @pytest.mark.parametrize("text", claims())

@@ -1,13 +1,16 @@
 """Full disks, read-only folders, kill −9, and clocks that go backwards."""
 
+import errno
 import os
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,17 +88,123 @@ def test_a_full_disk_stops_the_ledger_before_it_acknowledges(tmp_path):
         assert acknowledged <= book.spent("people") * 10 <= acknowledged + 1
 
 
-def test_a_read_only_folder_is_refused_before_anything_is_spent(tmp_path):
-    if os.geteuid() == 0:
-        # Root writes anywhere; a folder that is not there cannot be written even by root.
-        target = tmp_path / "missing" / "r.parquet"
-    else:
-        folder = tmp_path / "locked"
-        folder.mkdir(mode=0o500)
-        target = folder / "r.parquet"
+@pytest.fixture
+def shared_folder():
+    """A folder that every user can reach, which pytest's own is not."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
+
+
+def as_nobody(act):
+    """What a call says in a process that root's powers do not help: root may write anywhere."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        told = "nothing"
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65_534)
+                os.setuid(65_534)
+            try:
+                act()
+            except DphistError as error:
+                told = f"{type(error).__name__}: {error}"
+            except BaseException as error:
+                told = f"unforeseen {type(error).__name__}: {error}"
+        finally:
+            os.write(writer, told.encode())
+            os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader) as pipe:
+        return pipe.read()
+
+
+forking = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+
+
+@forking
+def test_a_folder_that_may_not_be_written_is_named(shared_folder):
     release = dphist.publish(HISTOGRAM, epsilon=1)
-    with pytest.raises(OutputError, match="cannot write"):
-        release.save(target)
+    release.save(shared_folder / "before.parquet")
+    shared_folder.chmod(0o555)
+    told = as_nobody(lambda: release.save(shared_folder / "r.parquet"))
+    assert told.startswith("OutputError: cannot write")
+    assert "Permission denied" in told
+    assert "choose another" in told
+    # An existing release is read all the same, and not replaced.
+    assert as_nobody(lambda: dphist.load(shared_folder / "before.parquet").verify()) == "nothing"
+    assert as_nobody(lambda: release.save(shared_folder / "before.parquet")).startswith("OutputError")
+    assert [path.name for path in shared_folder.iterdir()] == ["before.parquet"]
+
+
+@forking
+def test_a_ledger_that_may_not_be_written_is_named_and_nothing_is_published(shared_folder):
+    place = shared_folder / "budget.db"
+    with dphist.Ledger.open(place) as book:
+        book.create("people", 1)
+    for path in shared_folder.iterdir():
+        path.chmod(0o444)
+    shared_folder.chmod(0o555)
+
+    def publish():
+        with dphist.Ledger.open(place, patience=1) as book:
+            dphist.publish(HISTOGRAM, epsilon=1, ledger=book, dataset="people")
+
+    told = as_nobody(publish)
+    assert told.startswith("LedgerError")
+    assert "writable" in told
+    with dphist.Ledger.open(place) as book:
+        assert book.spent("people") == 0
+
+
+@forking
+def test_the_command_line_looks_at_the_folder_before_it_spends(shared_folder):
+    from typer.testing import CliRunner
+
+    from dphist.cli.commands import app
+
+    writable = shared_folder / "writable"
+    writable.mkdir()
+    writable.chmod(0o777)
+    place, locked = writable / "budget.db", shared_folder / "locked"
+    locked.mkdir(mode=0o555)
+    (writable / "d.csv").write_text("x\n1\n2\n")
+    (writable / "s.toml").write_text('[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 10]\n')
+    with dphist.Ledger.open(place) as book:
+        book.create("people", 1)
+    for path in writable.iterdir():
+        path.chmod(0o666)
+
+    def publish():
+        words = ["publish", str(writable / "d.csv"), "--schema", str(writable / "s.toml"), "--epsilon", "1"]
+        words += ["--ledger", str(place), "--dataset", "people", "-o", str(locked / "r.parquet")]
+        result = CliRunner().invoke(app, words)
+        if result.exception is not None:
+            raise result.exception
+
+    told = as_nobody(publish)
+    assert "cannot write" in told, told
+    with dphist.Ledger.open(place) as book:
+        assert book.spent("people") == 0
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_disk_that_refuses_is_named(code, tmp_path, monkeypatch):
+    """A disk mounted read-only, out of rights, room or quota, or broken: refused in the disk's own words."""
+    release = dphist.publish(HISTOGRAM, epsilon=1)
+
+    def refuse(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(OutputError, match=f"cannot write.*{os.strerror(code)}"):
+        release.save(tmp_path / "r.parquet")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
