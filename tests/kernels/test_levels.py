@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dphist.kernels.levelchain import LARGE_STEP, SMALL_STEP, expect, infer
 from dphist.kernels.levelfit import denoise
-from dphist.kernels.levels import LARGE_STEP, SMALL_STEP, expect, infer, level_grid, likelihoods, moments
+from dphist.kernels.levels import level_grid, likelihoods, moments
 
 
 def _noise(z, rate):
@@ -29,7 +30,7 @@ def test_few_counts_are_summed_exactly(c, rate):
     values = np.array([-40, -3, -1, 0, 1, 2, 7, 30, 500])
     grid = np.array([0.0, 0.02, 0.7, 5.0])
     table, scales = likelihoods(values, grid, c, rate)
-    first, second = moments(values, grid, c, rate)
+    first, second = moments(values, grid, c, rate, np.ones((values.size, grid.size)))
     for k, level in enumerate(grid):
         x, p = _counts(level, c, 4000) if level else (np.zeros(1), np.ones(1))
         joint = p[None, :] * _noise(values[:, None] - x[None, :], rate)
@@ -49,7 +50,7 @@ def test_many_counts_are_a_gaussian_under_laplace_noise(rate):
     v = level + (c * level) ** 2
     values = np.array([-300, 0, 150, 290, 300, 320, 700])
     table, scales = likelihoods(values, np.array([0.0, level]), c, rate)
-    first, second = moments(values, np.array([0.0, level]), c, rate)
+    first, second = moments(values, np.array([0.0, level]), c, rate, np.ones((values.size, 2)))
     for i, y in enumerate(values):
 
         def density(x, y=y):

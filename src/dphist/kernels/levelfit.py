@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.levels import expect, infer, level_grid, likelihoods, moments
+from dphist.kernels.levelchain import expect, infer
+from dphist.kernels.levels import level_grid, likelihoods, moments
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -22,6 +24,11 @@ _ZERO_SHARE = 0.9
 # One lone peak among n cells is as likely the largest of n noise draws, and believing a false one costs its square. So
 # jumps off zero count in full only once there are many: with m of them, by m / (m + this).
 _DOUBT = 100.0
+# The odds of structure against one level for all cells before anything was seen, as a logarithm. The evidence of a
+# fitted model is a little too high, as it was fitted; but missing true structure costs more than believing in none.
+_ODDS = 2.0
+# From this probability on the fitted model speaks alone.
+_SURE = 0.999
 # Expectation–maximisation rounds: all candidates, then the better two, then the winner.
 _ROUNDS = (3, 5, 4)
 # The model is fitted on at most this many cells, in stretches spread evenly over all of them.
@@ -73,17 +80,52 @@ class Denoised:
     stay: float
 
 
+@dataclass(frozen=True, eq=False)
+class _OneLevel:
+    """One unknown level for all cells: what to believe when there is too little to tell more."""
+
+    scatter: float
+    grid: FloatArray
+    chances: FloatArray  # of every level, given all values
+    evidence: float
+
+    @classmethod
+    def fitted(cls, model: _Candidate, times: IntArray) -> _OneLevel:
+        """Weigh the levels by their prior and by all values, each seen so many times; nothing is fitted."""
+        logs = np.full(model.table.shape, -np.inf)
+        np.log(model.table, out=logs, where=model.table > 0.0)
+        weights = np.log(model.start) + times @ logs
+        high = float(weights.max())
+        if high == -math.inf:
+            return cls(model.scatter, model.grid, model.start, -math.inf)
+        chances = np.exp(weights - high)
+        total = float(chances.sum())
+        return cls(model.scatter, model.grid, chances / total, high + math.log(total) + model.scale)
+
+    def apply(self, values: IntArray, rate: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean of every cell's count, and its variance in two parts as in `dphist.kernels.levelchain.infer`."""
+        distinct, rows = _distinct(values)
+        table = likelihoods(distinct, self.grid, self.scatter, rate)[0]
+        first, second = moments(distinct, self.grid, self.scatter, rate, table)
+        mean = first @ self.chances
+        between = np.maximum((first * first) @ self.chances - mean * mean, 0.0)
+        return mean[rows], (second @ self.chances)[rows], between[rows]
+
+
 def denoise(values: IntArray, rate: float) -> Denoised:
     """Infer counts from discrete Laplace noise of scale 1/``rate`` under the hidden level model.
 
     Six models (three scatters, two starting points) are fitted a little, the better two some more, and the one with
-    the highest penalised evidence is finished. Everything reads released values only.
+    the highest penalised evidence is finished. With next to no data noise passes for structure; so the result is the
+    mean of this model and of one level for all cells, weighted by their evidence. Everything reads released
+    values only.
     """
     pieces = [values[lo:hi] for lo, hi in _stretches(values.size, _FIT_CELLS, _STRETCH)]
     ends = np.cumsum([piece.size for piece in pieces])
     stretches = np.stack([ends - [piece.size for piece in pieces], ends], axis=1).astype(np.int64)
     distinct, rows = _distinct(np.concatenate(pieces))
     race: list[_Candidate] = []
+    times = np.bincount(rows, minlength=distinct.size)
     for scatter, ratio in _SCATTER:
         grid = level_grid(values, rate, ratio)
         table, scales = likelihoods(distinct, grid, scatter, rate)
@@ -93,27 +135,42 @@ def denoise(values: IntArray, rate: float) -> Denoised:
             candidate = _Candidate(scatter, grid, table, float(scales[rows].sum()), start, np.array(moves))
             candidate.improve(rows, stretches, _ROUNDS[0])
             race.append(candidate)
+    even = _OneLevel.fitted(race[0], times)
     for keep, rounds in ((2, _ROUNDS[1]), (1, _ROUNDS[2])):
         race = sorted(race, key=lambda candidate: -candidate.evidence)[:keep]
         for candidate in race:
             candidate.improve(rows, stretches, rounds)
-    return _apply(race[0], values, rate)
+    against = even.evidence - race[0].evidence - _ODDS
+    return _apply(race[0], even, 1.0 / (1.0 + math.exp(min(against, 500.0))), values, rate)
 
 
-def _apply(model: _Candidate, values: IntArray, rate: float) -> Denoised:
-    """Run the fitted model over all cells, so many at a time that its tables fit in memory."""
+def _apply(model: _Candidate, even: _OneLevel, trust: float, values: IntArray, rate: float) -> Denoised:
+    """Run the fitted model over all cells, so many at a time that its tables fit in memory; mix in the other one."""
     parts = []
     for lo, hi in _runs(values.size, _LONGEST):
         distinct, rows = _distinct(values[lo:hi])
         # A model that was fitted on all cells has their table already.
         seen_all = values.size <= min(_FIT_CELLS, _LONGEST)
         table = model.table if seen_all else likelihoods(distinct, model.grid, model.scatter, rate)[0]
-        first, second = moments(distinct, model.grid, model.scatter, rate)
+        first, second = moments(distinct, model.grid, model.scatter, rate, table)
         whole = np.array([[0, rows.size]], dtype=np.int64)
         forward = np.empty((rows.size, model.grid.size))
-        parts.append(infer(table, rows, whole, model.jump, model.weights, first, second, forward))
+        part = infer(table, rows, whole, model.jump, model.weights, first, second, forward)
+        if trust < _SURE:
+            part = _mixed(trust, part, even.apply(values[lo:hi], rate))
+        parts.append(part)
     mean, within, between = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Denoised(mean, within, between, model.scatter, float(model.weights[0]))
+
+
+def _mixed(
+    trust: float,
+    one: tuple[FloatArray, FloatArray, FloatArray],
+    other: tuple[FloatArray, FloatArray, FloatArray],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean and variances of a mixture; how far the two means lie apart belongs to what is unknown of the level."""
+    mean, within, between = (trust * a + (1.0 - trust) * b for a, b in zip(one, other, strict=True))
+    return mean, within, between + trust * (1.0 - trust) * (one[0] - other[0]) ** 2
 
 
 def _distinct(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -2,9 +2,8 @@
 
 The model behind ``Posterior``. Cell i has a hidden level on a grid μ_0 = 0 < μ_1 < …; given its level the
 count is Poisson or negative binomial with variance μ + (cμ)², and what we see is the count plus discrete
-Laplace noise. From one cell to the next the level stays, takes a small step, a larger step (two-sided
-geometric kernels on the level's index), or jumps to a draw from π. The geometric kernels are two running
-sums, so one cell costs O(levels) and not O(levels²).
+Laplace noise. Here is what one noisy value says of its level and its count; `dphist.kernels.levelchain` puts
+neighbours together.
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -21,11 +20,10 @@ from dphist.kernels.compile import kernel
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Ratio of the two-sided geometric kernels: a small step stays within a level or two, a large one within ten.
-SMALL_STEP = 0.5
-LARGE_STEP = 0.9
 # From this variance on a count given its level is treated as Gaussian.
 GAUSSIAN_FROM = 60.0
+# A likelihood this far below the best level's cannot matter, whatever the neighbours say.
+NEGLIGIBLE = 1e-30
 
 
 def level_grid(values: IntArray, rate: float, ratio: float = 1.15) -> FloatArray:
@@ -55,35 +53,49 @@ def _scaled_tail(t: float) -> float:
 
 
 @kernel
-def _gaussian_pair(d: float, v: float, rate: float) -> tuple[float, float]:
-    """Logarithms of the two halves (count below, count above what we saw) of Gaussian ⊛ Laplace."""
+def _gaussian_halves(d: float, v: float, rate: float) -> tuple[float, float, float, float, float]:
+    """Gaussian ⊛ Laplace in halves (count below, count above what we saw), both times e^−shift; and their two tails.
+
+    Returns shift, below, above, and the scaled tails that `_truncated` asks for: each is worked out once.
+    """
     s = math.sqrt(v)
     a = (d - rate * v) / s
     b = (d + rate * v) / s
+    lower = _scaled_tail(-a) if a < 8.0 else math.inf
+    upper = _scaled_tail(b) if b > -8.0 else math.inf
     h = 0.5 * rate * rate * v
-    q = -0.5 * d * d / v
-    # The scaled tail overflows on its long side, where the plain exponential is exact.
-    below = q + math.log(_scaled_tail(-a)) if a < 5.0 else h - rate * d
-    above = q + math.log(_scaled_tail(b)) if b > -5.0 else h + rate * d
-    return below, above
+    # The scaled tail grows without bound on its long side, where the plain exponential is exact.
+    if a >= 5.0:
+        return h - rate * d, 1.0, upper * math.exp(-0.5 * a * a), lower, upper
+    if b <= -5.0:
+        return h + rate * d, lower * math.exp(-0.5 * b * b), 1.0, lower, upper
+    return -0.5 * d * d / v, lower, upper, lower, upper
 
 
 @kernel
-def _far(d: float, v: float, rate: float) -> bool:
-    """Whether a level is so far from a value that its likelihood cannot count: below about e⁻⁴⁰⁰."""
+def _far(value: int, level: float, v: float, rate: float) -> bool:
+    """Whether a level is so far from a value that its likelihood cannot count: e⁻⁷⁵ below that of the best level.
+
+    The best level of a positive value is next to it; of a negative one it is zero, at e^(rate·value).
+    """
+    d = value - level
     gap = abs(d)
+    most = 75.0 + rate * max(0.0, -float(value))
     if gap > rate * v:
-        return rate * gap - 0.5 * rate * rate * v > 400.0
-    return d * d > 800.0 * v
+        return rate * gap - 0.5 * rate * rate * v > most
+    return d * d > 2.0 * most * v
 
 
 @kernel
-def _truncated(t: float) -> tuple[float, float]:
-    """Mean and variance of (bound − N) given N < bound, for a standard normal with its bound at t."""
+def _truncated(t: float, tail: float) -> tuple[float, float]:
+    """Mean and variance of (bound − N) given N < bound, for a standard normal with its bound at t.
+
+    ``tail`` is the scaled tail at −t, infinite from t = 8 on.
+    """
     if t < -12.0:
         u = 1.0 / (t * t)
         return -(1.0 - 2.0 * u + 10.0 * u * u) / t, u * (1.0 - 6.0 * u)
-    hazard = 0.3989422804014327 / _scaled_tail(-t) if t < 8.0 else 0.0
+    hazard = 0.3989422804014327 / tail
     return t + hazard, max(1.0 - t * hazard - hazard * hazard, 0.0)
 
 
@@ -108,10 +120,8 @@ def _count_weights(level: float, c: float, tail: int) -> FloatArray:
 
 
 @kernel
-def _small_level(
-    values: IntArray, level: float, c: float, rate: float, order: int, log_p: FloatArray, moment: FloatArray
-) -> None:
-    """Exact likelihood (order 0) or E[count^order | seen] for a level whose counts are few enough to list."""
+def _small_level(values: IntArray, level: float, c: float, rate: float, order: int, out: FloatArray) -> None:
+    """Exact log-likelihood (order 0) or else E[count^order | seen], for a level whose counts are few enough to list."""
     v = level + (c * level) ** 2
     tail = int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * v / level)
     p = _count_weights(level, c, tail)
@@ -139,15 +149,15 @@ def _small_level(
     for i in range(values.size):
         y = values[i]
         if y < 0:
-            log_p[i] = base + rate * (y + 1) + math.log(run + 1e-300)
-            moment[i] = run_m / (run + 1e-300)
+            total, weighted, shift = run, run_m, rate * (y + 1)
         elif y > tail:
-            log_p[i] = base - rate * (y - tail) + math.log(below[tail] + 1e-300)
-            moment[i] = below_m[tail] / (below[tail] + 1e-300)
+            total, weighted, shift = below[tail], below_m[tail], -rate * (y - tail)
         else:
-            total = below[y] + above[y] + 1e-300
-            log_p[i] = base + math.log(total)
-            moment[i] = (below_m[y] + above_m[y]) / total
+            total, weighted, shift = below[y] + above[y], below_m[y] + above_m[y], 0.0
+        if order == 0:
+            out[i] = base + shift + math.log(total + 1e-300)
+        else:
+            out[i] = weighted / (total + 1e-300)
 
 
 @kernel
@@ -155,8 +165,7 @@ def likelihoods(values: IntArray, grid: FloatArray, c: float, rate: float) -> tu
     """Likelihood of each value at each level, every row scaled to a largest entry of 1, and the scales' logs."""
     n, levels = values.size, grid.size
     table = np.empty((n, levels))
-    log_p = np.empty(n)
-    moment = np.empty(n)
+    column = np.empty(n)
     for k in range(levels):
         level = grid[k]
         v = level + (c * level) ** 2
@@ -165,18 +174,16 @@ def likelihoods(values: IntArray, grid: FloatArray, c: float, rate: float) -> tu
             for i in range(n):
                 table[i, k] = base - rate * abs(values[i])
         elif v < GAUSSIAN_FROM:
-            _small_level(values, level, c, rate, 0, log_p, moment)
-            table[:, k] = log_p
+            _small_level(values, level, c, rate, 0, column)
+            table[:, k] = column
         else:
             base = math.log(0.5 * rate)
             for i in range(n):
-                if _far(values[i] - level, v, rate):
+                if _far(values[i], level, v, rate):
                     table[i, k] = -math.inf
                     continue
-                below, above = _gaussian_pair(values[i] - level, v, rate)
-                high = max(below, above)
-                gap = min(below, above) - high
-                table[i, k] = base + high + (math.log1p(math.exp(gap)) if gap > -40.0 else 0.0)
+                shift, below, above, _, _ = _gaussian_halves(values[i] - level, v, rate)
+                table[i, k] = base + shift + math.log(below + above)
     scales = np.empty(n)
     for i in range(n):
         high = table[i].max()
@@ -188,31 +195,32 @@ def likelihoods(values: IntArray, grid: FloatArray, c: float, rate: float) -> tu
 
 
 @kernel
-def moments(values: IntArray, grid: FloatArray, c: float, rate: float) -> tuple[FloatArray, FloatArray]:
-    """E[count] and Var[count] given each value and each level."""
+def moments(
+    values: IntArray, grid: FloatArray, c: float, rate: float, table: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """E[count] and Var[count] given each value and each level; 0 where ``table`` says that the level cannot be."""
     n, levels = values.size, grid.size
     first = np.zeros((n, levels))
     second = np.zeros((n, levels))
-    log_p = np.empty(n)
-    moment = np.empty(n)
+    column = np.empty(n)
     for k in range(1, levels):
         level = grid[k]
         v = level + (c * level) ** 2
         if v < GAUSSIAN_FROM:
-            _small_level(values, level, c, rate, 1, log_p, moment)
-            first[:, k] = moment
-            _small_level(values, level, c, rate, 2, log_p, moment)
-            second[:, k] = np.maximum(moment - first[:, k] ** 2, 0.0)
+            _small_level(values, level, c, rate, 1, column)
+            first[:, k] = column
+            _small_level(values, level, c, rate, 2, column)
+            second[:, k] = np.maximum(column - first[:, k] ** 2, 0.0)
         else:
             s = math.sqrt(v)
             for i in range(n):
-                d = values[i] - level
-                if _far(d, v, rate):
+                if table[i, k] < NEGLIGIBLE:
                     continue
-                below, above = _gaussian_pair(d, v, rate)
-                w = 1.0 / (1.0 + math.exp(min(above - below, 700.0)))
-                m1, v1 = _truncated((d - rate * v) / s)
-                m2, v2 = _truncated(-(d + rate * v) / s)
+                d = values[i] - level
+                _, below, above, lower, upper = _gaussian_halves(d, v, rate)
+                w = below / (below + above)
+                m1, v1 = _truncated((d - rate * v) / s, lower)
+                m2, v2 = _truncated(-(d + rate * v) / s, upper)
                 m1 = values[i] - s * m1
                 m2 = values[i] + s * m2
                 m = w * m1 + (1.0 - w) * m2
@@ -221,196 +229,3 @@ def moments(values: IntArray, grid: FloatArray, c: float, rate: float) -> tuple[
                 first[i, k] = max(m, 0.0)
                 second[i, k] = max(variance, 0.0)
     return first, second
-
-
-@kernel
-def _stretch(
-    table: FloatArray,
-    rows: IntArray,
-    jump: FloatArray,
-    weights: FloatArray,
-    forward: FloatArray,
-    starts: FloatArray,
-    moves: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-    mean: FloatArray,
-    within: FloatArray,
-    between: FloatArray,
-) -> float:
-    """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills whatever else has room.
-
-    Each two-sided geometric kernel is one running sum up the levels and one down; all work of a cell is fused
-    into those two sweeps, because the sums' latency is what the time goes into.
-    """
-    n = rows.size
-    levels = jump.size
-    up_small = np.empty(levels)
-    up_large = np.empty(levels)
-    stay = np.empty(levels)
-    v = np.empty(levels)
-    evidence = 0.0
-    r, g = SMALL_STEP, LARGE_STEP
-    w0, w3 = weights[0], weights[3]
-    w1 = weights[1] * (1.0 - r) / (1.0 + r)
-    w2 = weights[2] * (1.0 - g) / (1.0 + g)
-    for i in range(n):
-        a = forward[i]
-        b = table[rows[i]]
-        total = 0.0
-        if i == 0:
-            for k in range(levels):
-                a[k] = b[k] * jump[k]
-                total += a[k]
-        else:
-            q = forward[i - 1]
-            s = 0.0
-            t = 0.0
-            for k in range(levels):
-                s = s * r + q[k]
-                t = t * g + q[k]
-                stay[k] = w0 * q[k] + w1 * s + w2 * t + w3 * jump[k]
-            s = 0.0
-            t = 0.0
-            for k in range(levels - 1, -1, -1):
-                s *= r
-                t *= g
-                x = b[k] * (stay[k] + w1 * s + w2 * t)
-                a[k] = x
-                total += x
-                s += q[k]
-                t += q[k]
-        evidence += math.log(total)
-        total = 1.0 / total
-        for k in range(levels):
-            a[k] *= total
-    back = np.ones(levels)
-    for i in range(n - 1, -1, -1):
-        a = forward[i]
-        b = table[rows[i]]
-        if mean.size > 0:
-            total = 0.0
-            m = 0.0
-            m2 = 0.0
-            m3 = 0.0
-            e1 = first[rows[i]]
-            e2 = second[rows[i]]
-            for k in range(levels):
-                p = a[k] * back[k]
-                total += p
-                m += p * e1[k]
-                m2 += p * e2[k]
-                m3 += p * e1[k] * e1[k]
-            mean[i] = m / total
-            within[i] = m2 / total
-            between[i] = max(m3 / total - mean[i] * mean[i], 0.0)
-        if i == 0:
-            total = 0.0
-            for k in range(levels):
-                total += a[k] * back[k]
-            for k in range(levels):
-                starts[k] += a[k] * back[k] / total
-            break
-        q = forward[i - 1]
-        s = 0.0
-        t = 0.0
-        c0 = 0.0
-        c3 = 0.0
-        for k in range(levels):
-            x = b[k] * back[k]
-            v[k] = x
-            s = s * r + x
-            t = t * g + x
-            up_small[k] = s
-            up_large[k] = t
-            c0 += q[k] * x
-            c3 += jump[k] * x
-        s = 0.0
-        t = 0.0
-        c1 = 0.0
-        c2 = 0.0
-        for k in range(levels - 1, -1, -1):
-            x = up_small[k] + s * r
-            z = up_large[k] + t * g
-            s = s * r + v[k]
-            t = t * g + v[k]
-            c1 += q[k] * x
-            c2 += q[k] * z
-            stay[k] = w0 * v[k] + w1 * x + w2 * z
-        f = 1.0 / (w0 * c0 + w1 * c1 + w2 * c2 + w3 * c3)
-        moves[0] += w0 * c0 * f
-        moves[1] += w1 * c1 * f
-        moves[2] += w2 * c2 * f
-        moves[3] += w3 * c3 * f
-        j = w3 * f
-        c3 *= w3
-        for k in range(levels):
-            starts[k] += j * jump[k] * v[k]
-            back[k] = (stay[k] + c3) * f
-    return evidence
-
-
-@kernel
-def expect(
-    table: FloatArray,
-    rows: IntArray,
-    stretches: IntArray,
-    jump: FloatArray,
-    weights: FloatArray,
-    forward: FloatArray,
-) -> tuple[float, FloatArray, FloatArray]:
-    """One expectation step: evidence, expected jumps into each level, expected moves of each kind.
-
-    ``stretches`` holds [start, stop) pairs of cells; each stretch starts with a fresh draw from ``jump``.
-    """
-    starts = np.zeros(jump.size)
-    moves = np.zeros(4)
-    none = np.empty(0)
-    empty = np.empty((0, 0))
-    evidence = 0.0
-    for s in range(stretches.shape[0]):
-        part = rows[stretches[s, 0] : stretches[s, 1]]
-        evidence += _stretch(
-            table, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
-        )
-    return evidence, starts, moves
-
-
-@kernel
-def infer(
-    table: FloatArray,
-    rows: IntArray,
-    stretches: IntArray,
-    jump: FloatArray,
-    weights: FloatArray,
-    first: FloatArray,
-    second: FloatArray,
-    forward: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Posterior mean of every cell's count, and its variance in two parts.
-
-    The first part is what stays unknown of the count when its level is known: independent from cell to cell. The
-    second is what the level adds: neighbours that share a level share it.
-    """
-    mean = np.empty(rows.size)
-    within = np.empty(rows.size)
-    between = np.empty(rows.size)
-    starts = np.zeros(jump.size)
-    moves = np.zeros(4)
-    for s in range(stretches.shape[0]):
-        lo, hi = stretches[s, 0], stretches[s, 1]
-        _stretch(
-            table,
-            rows[lo:hi],
-            jump,
-            weights,
-            forward,
-            starts,
-            moves,
-            first,
-            second,
-            mean[lo:hi],
-            within[lo:hi],
-            between[lo:hi],
-        )
-    return mean, within, between

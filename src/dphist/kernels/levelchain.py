@@ -1,0 +1,217 @@
+"""From level to level along the cells: forward–backward passes of the hidden level model.
+
+From one cell to the next the level stays, takes a small step, a larger step (two-sided geometric kernels on the
+level's index), or jumps to a draw from π. The geometric kernels are two running sums, so one cell costs O(levels)
+and not O(levels²).
+
+Everything here reads values that are already private. Arrays in, arrays out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.compile import kernel
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Ratio of the two-sided geometric kernels: a small step stays within a level or two, a large one within ten.
+SMALL_STEP = 0.5
+LARGE_STEP = 0.9
+
+
+@kernel
+def _stretch(
+    table: FloatArray,
+    rows: IntArray,
+    jump: FloatArray,
+    weights: FloatArray,
+    forward: FloatArray,
+    starts: FloatArray,
+    moves: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    mean: FloatArray,
+    within: FloatArray,
+    between: FloatArray,
+) -> float:
+    """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills whatever else has room.
+
+    Each two-sided geometric kernel is one running sum up the levels and one down; all work of a cell is fused
+    into those two sweeps, because the sums' latency is what the time goes into.
+    """
+    n = rows.size
+    levels = jump.size
+    up_small = np.empty(levels)
+    up_large = np.empty(levels)
+    stay = np.empty(levels)
+    v = np.empty(levels)
+    evidence = 0.0
+    r, g = SMALL_STEP, LARGE_STEP
+    w0, w3 = weights[0], weights[3]
+    w1 = weights[1] * (1.0 - r) / (1.0 + r)
+    w2 = weights[2] * (1.0 - g) / (1.0 + g)
+    for i in range(n):
+        a = forward[i]
+        b = table[rows[i]]
+        total = 0.0
+        if i == 0:
+            for k in range(levels):
+                a[k] = b[k] * jump[k]
+                total += a[k]
+        else:
+            q = forward[i - 1]
+            s = 0.0
+            t = 0.0
+            for k in range(levels):
+                s = s * r + q[k]
+                t = t * g + q[k]
+                stay[k] = w0 * q[k] + w1 * s + w2 * t + w3 * jump[k]
+            s = 0.0
+            t = 0.0
+            for k in range(levels - 1, -1, -1):
+                s *= r
+                t *= g
+                x = b[k] * (stay[k] + w1 * s + w2 * t)
+                a[k] = x
+                total += x
+                s += q[k]
+                t += q[k]
+        evidence += math.log(total)
+        total = 1.0 / total
+        for k in range(levels):
+            a[k] *= total
+    back = np.ones(levels)
+    for i in range(n - 1, -1, -1):
+        a = forward[i]
+        b = table[rows[i]]
+        if mean.size > 0:
+            total = 0.0
+            m = 0.0
+            m2 = 0.0
+            m3 = 0.0
+            e1 = first[rows[i]]
+            e2 = second[rows[i]]
+            for k in range(levels):
+                p = a[k] * back[k]
+                total += p
+                m += p * e1[k]
+                m2 += p * e2[k]
+                m3 += p * e1[k] * e1[k]
+            mean[i] = m / total
+            within[i] = m2 / total
+            between[i] = max(m3 / total - mean[i] * mean[i], 0.0)
+        if i == 0:
+            total = 0.0
+            for k in range(levels):
+                total += a[k] * back[k]
+            for k in range(levels):
+                starts[k] += a[k] * back[k] / total
+            break
+        q = forward[i - 1]
+        s = 0.0
+        t = 0.0
+        c0 = 0.0
+        c3 = 0.0
+        for k in range(levels):
+            x = b[k] * back[k]
+            v[k] = x
+            s = s * r + x
+            t = t * g + x
+            up_small[k] = s
+            up_large[k] = t
+            c0 += q[k] * x
+            c3 += jump[k] * x
+        s = 0.0
+        t = 0.0
+        c1 = 0.0
+        c2 = 0.0
+        for k in range(levels - 1, -1, -1):
+            x = up_small[k] + s * r
+            z = up_large[k] + t * g
+            s = s * r + v[k]
+            t = t * g + v[k]
+            c1 += q[k] * x
+            c2 += q[k] * z
+            stay[k] = w0 * v[k] + w1 * x + w2 * z
+        f = 1.0 / (w0 * c0 + w1 * c1 + w2 * c2 + w3 * c3)
+        moves[0] += w0 * c0 * f
+        moves[1] += w1 * c1 * f
+        moves[2] += w2 * c2 * f
+        moves[3] += w3 * c3 * f
+        j = w3 * f
+        c3 *= w3
+        for k in range(levels):
+            starts[k] += j * jump[k] * v[k]
+            back[k] = (stay[k] + c3) * f
+    return evidence
+
+
+@kernel
+def expect(
+    table: FloatArray,
+    rows: IntArray,
+    stretches: IntArray,
+    jump: FloatArray,
+    weights: FloatArray,
+    forward: FloatArray,
+) -> tuple[float, FloatArray, FloatArray]:
+    """One expectation step: evidence, expected jumps into each level, expected moves of each kind.
+
+    ``stretches`` holds [start, stop) pairs of cells; each stretch starts with a fresh draw from ``jump``.
+    """
+    starts = np.zeros(jump.size)
+    moves = np.zeros(4)
+    none = np.empty(0)
+    empty = np.empty((0, 0))
+    evidence = 0.0
+    for s in range(stretches.shape[0]):
+        part = rows[stretches[s, 0] : stretches[s, 1]]
+        evidence += _stretch(
+            table, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
+        )
+    return evidence, starts, moves
+
+
+@kernel
+def infer(
+    table: FloatArray,
+    rows: IntArray,
+    stretches: IntArray,
+    jump: FloatArray,
+    weights: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    forward: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Posterior mean of every cell's count, and its variance in two parts.
+
+    The first part is what stays unknown of the count when its level is known: independent from cell to cell. The
+    second is what the level adds: neighbours that share a level share it.
+    """
+    mean = np.empty(rows.size)
+    within = np.empty(rows.size)
+    between = np.empty(rows.size)
+    starts = np.zeros(jump.size)
+    moves = np.zeros(4)
+    for s in range(stretches.shape[0]):
+        lo, hi = stretches[s, 0], stretches[s, 1]
+        _stretch(
+            table,
+            rows[lo:hi],
+            jump,
+            weights,
+            forward,
+            starts,
+            moves,
+            first,
+            second,
+            mean[lo:hi],
+            within[lo:hi],
+            between[lo:hi],
+        )
+    return mean, within, between
