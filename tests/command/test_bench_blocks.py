@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dphist.bench import blocks, paper002
+from dphist.bench import blocks
 
 
 def test_speed_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,18 +27,3 @@ def test_errors_beside_peers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     )
     assert blocks.main(["--data", str(tmp_path / "data"), "--quick", "--trials", "1", "--only", "hb"]) == 0
     assert "n=1" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_table_2_and_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert paper002.main(["--quick", "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    assert "Times on a skyline, of 16" in printed
-    assert all(f"| {scheme} |" in printed for scheme in paper002.PRINTED)
-    assert {f"fig{number:02}.png" for number in range(3, 19)} <= {path.name for path in tmp_path.iterdir()}
-
-
-def test_mean_error_of_all_intervals_against_writing_them_out() -> None:
-    error = np.random.default_rng(1).normal(0, 3, 12)
-    every = [error[i:j].sum() ** 2 for i in range(12) for j in range(i + 1, 13)]
-    assert paper002.mean_interval_error(error) == pytest.approx(np.mean(every))

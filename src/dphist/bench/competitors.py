@@ -1,6 +1,6 @@
 """Algorithms that dphist does not release with, simulated for comparison only.
 
-They draw floating-point noise, and one of them is not private at all. Nothing here is reachable from a
+They draw floating-point noise, and two of them are not private at all. Nothing here is reachable from a
 release.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphist.kernels.deviations import power_deviations, rank
+from dphist.kernels.groupings import power_grouping
 from dphist.private.spectrum import bands, kept
 
 FloatArray = NDArray[np.float64]
@@ -58,6 +60,25 @@ def printed_efpa(
     noisy = np.zeros_like(spectrum)
     noisy[:k] = (np.abs(spectrum[:k]) + noise) * np.exp(1j * np.angle(spectrum[:k]))
     return np.asarray(np.fft.irfft(noisy * factor, n).reshape(np.shape(counts)))
+
+
+def printed_s_approx(counts: ArrayLike, epsilon: float, seed: int | None = None) -> FloatArray:
+    """S̃ with the noise that is printed: **not private**, costs that a record moves by nearly 2 get 1/(ε₁·cells).
+
+    Power-of-two groups of least noisy Σ|x − mean| + 1/ε₂ with a quarter of ε, then one noisy total a group. Single
+    cells are noised like the rest.
+    """
+    draw = _generator(seed)
+    values = np.asarray(counts, dtype=np.int64).reshape(-1)
+    n, grid, first, second = values.size, 16, epsilon / 4, 3 * epsilon / 4
+    costs = power_deviations(values, *rank(values), grid, False)
+    for k, row in enumerate(costs):
+        fitting = row[: n - (1 << k) + 1]
+        fitting += np.rint(draw.laplace(0.0, grid / (first * (1 << k)), fitting.size)).astype(np.int64)
+    starts = power_grouping(costs, round(grid / second))
+    sizes = np.diff(np.append(starts, n))
+    totals = np.add.reduceat(values, starts) + draw.laplace(0.0, 1 / second, starts.size)
+    return np.repeat(totals / sizes, sizes).reshape(np.shape(counts))
 
 
 def _generator(seed: int | None) -> np.random.Generator:  # noqa: TID251 -- comparison only, never released
