@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.evidence import Runs, Shape, lower_bound
+from dphist.audit.evidence import Evidence, Runs
 from dphist.audit.neighbours import Pair, worst_pairs
+from dphist.audit.twin import Finished, Stage, Tally
 from dphist.estimate import Estimate
-from dphist.histogram import Histogram
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.private.exact import Number, positive
-from dphist.private.gate import open_gate
-from dphist.unit import Unit
 
 Observe = Callable[[Estimate], NDArray[np.float64]]
 
@@ -72,29 +70,67 @@ def audit(
     for each in chosen:
         if progress is not None:
             progress(f"{show(mechanism)}: {each.name}")
-        bound = lower_bound(
-            collect(mechanism, each.one, claim, runs, observe),
-            collect(mechanism, each.other, claim, runs, observe),
-            alpha,
-        )
+        bound = pursue(mechanism, each, claim, runs, observe=observe).contest.bound(alpha)
         if bound > best:
             best, where = bound, each.name
     return Report(show(mechanism), float(claim), float(best), confidence, runs, where)
 
 
+def pursue(
+    mechanism: Mechanism,
+    pair: Pair,
+    epsilon: Number,
+    runs: int,
+    *,
+    observe: Observe | None = None,
+    stop_early: bool = False,
+    enough: Callable[[Evidence], bool] = lambda _: False,
+) -> Evidence:
+    """Bet against a claim on one pair until so many runs a side are made, or it is ``enough``."""
+    evidence = Evidence(float(positive(epsilon, "epsilon")))
+    while (left := runs - len(evidence.one)) > 0 and not enough(evidence):
+        size = min(left, evidence.next_batch())
+        evidence.add(*(collect(mechanism, pair, epsilon, size, side, observe, stop_early) for side in (0, 1)))
+    return evidence
+
+
 def collect(
-    mechanism: Mechanism, histogram: Histogram, epsilon: Number, runs: int, observe: Observe | None = None
+    mechanism: Mechanism,
+    pair: Pair,
+    epsilon: Number,
+    runs: int,
+    side: int,
+    observe: Observe | None = None,
+    stop_early: bool = False,
 ) -> Runs:
-    """Run a mechanism many times and keep everything it would publish."""
-    shapes: list[Shape] = []
-    numbers: list[NDArray[np.float64]] = []
+    """Run a mechanism many times on one side of a pair and keep everything it would publish.
+
+    With ``stop_early`` a run ends with its last answer. What would follow is a function of the answers, as replays
+    check for every mechanism of this package, so it tells nothing that they do not.
+    """
+    used, neighbour = (pair.one, pair.other) if side == 0 else (pair.other, pair.one)
+    sign = 1.0 if side == 0 else -1.0
+    found, stage = Runs(), Stage(used, neighbour, epsilon)
     for _ in range(runs):
-        right, transcript = open_gate(histogram, epsilon, Unit())
-        estimate = mechanism.estimate(right)
-        shapes.append(tuple((entry.verb, entry.answer.shape) for entry in transcript))
-        seen = [entry.answer.reshape(-1).astype(np.float64) for entry in transcript]
-        seen.append(estimate.counts.reshape(-1))
-        if observe is not None:
-            seen.append(observe(estimate))
-        numbers.append(np.concatenate(seen))
-    return Runs(shapes, numbers)
+        tally = Tally(stop_early=stop_early)
+        seen = tally.answers
+        try:
+            estimate = mechanism.estimate(stage.open(tally))
+        except Finished:
+            pass
+        else:
+            seen.append(estimate.counts.reshape(-1))
+            if observe is not None:
+                seen.append(observe(estimate))
+        found.shapes.append(tuple(tally.asked))
+        found.numbers.append(np.concatenate(seen))
+        found.losses.append(sign * tally.loss)
+        found.drawn.append(sign * tally.drawn)
+        found.choices.append(
+            tuple(
+                (here, there, won) if side == 0 else (there, here, won)
+                for here, there, won in tally.partitions
+            )
+        )
+        found.covered = found.covered and tally.covered
+    return found

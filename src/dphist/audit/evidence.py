@@ -1,116 +1,157 @@
-"""From many runs on each side to one event, and from the event to a lower bound on ε.
+"""What runs on both sides let out, and the statistics that tell the sides apart.
 
-Three disjoint thirds of the runs keep the bound honest: the first learns how telling each released number is, the
-second picks the event, and only the third, which nothing was fitted to, is counted.
+Two statistics compete for every bet. One is *known*: the loss that a `Twin` computed from the claimed laws (plus,
+where partitions were chosen, how often each was chosen on either side before). The other is *learned* from earlier
+runs and believes nothing: it looks at every released number, at differences of them (noise that was used twice
+cancels), and at estimated counts where they were kept, so that it also sees what went past the gate.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from dphist.audit.betting import Contest, Look
 
 FloatArray = NDArray[np.float64]
 Shape = tuple[tuple[str, tuple[int, ...]], ...]
+# What both neighbours' costs were computed from, and the partition that won.
+Choice = tuple[bytes, bytes, bytes]
 
 _BINS = 32
+# Differences are looked at among this many numbers, the first that differ.
+_RELATED = 12
+# More runs than this teach the learner nothing that is worth its time.
+_LESSON = 6_000
+_FIRST_BATCH = 60
+_GROWTH = 1.5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Runs:
-    """What a mechanism released, run by run: which questions it asked (its shape), and all numbers."""
+    """What a mechanism let out on one side, run by run."""
 
-    shapes: Sequence[Shape]
-    numbers: Sequence[FloatArray]
-
-    def part(self, third: int) -> Runs:
-        """Give one third of the runs."""
-        return Runs(self.shapes[third::3], self.numbers[third::3])
+    shapes: list[Shape] = field(default_factory=list)
+    """Which questions it asked, and how many numbers came back."""
+    numbers: list[FloatArray] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    """ln(probability on the first side ÷ on the other) of the answers, by the claimed laws."""
+    drawn: list[float] = field(default_factory=list)
+    """The part of the losses that is due to Laplace noise."""
+    choices: list[tuple[Choice, ...]] = field(default_factory=list)
+    covered: bool = True
+    """Whether ``losses`` and ``choices`` are about everything that came out."""
 
     def __len__(self) -> int:
         return len(self.shapes)
 
-
-@dataclass(frozen=True)
-class Event:
-    """How often one event happened on each side, in runs that nothing was fitted to."""
-
-    hits: int
-    of: int
-    misses: int
-    of_other: int
-
-    def bound(self, alpha: float) -> float:
-        """Bound ln(p ÷ q) from below, wrongly with probability at most ``alpha``."""
-        return float(
-            _ratios(np.array([self.hits]), self.of, np.array([self.misses]), self.of_other, alpha)[0]
+    def __getitem__(self, which: slice) -> Runs:
+        """Give some of the runs."""
+        return Runs(
+            self.shapes[which],
+            self.numbers[which],
+            self.losses[which],
+            self.drawn[which],
+            self.choices[which],
+            self.covered,
         )
 
-    def chance(self, epsilon: float) -> float:
-        """Give a p-value: how surprising these runs would be if the event told no more than ε.
+    @property
+    def both(self) -> tuple[list[float], list[float]]:
+        """The losses, and the part of them that is due to Laplace noise."""
+        return self.losses, self.drawn
 
-        The smallest alpha at which the bound exceeds ε: conservative, with an interval for each side.
+    def extend(self, more: Runs) -> None:
+        """Add runs."""
+        self.shapes += more.shapes
+        self.numbers += more.numbers
+        self.losses += more.losses
+        self.drawn += more.drawn
+        self.choices += more.choices
+        self.covered = self.covered and more.covered
+
+
+class Evidence:
+    """Collects runs of both sides, and bets on each batch with what the batches before it taught."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.contest = Contest(epsilon)
+        self.one, self.other = Runs(), Runs()
+
+    def next_batch(self) -> int:
+        """How many runs a side to collect next: half as many as there were, so that bets keep up with lessons."""
+        return max(_FIRST_BATCH, int(len(self.one) * (_GROWTH - 1)))
+
+    def add(self, one: Runs, other: Runs) -> None:
+        """Bet on new runs, then learn from them."""
+        if len(self.one):
+            self.contest.bet([known_look(self, one, other), learned_look(self, one, other)])
+        else:
+            self.contest.watch(len(one))
+        self.one.extend(one)
+        self.other.extend(other)
+
+    def largest_loss(self, louder: float = 1.0) -> float:
+        """Give the largest loss of a run by formula, over both sides; partitions are not in it.
+
+        ``louder`` says by how much the noise is too small, for mutants: Laplace losses grow by that factor.
         """
-        if self.bound(1.0) <= epsilon:
-            return 1.0
-        low, high = -300.0, 0.0
-        if self.bound(10.0**low) > epsilon:
-            return float(10.0**low)
-        while high - low > 0.01:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.bound(10.0**middle) > epsilon else (middle, high)
-        return float(10.0**high)
+        losses, drawn = (np.array(a + b) for a, b in zip(self.one.both, self.other.both, strict=True))
+        return float(np.abs(losses + (louder - 1) * drawn).max(initial=0.0))
 
 
-def events(one: Runs, other: Runs, alpha: float) -> tuple[Event, Event]:
-    """Find the most telling event in each direction; ``alpha`` only says how sure it should be meant to be."""
-    score = _learn(one.part(0), other.part(0))
-    picks = score(one.part(1)), score(other.part(1))
-    finals = score(one.part(2)), score(other.part(2))
-    found = []
-    for direction in (0, 1):
-        sign = 1.0 if direction == 0 else -1.0
-        threshold = _threshold(sign * picks[direction], sign * picks[1 - direction], alpha / 2)
-        likely, rare = sign * finals[direction] >= threshold, sign * finals[1 - direction] >= threshold
-        found.append(Event(int(likely.sum()), likely.size, int(rare.sum()), rare.size))
-    return found[0], found[1]
+def weigh(one: Runs, other: Runs, epsilon: float) -> Contest:
+    """Bet on runs that are all there already, batch by batch."""
+    evidence = Evidence(epsilon)
+    while len(evidence.one) < min(len(one), len(other)):
+        first = len(evidence.one)
+        last = first + evidence.next_batch()
+        evidence.add(one[first:last], other[first:last])
+    return evidence.contest
 
 
-def lower_bound(one: Runs, other: Runs, alpha: float) -> float:
-    """Bound ε from below, wrongly with probability at most ``alpha``, trying both directions."""
-    return max(event.bound(alpha / 2) for event in events(one, other, alpha))
+def known_look(earlier: Evidence, one: Runs, other: Runs) -> Look:
+    """Rank runs by the loss that the claimed laws give them."""
+    past_one, past_other = earlier.one, earlier.other
+    if not any(past_one.choices):
+        return Look(_rounded(past_one), _rounded(past_other), _rounded(one), _rounded(other))
+    # Half of the past counts partitions, the other half picks the event, or it would trust its own luck.
+    ratios = _count_choices(past_one[0::2], past_other[0::2])
+    return Look(*(_rounded(runs, ratios) for runs in (past_one[1::2], past_other[1::2], one, other)))
 
 
-def chance(found: tuple[Event, Event], epsilon: float) -> float:
-    """Give the p-value of both directions together."""
-    return min(1.0, 2 * min(event.chance(epsilon) for event in found))
+def _rounded(runs: Runs, ratios: Mapping[Choice, float] | None = None) -> FloatArray:
+    losses = np.array(runs.losses)
+    if ratios is not None:
+        losses += [sum(ratios.get(choice, 0.0) for choice in each) for each in runs.choices]
+    # Equal losses must stay equal, whatever the order of their sums.
+    return np.round(losses, 9)
 
 
-def _threshold(likely: FloatArray, rare: FloatArray, alpha: float) -> float:
-    """Pick the event {score ≥ t} whose own lower bound is best."""
-    candidates = np.unique(
-        np.quantile(np.concatenate([likely, rare]), np.linspace(0, 0.9995, 120), method="higher")
-    )
-    likely, rare = np.sort(likely), np.sort(rare)
-    hits = likely.size - np.searchsorted(likely, candidates)
-    misses = rare.size - np.searchsorted(rare, candidates)
-    return float(candidates[int(np.argmax(_ratios(hits, likely.size, misses, rare.size, alpha)))])
+def _count_choices(one: Runs, other: Runs) -> Mapping[Choice, float]:
+    """How much likelier each partition is on the first side, given what the costs were computed from."""
+    counts: dict[Choice, list[float]] = defaultdict(lambda: [0.5, 0.5])
+    totals: dict[tuple[bytes, bytes], list[float]] = defaultdict(lambda: [1.0, 1.0])
+    for side, runs in enumerate((one, other)):
+        for each in runs.choices:
+            for choice in each:
+                counts[choice][side] += 1
+                totals[choice[:2]][side] += 1
+    return {
+        choice: float(np.log(seen[0] / seen[1] * totals[choice[:2]][1] / totals[choice[:2]][0]))
+        for choice, seen in counts.items()
+    }
 
 
-def _ratios(
-    hits: NDArray[np.int64], of: int, misses: NDArray[np.int64], of_other: int, alpha: float
-) -> FloatArray:
-    """Clopper–Pearson: ln(lowest plausible p ÷ highest plausible q), each at half of alpha."""
-    low = special.betaincinv(np.maximum(hits, 1), of - hits + 1, alpha / 2)
-    room = np.maximum(of_other - misses, 1)
-    # The complement, because 1 − alpha would round to one.
-    high = np.where(misses < of_other, special.betainccinv(misses + 1, room, alpha / 2), 1.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.where(hits > 0, np.log(low) - np.log(high), -np.inf), dtype=np.float64)
+def learned_look(earlier: Evidence, one: Runs, other: Runs) -> Look:
+    """Rank runs by what half of the earlier ones taught; the other half picks the event."""
+    past_one, past_other = earlier.one, earlier.other
+    score = _learn(past_one[0::2][-_LESSON:], past_other[0::2][-_LESSON:])
+    return Look(*(score(runs) for runs in (past_one[1::2], past_other[1::2], one, other)))
 
 
 def _learn(one: Runs, other: Runs) -> Callable[[Runs], FloatArray]:
@@ -139,7 +180,8 @@ def _learn(one: Runs, other: Runs) -> Callable[[Runs], FloatArray]:
 @dataclass(frozen=True, eq=False)
 class _Model:
     prior: float
-    terms: Sequence[tuple[int, FloatArray, FloatArray]]
+    # Two columns (their difference) or one twice (itself), edges of bins, and how telling each bin is.
+    terms: Sequence[tuple[int, int, FloatArray, FloatArray]]
     # Where few outputs are possible at all, such as choices and partitions, each is counted as a whole.
     whole: Mapping[bytes, float] = field(default_factory=dict)
 
@@ -148,35 +190,60 @@ class _Model:
         first = np.array([row for s, row in zip(one.shapes, one.numbers, strict=True) if s == shape])
         second = np.array([row for s, row in zip(other.shapes, other.numbers, strict=True) if s == shape])
         prior = float(np.log((len(first) + 1) / (len(second) + 1)))
-        if len(first) < 2 * _BINS or len(second) < 2 * _BINS:
+        if min(len(first), len(second)) < _BINS:
             return _Model(prior, ())
         one_each, other_each = (Counter(row.tobytes() for row in side) for side in (first, second))
         if len(one_each.keys() | other_each.keys()) <= _BINS:
             both = one_each.keys() | other_each.keys()
             ratios = {row: float(np.log((one_each[row] + 1) / (other_each[row] + 1))) for row in both}
             return _Model(0.0, (), ratios)
-        terms: list[tuple[int, FloatArray, FloatArray]] = []
+        columns: list[int] = []
         seen: set[bytes] = set()
         for column in range(first.shape[1]):
-            values = np.concatenate([first[:, column], second[:, column]])
-            fingerprint = values[:64].tobytes()
-            if fingerprint in seen:
-                continue
-            seen.add(fingerprint)
-            edges = _edges(values)
-            a = np.bincount(np.searchsorted(edges, first[:, column], side="right"), minlength=edges.size + 1)
-            b = np.bincount(np.searchsorted(edges, second[:, column], side="right"), minlength=edges.size + 1)
-            if _telling(a, b):
-                terms.append((column, edges, np.log((a + 1) / (b + 1) * ((b.sum() + 1) / (a.sum() + 1)))))
-        return _Model(prior, terms)
+            fingerprint = np.append(first[:32, column], second[:32, column]).tobytes()
+            if fingerprint not in seen:
+                seen.add(fingerprint)
+                columns.append(column)
+        places = [(column, column) for column in columns]
+        places += [(a, b) for i, a in enumerate(columns[:_RELATED]) for b in columns[i + 1 : _RELATED]]
+        terms: list[tuple[int, int, FloatArray, FloatArray]] = []
+        for a, b in places:
+            term = _term(_feature(first, a, b), _feature(second, a, b))
+            if term is not None:
+                terms.append((a, b, *term))
+        # Differences say again what their numbers say, and together they would drown a relation: if one of them
+        # tells much more than any number, it speaks alone.
+        loudest = max(terms, key=lambda term: _reach(term[3]), default=None)
+        if loudest is not None and loudest[0] != loudest[1]:
+            alone = max((_reach(term[3]) for term in terms if term[0] == term[1]), default=0.0)
+            if _reach(loudest[3]) > alone + 0.5:
+                return _Model(prior, [loudest])
+        return _Model(prior, [term for term in terms if term[0] == term[1]])
 
     def score(self, numbers: FloatArray) -> FloatArray:
         if self.whole:
             return np.array([self.whole.get(row.tobytes(), 0.0) for row in numbers])
         result = np.full(len(numbers), self.prior)
-        for column, edges, ratio in self.terms:
-            result += ratio[np.searchsorted(edges, numbers[:, column], side="right")]
+        for a, b, edges, ratio in self.terms:
+            result += ratio[np.searchsorted(edges, _feature(numbers, a, b), side="right")]
         return result
+
+
+def _feature(numbers: FloatArray, a: int, b: int) -> FloatArray:
+    return numbers[:, a] if a == b else numbers[:, a] - numbers[:, b]
+
+
+def _reach(ratio: FloatArray) -> float:
+    return float(np.abs(ratio).max())
+
+
+def _term(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    edges = _edges(np.concatenate([first, second]))
+    a = np.bincount(np.searchsorted(edges, first, side="right"), minlength=edges.size + 1)
+    b = np.bincount(np.searchsorted(edges, second, side="right"), minlength=edges.size + 1)
+    if not _telling(a, b):
+        return None
+    return edges, np.log((a + 1) / (b + 1) * ((b.sum() + 1) / (a.sum() + 1)))
 
 
 def _edges(values: FloatArray) -> FloatArray:

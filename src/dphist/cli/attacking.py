@@ -8,24 +8,31 @@ from pathlib import Path
 
 from dphist.audit.campaign import Trial, refuted, run_campaign
 from dphist.audit.page import results_page
-from dphist.audit.zoo import animals, samples_needed
+from dphist.audit.power import measure_power
+from dphist.audit.zoo import animals, runs_needed
 from dphist.cli import screen
 from dphist.release.file import atomic
 
 
 def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[str], None]) -> list[Trial]:
-    """Go on with a campaign, say what it found, and give the trials whose claims fell."""
+    """Go on with a campaign, say what it found, and give the trials whose claims fell.
+
+    A page also says what would have been caught: mutants of every mechanism (kept in ``results`` like trials, so that
+    each is made once), and the zoo.
+    """
     trials = run_campaign(results, hours, say=say)
     fallen = refuted(trials)
     if page is not None:
+        powers = measure_power(results, trials, say=say)
         caught = []
         for name, animal in animals().items():
             say(f"catching: {name}")
-            caught.append((name, animal.fault, samples_needed(animal)))
+            caught.append((name, animal.fault, runs_needed(animal)))
         text = results_page(
             trials,
             command=f"dphist audit --all --hours {hours:g} --page {page.name}",
             date=datetime.now(UTC).date().isoformat(),
+            powers=powers,
             caught=caught,
         )
         with atomic(page) as temporary:
@@ -34,9 +41,8 @@ def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[st
         f"{results}: {len(trials):,} trials of {len({trial.mechanism for trial in trials})} mechanisms"
     )
     for trial in fallen:
-        screen.line(
-            f"REFUTED {trial.mechanism} at ε = {trial.epsilon}: ε ≥ {trial.bound:.3f} on {trial.pair}"
-        )
+        how = "a run lost more by formula" if trial.broken else f"ε ≥ {trial.bound:.3f}"
+        screen.line(f"REFUTED {trial.mechanism} at ε = {trial.epsilon}: {how} on {trial.pair}")
     if not fallen:
         screen.line("every claim stands")
     return fallen

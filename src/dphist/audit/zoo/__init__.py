@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist.audit.attack import Observe, Report, audit
+from dphist.audit.attack import Observe, pursue
 from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.audit.zoo.basic import ForgottenHalf, QuietNoise, TrueTotal, WrongSensitivity
 from dphist.audit.zoo.lossy import PrintedEFPA, PrintedSPA, same_imaginary_part, same_phase, turning_pair
-from dphist.audit.zoo.mutants import Mutant, OneChoice, ReusedSeed, SharedKeystream, neighbouring_differences
+from dphist.audit.zoo.mutants import FAULTS, Mutant, OneChoice, ReusedSeed, SharedKeystream
 from dphist.audit.zoo.smoothing import LeakySmoothing, which_partition
 from dphist.audit.zoo.structure import LEAKING_PAIR, UnclippedStructureFirst
 from dphist.mechanisms.baseline import Laplace
@@ -79,15 +79,11 @@ def animals() -> dict[str, Animal]:
             which_partition,
             runs=12_000,
         ),
-        "mutant: quiet": Animal(
-            Mutant(inner=Laplace(), fault="quiet"), "every Laplace scale × 0.8", first, runs=40_000
-        ),
-        "mutant: unpaid": Animal(
-            Mutant(inner=Laplace(), fault="unpaid"), "noise for 2ε, charged as ε", first
-        ),
+        "mutant: quiet": Animal(Mutant(inner=Laplace(), fault="quiet"), FAULTS["quiet"], first, runs=40_000),
+        "mutant: unpaid": Animal(Mutant(inner=Laplace(), fault="unpaid"), FAULTS["unpaid"], first),
         "mutant: insensitive": Animal(
             Mutant(inner=OneChoice(), fault="insensitive"),
-            "selections as if scores moved half as far",
+            FAULTS["insensitive"],
             (pair("one record that decides", np.zeros(2, dtype=np.int64), 0),),
             runs=24_000,
         ),
@@ -95,34 +91,27 @@ def animals() -> dict[str, Animal]:
             SharedKeystream(),
             "two forked processes draw the same noise",
             first,
-            neighbouring_differences,
         ),
         "mutant: reused seed": Animal(
             ReusedSeed(),
             "two phases draw from one seed",
             (pair("one record in the last cell", np.zeros(8, dtype=np.int64), 7),),
-            neighbouring_differences,
         ),
     }
 
 
-def samples_needed(
-    animal: Animal, *, epsilon: int = 1, confidence: float = 0.999, most: int = 80_000
-) -> Report:
-    """Run more and more until the animal is caught; the report's ``runs`` says how many a side it took.
-
-    Starts at 150 and doubles. Nine looks share the error, so that looking often catches nothing by chance.
-    """
-    runs = 150
-    while True:
-        report = audit(
+def runs_needed(animal: Animal, *, epsilon: int = 1, alpha: float = 1e-3, most: int = 80_000) -> int | None:
+    """Run an animal until its claim falls; give how many runs a side that took, or None if ``most`` were too few."""
+    least: int | None = None
+    pairs = worst_pairs() if animal.pairs is None else animal.pairs
+    for each in pairs:
+        contest = pursue(
             animal.mechanism,
-            epsilon=epsilon,
-            runs=runs,
-            pairs=animal.pairs,
+            each,
+            epsilon,
+            most if least is None else least,
             observe=animal.observe,
-            confidence=1 - (1 - confidence) / 10,
-        )
-        if not report.passed or runs >= most:
-            return report
-        runs *= 2
+            enough=lambda evidence: evidence.contest.fell(alpha / len(pairs)),
+        ).contest
+        least = contest.fell_after(alpha / len(pairs)) or least
+    return least

@@ -1,14 +1,16 @@
 """Sound mechanisms with one thing broken underneath them: the faults a change to the trusted core could bring in.
 
-`Mutant(inner, fault)` hands the inner mechanism a right whose noise or price was tampered with:
+`Mutant(inner, fault)` hands any mechanism a right whose noise or price was tampered with:
 
 * ``quiet``        every Laplace scale × 0.8;
+* ``halved``       every Laplace scale × 0.5, as if sensitivities had been halved;
 * ``unpaid``       half of the budget forgotten: noise for 2ε, charged as ε;
-* ``insensitive``  selections made as if scores moved half as far as they do.
+* ``insensitive``  choices made as if scores moved half as far as they do;
+* ``clamped``      the noise on the costs of partitions cut from below;
+* ``reseeded``     every question draws from the start of one keystream.
 
-Two more need a mechanism of their own, because what leaks is a relation between answers: `SharedKeystream`
-(two processes forked from one keep its keystream, and each counts its half of the cells with the same noise) and
-`ReusedSeed` (two phases draw from one seed).
+`SharedKeystream` and `ReusedSeed` are the last fault with nothing else around it: two processes forked from one keep
+its keystream, and each counts its half of the cells with the same noise; two phases draw from one seed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.estimate import Estimate, IndependentNoise
 from dphist.mechanisms.protocol import Mechanism
@@ -29,10 +30,25 @@ from dphist.private.queries import Identity, Totals
 from dphist.private.questions import IntArray
 from dphist.private.scores.disagreements import Disagreements
 
+Fault = Literal["quiet", "halved", "unpaid", "insensitive", "clamped", "reseeded"]
+
+FAULTS: dict[Fault, str] = {
+    "quiet": "every Laplace scale × 0.8",
+    "halved": "every Laplace scale × 0.5",
+    "unpaid": "noise for 2ε, charged as ε",
+    "insensitive": "choices as if scores moved half as far",
+    "clamped": "noise on the costs of partitions cut from below",
+    "reseeded": "every question draws from one seed",
+}
+
 
 class _Quiet(Noise):
+    def __init__(self, keystream: Keystream, factor: Fraction) -> None:
+        super().__init__(keystream)
+        self._factor = factor
+
     def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
-        return super().add_laplace(values, scale * Fraction(4, 5), out)
+        return super().add_laplace(values, scale * self._factor, out)
 
 
 class _Insensitive(Noise):
@@ -47,21 +63,53 @@ class _Insensitive(Noise):
         return super().select(scores, starts, doubled, divisors)
 
 
+class _Clamped(Noise):
+    def laplace(self, scale: Fraction, shape: int | tuple[int, ...]) -> IntArray:
+        # Only costs draw noise by itself; answers have it added.
+        return np.maximum(super().laplace(scale, shape), 0)
+
+
+class _Reseeded(Noise):
+    def __init__(self, keystream: Keystream) -> None:
+        super().__init__(keystream)
+        self._seed = keystream.take(32).tobytes()
+
+    def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
+        return Noise(Keystream.for_tests(self._seed)).add_laplace(values, scale, out)
+
+    def select(
+        self,
+        scores: IntArray,
+        starts: IntArray,
+        rates: Fraction | Sequence[Fraction],
+        divisors: IntArray | None = None,
+    ) -> IntArray:
+        return Noise(Keystream.for_tests(self._seed)).select(scores, starts, rates, divisors)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
     """A mechanism on tampered ground."""
 
     inner: Mechanism
-    fault: Literal["quiet", "unpaid", "insensitive"]
+    fault: Fault
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Break one thing behind the gate, then go on as usual."""
-        if self.fault == "quiet":
-            data._noise = _Quiet(data._noise_source().keystream)
-        elif self.fault == "insensitive":
-            data._noise = _Insensitive(data._noise_source().keystream)
-        else:
-            data._budget *= 2
+        keystream = data._noise_source().keystream
+        match self.fault:
+            case "quiet":
+                data._noise = _Quiet(keystream, Fraction(4, 5))
+            case "halved":
+                data._noise = _Quiet(keystream, Fraction(1, 2))
+            case "insensitive":
+                data._noise = _Insensitive(keystream)
+            case "clamped":
+                data._noise = _Clamped(keystream)
+            case "reseeded":
+                data._noise = _Reseeded(keystream)
+            case _:
+                data._budget *= 2
         return self.inner.estimate(data)
 
 
@@ -113,8 +161,3 @@ class ReusedSeed:
         cell, total = first.measure(Identity()), second.measure(Totals())
         counts = np.append(cell.values, total.values).astype(np.float64)
         return Estimate(counts, IndependentNoise(cell.scale))
-
-
-def neighbouring_differences(estimate: Estimate) -> NDArray[np.float64]:
-    """Give the differences of neighbours: noise that was used twice cancels in them."""
-    return np.asarray(np.diff(estimate.counts.reshape(-1)), dtype=np.float64)

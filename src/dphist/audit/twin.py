@@ -1,0 +1,212 @@
+"""A gate that knows both neighbours, and so how much likelier every answer is on one of them than on the other.
+
+The attacker of differential privacy knows everything but which of two neighbouring data sets was used. So may the
+audit: a `Twin` is a right on one data set that follows what happens to the other, verb by verb. When a question is
+answered, by the gate itself and with its own noise, the twin computes the log-ratio of the answer's probabilities
+under the law that the question *claims*: for Laplace noise Σ (|y − q(x′)| − |y − q(x)|) ÷ scale, for a choice the
+difference of its log-weights. The sum over all questions, the *loss* of a run, is the most telling statistic there is
+if the claim is true, and a good one if the noise is a little wrong.
+
+Two things follow. Runs can be ranked by their loss without learning anything from data, and a loss above ε shows by
+itself that a promise was broken. What the loss cannot see is a law that differs from the claimed one; that is
+what counting runs is for.
+
+A partition's probability has no formula. The twin keeps which one was chosen among which costs, to be counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.domain import Domain
+from dphist.histogram import Histogram
+from dphist.private.exact import Number
+from dphist.private.gate import Noisy, PrivateCounts, open_gate
+from dphist.private.queries.wavelet import Wavelet
+from dphist.private.questions import (
+    Candidates,
+    Costs,
+    IntArray,
+    Layout,
+    Query,
+    Scales,
+    Score,
+)
+from dphist.private.transcript import Transcript
+from dphist.unit import Unit
+
+
+class Finished(BaseException):
+    """Every right has been used: what a mechanism does from here on tells nothing more."""
+
+
+@dataclass(eq=False)
+class Tally:
+    """What one run let out, and how much that tells."""
+
+    stop_early: bool = False
+    loss: float = 0.0
+    """ln of how much likelier the answers are on the data that were used than on the neighbour."""
+    drawn: float = 0.0
+    """The part of the loss that is due to Laplace noise."""
+    covered: bool = True
+    """Whether every question's law has a formula, or is in ``partitions``."""
+    asked: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    answers: list[NDArray[np.float64]] = field(default_factory=list)
+    partitions: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
+    """Costs' data on this side and on the other, and the partition that won."""
+    unused: int = 1
+
+    def keep(self, verb: str, answer: NDArray[Any]) -> None:
+        """Write an answer down; with no right left, stop."""
+        self.asked.append((verb, answer.shape))
+        self.answers.append(answer.reshape(-1).astype(np.float64))
+        self.unused -= 1
+        if self.stop_early and self.unused == 0:
+            raise Finished
+
+
+class Twin(PrivateCounts):
+    """A right on one data set with its neighbour beside it. For attacks only: it exists where both are known."""
+
+    __slots__ = ("_shadow", "_tally")
+
+    _shadow: PrivateCounts
+    _tally: Tally
+
+    def split(self, *parts: Number) -> tuple[PrivateCounts, ...]:
+        """Share the budget on both sides."""
+        return tuple(self._pair(list(super().split(*parts)), list(self._shadow.split(*parts))))
+
+    def select(self, mask: Any) -> tuple[PrivateCounts, PrivateCounts]:
+        """Separate parts on both sides."""
+        one, other = self._pair(list(super().select(mask)), list(self._shadow.select(mask)))
+        return one, other
+
+    def separate(self, names: Any) -> list[PrivateCounts]:
+        """Separate by attributes on both sides."""
+        return self._pair(super().separate(names), self._shadow.separate(names))
+
+    def measure(self, query: Query) -> Noisy:
+        """Let the gate answer, then compare."""
+        counts, layout = self._known(), self._layout
+        noisy = super().measure(query)
+        other = _counts(self._shadow)
+        if hasattr(query, "perturb") and not isinstance(query, Wavelet):
+            self._tally.covered = False
+        else:
+            here, there = query.answer(counts, layout), query.answer(other, layout)
+            further = np.abs(noisy.values - there) - np.abs(noisy.values - here)
+            loss = float((further / _scales(query, layout, self._budget)).sum())
+            self._tally.loss += loss
+            self._tally.drawn += loss
+        self._tally.keep("measure", noisy.values)
+        return noisy
+
+    def choose(self, score: Score) -> IntArray:
+        """Let the gate choose, then compare."""
+        counts, layout = self._known(), self._layout
+        picks = super().choose(score)
+        rate = float(self._budget / len(picks))
+        here = _log_chance(score, counts, layout, picks, rate)
+        self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)
+        self._tally.keep("choose", picks)
+        return picks
+
+    def segment(self, costs: Costs) -> IntArray:
+        """Let the gate partition, and keep which partition of what it was."""
+        counts = self._known()
+        starts = super().segment(costs)
+        other = _counts(self._shadow)
+        self._tally.partitions.append((counts.tobytes(), other.tobytes(), starts.tobytes()))
+        self._tally.keep("segment", starts)
+        return starts
+
+    def _known(self) -> IntArray:
+        # An empty list is a right used twice: the gate itself then says so.
+        counts = self._right[0] if self._right else None
+        return np.empty(0, dtype=np.int64) if counts is None else counts
+
+    def _child(self, counts: IntArray | None, layout: Layout, budget: Fraction, path: str) -> PrivateCounts:
+        child = Twin(counts, layout, budget, self._steps, self._book, self._noise, path)
+        child._tally = self._tally
+        return child
+
+    def _view(
+        self,
+        change: Callable[[IntArray], IntArray],
+        shape: tuple[int, ...],
+        labels: IntArray | None,
+        parts: int,
+        domain: Domain | None,
+        cells: IntArray | None,
+    ) -> PrivateCounts:
+        mine = super()._view(change, shape, labels, parts, domain, cells)
+        theirs = self._shadow._view(change, shape, labels, parts, domain, cells)
+        return self._pair([mine], [theirs])[0]
+
+    def _pair(self, mine: list[PrivateCounts], theirs: list[PrivateCounts]) -> list[PrivateCounts]:
+        for one, other in zip(mine, theirs, strict=True):
+            assert isinstance(one, Twin)  # noqa: S101 -- for the type checker: `_child` makes nothing else
+            one._shadow = other
+            # A right on no cells has nothing to tell, and mechanisms may leave it.
+            self._tally.unused += one.size > 0
+        self._tally.unused -= 1
+        return mine
+
+
+class Stage:
+    """Two neighbours and a budget, for many runs: what the gate does once for all of them is done once."""
+
+    def __init__(self, used: Histogram, neighbour: Histogram, epsilon: Number) -> None:
+        self._right, _ = open_gate(used, epsilon, Unit())
+        self._used = _counts(self._right)
+        self._neighbour = _counts(open_gate(neighbour, epsilon, Unit())[0])
+
+    def open(self, tally: Tally) -> PrivateCounts:
+        """Give a right on the data that are used, with the neighbour beside it."""
+        right, book = self._right, Transcript()
+        facts = right._layout, right._budget, right._steps, book, right._noise, right._path
+        twin = Twin(self._used, *facts)
+        twin._tally = tally
+        twin._shadow = PrivateCounts(self._neighbour, *facts)
+        return twin
+
+
+def _counts(right: PrivateCounts) -> IntArray:
+    counts = right._take()
+    return np.empty(0, dtype=np.int64) if counts is None else counts
+
+
+def _scales(query: Query, layout: Layout, budget: Fraction) -> Any:
+    scales = query.scales(layout)
+    if isinstance(scales, Scales):
+        return np.array([float(scale / budget) for scale in scales.values])[scales.index]
+    return float(scales / budget)
+
+
+def _log_chance(score: Score, counts: IntArray, layout: Layout, picks: IntArray, rate: float) -> float:
+    """Sum the log-probabilities of choices that were made."""
+    total, stages = 0.0, score.stages(counts, layout)
+    candidates = next(stages)
+    for i, pick in enumerate(picks):
+        total += _log_weights(candidates, pick, rate)
+        if i + 1 < len(picks):
+            candidates = stages.send(pick.copy())
+    stages.close()
+    return total
+
+
+def _log_weights(candidates: Candidates, pick: IntArray, rate: float) -> float:
+    firsts, sizes = candidates.starts[:-1], np.diff(candidates.starts)
+    # From the largest, in integers: scores may be far beyond what a float holds exactly.
+    below = candidates.scores - np.repeat(np.maximum.reduceat(candidates.scores, firsts), sizes)
+    rates = rate / np.broadcast_to(candidates.ranges, sizes.shape)
+    weights = below * np.repeat(rates, sizes)
+    return float((weights[firsts + pick] - np.log(np.add.reduceat(np.exp(weights), firsts))).sum())
