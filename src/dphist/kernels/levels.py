@@ -41,7 +41,7 @@ def level_grid(values: IntArray, rate: float, ratio: float = 1.15) -> FloatArray
 
 
 @kernel
-def _scaled_tail(t: float) -> float:
+def scaled_tail(t: float) -> float:
     """exp(t²/2)·P(N > t), to a relative 1.2e-7 (Numerical Recipes' Chebyshev fit of erfc, scaled)."""
     x = t * 0.7071067811865476
     z = abs(x)
@@ -61,8 +61,8 @@ def _gaussian_halves(d: float, v: float, rate: float) -> tuple[float, float, flo
     s = math.sqrt(v)
     a = (d - rate * v) / s
     b = (d + rate * v) / s
-    lower = _scaled_tail(-a) if a < 8.0 else math.inf
-    upper = _scaled_tail(b) if b > -8.0 else math.inf
+    lower = scaled_tail(-a) if a < 8.0 else math.inf
+    upper = scaled_tail(b) if b > -8.0 else math.inf
     h = 0.5 * rate * rate * v
     # The scaled tail grows without bound on its long side, where the plain exponential is exact.
     if a >= 5.0:

@@ -114,7 +114,8 @@ class GrownTree:
     """A measured tree as a node list, and the leaf that holds every cell.
 
     The children of node i are ``first[i]`` up to ``last[i]``; ``starts`` bounds the levels. ``boxes`` remembers, level
-    by level, one cell of every block that was measured and the node it became part of.
+    by level, one cell of every block that was measured and the node it became part of; ``seen`` what was measured
+    of each of them before any were put together, and with what variance.
     """
 
     blocks: Blocks
@@ -126,6 +127,7 @@ class GrownTree:
     starts: IntArray
     leaf: IntArray
     boxes: list[tuple[IntArray, IntArray, FloatArray]] = field(repr=False)
+    seen: list[tuple[FloatArray, float]] = field(repr=False)
 
     def noise(self, method: str) -> TreeNoise:
         """What is known of the noise of any box, given the tree.
@@ -206,6 +208,7 @@ def grow(
     parent, size = [np.array([-1])], [np.array([float(data.size)])]
     value, weight = [np.array([root[0]])], [np.array([root[1]])]
     boxes: list[tuple[IntArray, IntArray, FloatArray]] = []
+    seen: list[tuple[FloatArray, float]] = []
     start, nodes = 0, 1  # where the level above starts in the list, and how many nodes the list has
     leaf = np.zeros(data.size, dtype=np.int64)
     right, cells = data, np.arange(data.size, dtype=np.int64)
@@ -268,6 +271,7 @@ def grow(
         where[going] = place[: going.size]
         where[finished] = place[going.size :][pool]
         boxes.append((witness, nodes + where, extent))
+        seen.append((totals, 1.0 / precision))
         above = where[here]
         leaf[cells] = nodes + above
         start, nodes = nodes, nodes + order.size
@@ -276,7 +280,7 @@ def grow(
         if finished.size:
             cells, above = cells[rest.cells], above[rest.cells]
         right = rest
-    return _assemble(blocks, parent, size, value, weight, leaf, boxes)
+    return _assemble(blocks, parent, size, value, weight, leaf, boxes, seen)
 
 
 def uneven(view: Measured, among: BoolArray | None, slack: float) -> BoolArray:
@@ -346,6 +350,7 @@ def _assemble(
     weight: list[FloatArray],
     leaf: IntArray,
     boxes: list[tuple[IntArray, IntArray, FloatArray]],
+    seen: list[tuple[FloatArray, float]],
 ) -> GrownTree:
     parents = np.concatenate(parent)
     nodes = parents.size
@@ -368,4 +373,5 @@ def _assemble(
         starts,
         leaf,
         boxes,
+        seen,
     )
