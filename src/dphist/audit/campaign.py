@@ -132,8 +132,9 @@ def run_campaign(
 ) -> list[Trial]:
     """Make trials until the time is over, going on from what ``results`` holds; give all of them.
 
-    Every round gives each trial twice as much time as the round before. Time decides when to stop, results do not, so
-    that stopping early cannot make a claim look worse or better than it is.
+    Every round gives each trial twice as much time as the round before, and begins with the mechanisms of which the
+    rounds before saw least. Time decides when to stop, results do not, so that stopping early cannot make a claim look
+    worse or better than it is.
     """
     stop = clock() + 3600 * hours
     # Thousands of small runs: compiled kernels pay from the first one.
@@ -142,7 +143,7 @@ def run_campaign(
     done = {trial.key for trial in trials}
     texts = claims() if mechanisms is None else list(mechanisms)
     with Lines(results) as write:
-        for key in _order(texts, settings):
+        for key in _order(texts, settings, trials):
             if key in done:
                 continue
             if clock() >= stop:
@@ -219,12 +220,18 @@ def _seed(place: int, text: str, epsilon: str, shape: tuple[int, ...]) -> int:
 
 
 def _order(
-    texts: Sequence[str], settings: Sequence[Setting]
+    texts: Sequence[str], settings: Sequence[Setting], trials: Sequence[Trial]
 ) -> Iterator[tuple[int, str, str, tuple[int, ...]]]:
+    """Give what to try next; from the second round on, first what the rounds before saw least of."""
+
+    def seen(text: str) -> float:
+        return max((t.bound / number(t.epsilon) for t in trials if t.mechanism == text), default=0.0)
+
     place = 0
     while texts:
+        ranked = sorted(texts, key=seen) if place else texts
         for epsilon, shape in settings:
-            for text in texts:
+            for text in ranked:
                 yield place, text, epsilon, shape
         place += 1
 

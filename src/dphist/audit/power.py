@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -25,8 +26,8 @@ from dphist.audit.zoo.mutants import Fault, Mutant
 from dphist.mechanisms.spec import parse
 
 EPSILON = "1"
-_SECONDS = 4.0
-_FEWEST, _MOST = 2_000, 40_000
+_SECONDS = 2.5
+_FEWEST, _MOST, _SOON = 1_000, 40_000, 400
 # By how much a fault multiplies the losses of Laplace noise, where that is all it does. (A forgotten half needs no
 # factor: it tampers with the budget, which the losses are computed from.)
 _LOUDER: dict[Fault, float] = {"quiet": 1.25, "halved": 2.0, "unpaid": 1.0}
@@ -94,23 +95,30 @@ def measure_power(
 
 def catch(text: str, fault: Fault, found: Pair, seconds: float = _SECONDS) -> Power:
     """Run a mutant until its claim falls or the time is over; bets may be stopped at any time."""
-    stop = time.process_time() + seconds
+    mutant, places, most = Mutant(inner=parse(text), fault=fault), [found], _MOST
+    if fault == "reseeded":
+        # Noise that was used twice cancels if the record moves one of the two answers, not if it moves both alike;
+        # so the record is also put at both ends. If it cancels, that shows soon.
+        counts = np.minimum(found.one.counts, found.other.counts)
+        places += [pair(found.name, counts, cell) for cell in (0, counts.size - 1)]
+        most = _SOON
+    alpha, tried, loss = ALPHA / len(places), 0, None
+    for each in places:
+        stop = time.process_time() + seconds
+        enough = partial(_enough, alpha=alpha, stop=stop)
+        evidence = pursue(mutant, each, EPSILON, most, stop_early=True, enough=enough)
+        tried += evidence.contest.runs
+        covered = evidence.one.covered and not any(evidence.one.choices)
+        if fault in _LOUDER and covered:
+            loss = round(evidence.largest_loss(_LOUDER[fault]), 6)
+        if evidence.contest.fell(alpha):
+            return Power(text, fault, evidence.contest.fell_after(alpha), tried, loss)
+    return Power(text, fault, None, tried, loss)
 
-    def enough(evidence: Evidence) -> bool:
-        late = time.process_time() > stop and len(evidence.one) >= _FEWEST
-        return late or evidence.contest.fell(ALPHA)
 
-    mutant = Mutant(inner=parse(text), fault=fault)
-    evidence = pursue(mutant, found, EPSILON, _MOST, stop_early=True, enough=enough)
-    louder = _LOUDER.get(fault)
-    covered = evidence.one.covered and not any(evidence.one.choices)
-    return Power(
-        text,
-        fault,
-        evidence.contest.fell_after(ALPHA),
-        evidence.contest.runs,
-        round(evidence.largest_loss(louder), 6) if louder is not None and covered else None,
-    )
+def _enough(evidence: Evidence, alpha: float, stop: float) -> bool:
+    late = time.process_time() > stop and len(evidence.one) >= _FEWEST
+    return late or evidence.contest.fell(alpha)
 
 
 def faults_of(text: str, found: Pair) -> list[Fault]:

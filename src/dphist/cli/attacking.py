@@ -30,7 +30,8 @@ def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[st
             caught.append((name, animal.fault, runs_needed(animal)))
         text = results_page(
             trials,
-            command=f"dphist audit --all --hours {hours:g} --page {page.name}",
+            # Without --hours: a campaign goes on where it stopped, so the last go's say little.
+            command=f"dphist audit --all --page {page.name}",
             date=datetime.now(UTC).date().isoformat(),
             powers=powers,
             caught=caught,

@@ -29,7 +29,6 @@ class Animal:
     fault: str
     pairs: tuple[Pair, ...] | None = None
     observe: Observe | None = None
-    runs: int = 6_000
 
 
 def animals() -> dict[str, Animal]:
@@ -37,7 +36,7 @@ def animals() -> dict[str, Animal]:
     first = tuple(worst_pairs()[:1])
     four = (pair("one record in four equal cells", np.full(4, 3), 1),)
     return {
-        "quiet noise": Animal(QuietNoise(), "noise of 0.8 of the scale that was charged", first, runs=40_000),
+        "quiet noise": Animal(QuietNoise(), "noise of 0.8 of the scale that was charged", first),
         "wrong sensitivity": Animal(
             WrongSensitivity(), "says one step moves the answers by one; it moves two"
         ),
@@ -56,36 +55,31 @@ def animals() -> dict[str, Animal]:
             UnclippedStructureFirst(),
             "its structure's sensitivity holds only for counts up to F, and nothing keeps counts below F",
             (LEAKING_PAIR,),
-            runs=3_000,
         ),
         "S1 as printed": Animal(
             LeakySmoothing(rule="printed", price=Fraction(1)),
             "noise of 1/(ε · length) on bucket costs",
             (pair("one record in six empty cells", np.zeros(6, dtype=np.int64), 3),),
             which_partition,
-            runs=20_000,
         ),
         "bare singletons": Animal(
             LeakySmoothing(rule="singletons"),
             "the right noise, but none on buckets of one cell",
             four,
             which_partition,
-            runs=60_000,
         ),
         "clamped costs": Animal(
             LeakySmoothing(rule="clamped"),
             "half the noise, bare singletons, costs cut from below",
             four,
             which_partition,
-            runs=12_000,
         ),
-        "mutant: quiet": Animal(Mutant(inner=Laplace(), fault="quiet"), FAULTS["quiet"], first, runs=40_000),
+        "mutant: quiet": Animal(Mutant(inner=Laplace(), fault="quiet"), FAULTS["quiet"], first),
         "mutant: unpaid": Animal(Mutant(inner=Laplace(), fault="unpaid"), FAULTS["unpaid"], first),
         "mutant: insensitive": Animal(
             Mutant(inner=OneChoice(), fault="insensitive"),
             FAULTS["insensitive"],
             (pair("one record that decides", np.zeros(2, dtype=np.int64), 0),),
-            runs=24_000,
         ),
         "mutant: shared keystream": Animal(
             SharedKeystream(),
