@@ -106,15 +106,6 @@ def level(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
     return sample(np.ones(n), records, seed)
 
 
-# The four kinds of the NoiseFirst paper, at its sizes.
-PAPER_000 = {
-    "Age": age_pyramid,
-    "Search Logs": search_logs,
-    "NetTrace": network_trace,
-    "Social Network": social_degrees,
-}
-
-
 def census(
     shape: tuple[int, int, int, int] = (101, 2, 512, 1_001), records: int = 10_000_000, seed: int = 0
 ) -> IntArray:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist.bench.results import Results
-from dphist.bench.views import LABEL, save_chart, short
+from dphist.bench.views import save_chart, short, ticks
 from dphist.skyline import skyline
 
 # A data set, an ε and a measure.
@@ -86,7 +86,9 @@ class SkylineTable:
                 + " | ".join(ticks)
                 + " |"
             )
-        return "\n".join([*lines, "", "A dot: measured and beaten on both. Empty: not measured.", ""])
+        return "\n".join(
+            [*lines, "", "A dot: another is nowhere worse and somewhere better. Empty: not measured.", ""]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,13 +141,10 @@ class SkylinePlot:
                 for row in rows
                 if row.across > 0 and row.up > 0 and math.isfinite(row.up)
             ]
+            scale = alt.Scale(type="log", nice=False, padding=12)
             base = alt.Chart(alt.Data(values=values)).encode(
-                x=alt.X(
-                    "x:Q", title=self.axis, scale=alt.Scale(type="log", padding=12), axis=_axis(values, "x")
-                ),
-                y=alt.Y(
-                    "y:Q", title=self.unit, scale=alt.Scale(type="log", padding=10), axis=_axis(values, "y")
-                ),
+                x=alt.X("x:Q", title=self.axis, scale=scale, axis=ticks([v["x"] for v in values], log=True)),
+                y=alt.Y("y:Q", title=self.unit, scale=scale, axis=ticks([v["y"] for v in values], log=True)),
             )
             line = base.transform_filter("datum.free").mark_line(
                 interpolate="step-after", color="#888", strokeDash=[4, 3]
@@ -166,14 +165,3 @@ class SkylinePlot:
                 )
             )
         save_chart(alt.concat(*charts, columns=min(self.across, len(charts))), path)
-
-
-def _axis(values: Sequence[Mapping[str, Any]], name: str) -> Any:
-    """Ticks at 1, 2 and 5 times a power of ten where there are few, at powers of ten otherwise."""
-    import altair as alt
-
-    logs = [math.log10(value[name]) for value in values] or [0.0]
-    low, high = math.floor(min(logs)), math.ceil(max(logs))
-    steps = (1, 2, 5) if max(logs) - min(logs) < 1.5 else (1,)
-    ticks = [step * 10.0**power for power in range(low, high + 1) for step in steps]
-    return alt.Axis(labelExpr=LABEL, values=ticks, gridOpacity=0.5)

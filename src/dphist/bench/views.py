@@ -158,13 +158,13 @@ class Lines:
                         "x:Q",
                         title=self.axis,
                         scale=alt.Scale(type="linear" if flat_x else "log", zero=False, nice=False),
-                        axis=alt.Axis(labelExpr=LABEL, tickCount=5, gridOpacity=0.5),
+                        axis=ticks([value["x"] for value in values], log=not flat_x),
                     ),
                     y=alt.Y(
                         "y:Q",
                         title=self.unit or self.measure,
                         scale=alt.Scale(type="linear" if flat_y else "log", zero=False),
-                        axis=alt.Axis(labelExpr=LABEL, tickCount=5, gridOpacity=0.5),
+                        axis=ticks([value["y"] for value in values], log=not flat_y),
                     ),
                     color=alt.Color("who:N", title=None, sort=None, scale=alt.Scale(scheme="tableau20")),
                     shape=alt.Shape("who:N", sort=None, legend=None),
@@ -173,12 +173,28 @@ class Lines:
         save_chart(alt.concat(*charts, columns=min(self.across, len(charts))), path)
 
 
+def ticks(values: Sequence[float], *, log: bool) -> Any:
+    """An axis with few labels; a logarithmic one has 1, 2 and 5 times powers of ten, or powers alone where many fit."""
+    import altair as alt
+
+    if not log or not values:
+        return alt.Axis(labelExpr=LABEL, tickCount=5, gridOpacity=0.5)
+    low, high = math.log10(min(values)), math.log10(max(values))
+    steps = (1, 2, 5) if high - low < 2 else (1,)
+    every = 1 if high - low < 7 else 2
+    places = [
+        step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1, every) for step in steps
+    ]
+    return alt.Axis(labelExpr=LABEL, values=places, gridOpacity=0.5)
+
+
 def save_chart(chart: Any, path: Path) -> None:
     """Save a picture, small: its words stand on the page, as a table, and hundredths of a pixel are enough."""
     path.parent.mkdir(parents=True, exist_ok=True)
     chart.configure(aria=False).save(str(path))
     drawn = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r"(\d\.\d\d)\d+", r"\1", drawn), encoding="utf-8")
+    # Inside tags only: between them are the labels, which may well need more digits.
+    path.write_text(re.sub(r"(\d\.\d\d)\d+(?=[^<>]*>)", r"\1", drawn), encoding="utf-8")
 
 
 def short(value: float) -> str:
