@@ -8,6 +8,7 @@ from dphist.bench.experiment import Case, Reading, Setting
 from dphist.bench.papers import paper000_setup
 from dphist.bench.results import Results, Row
 from dphist.bench.skylines import SkylinePlot, SkylineTable, appearances
+from dphist.bench.views import Lines
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,12 @@ def test_a_skyline_is_drawn_with_its_figures(tmp_path):
     assert "| beaten | 9.5 | 9.5 |" in text
     drawn = (tmp_path / "p.svg").read_text(encoding="utf-8")
     assert "slow and good" in drawn
+
+
+def test_small_numbers_keep_their_digits_in_a_picture(tmp_path):
+    rows = [Row(Case("d", "m", "1", x), 0, Reading("CPU s", x / 1_000)) for x in (2.0, 5.0, 9.0)]
+    Lines(title="L", measure="CPU s").markdown(Results(rows, {}), tmp_path, "l")
+    assert ">0.005<" in (tmp_path / "l.svg").read_text(encoding="utf-8")
 
 
 def test_real_files_are_read(tmp_path):
