@@ -64,6 +64,12 @@ def test_what_descendants_take_counts(stranger):
     assert cost.job_cpu > 0.45
 
 
+def test_memory_is_that_of_the_job_and_not_of_who_started_it(stranger):
+    ballast = np.ones(20_000_000)
+    cost = stranger("def publish(*_):\n    pass\n")
+    assert 1 < cost.megabytes < 80 < ballast.nbytes / 2**20
+
+
 def test_a_failure_is_told_without_its_words(stranger):
     with pytest.raises(Skipped, match=r"^failed: ValueError$"):
         stranger("def publish(*_):\n    raise ValueError('row 7 of /some/path')\n")

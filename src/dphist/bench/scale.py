@@ -56,7 +56,7 @@ def family(name: str) -> str:
 class Growth:
     """Double the cells until one release takes longer than ``limit`` CPU seconds, or until ``last`` cells."""
 
-    limit: float = 4.0
+    limit: float = 2.0
     last: int = 1 << 22
 
     def cases(self, setting: Setting) -> Sequence[Case]:
@@ -206,7 +206,7 @@ EXPERIMENTS = (
             GrowthTable(title="Exponents, fitted on the upper half of the sizes", measure="exponent"),
         ),
         reported="Every registered mechanism, from counts to estimate, at ε = 1, from 1,024 cells on, doubling until a "
-        "release takes more than four CPU seconds or has four million cells. One process a mechanism, kernels warm, "
+        "release takes more than two CPU seconds or has four million cells. One process a mechanism, kernels warm, "
         "the least of up to five releases a size; memory is the process's peak, libraries included (about 170 MB).",
         differs="",
         claims=(
