@@ -25,8 +25,25 @@ LARGE_STEP = 0.9
 
 
 @kernel
+def _possible(table: FloatArray) -> IntArray:
+    """For each row of the table the levels that are possible at all, as [from, to)."""
+    spans = np.empty((table.shape[0], 2), dtype=np.int64)
+    for i in range(table.shape[0]):
+        low = 0
+        high = table.shape[1]
+        while low < high - 1 and table[i, low] == 0.0:
+            low += 1
+        while high > low + 1 and table[i, high - 1] == 0.0:
+            high -= 1
+        spans[i, 0] = low
+        spans[i, 1] = high
+    return spans
+
+
+@kernel
 def _stretch(
     table: FloatArray,
+    spans: IntArray,
     rows: IntArray,
     jump: FloatArray,
     weights: FloatArray,
@@ -42,7 +59,8 @@ def _stretch(
     """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills whatever else has room.
 
     Each two-sided geometric kernel is one running sum up the levels and one down; all work of a cell is fused
-    into those two sweeps, because the sums' latency is what the time goes into.
+    into those two sweeps, because the sums' latency is what the time goes into. A step between two cells looks
+    only at levels from the lowest to the highest that is possible in either.
     """
     n = rows.size
     levels = jump.size
@@ -57,23 +75,27 @@ def _stretch(
     w2 = weights[2] * (1.0 - g) / (1.0 + g)
     for i in range(n):
         a = forward[i]
+        a[:levels] = 0.0
         b = table[rows[i]]
         total = 0.0
+        low, high = spans[rows[i]]
         if i == 0:
-            for k in range(levels):
+            for k in range(low, high):
                 a[k] = b[k] * jump[k]
                 total += a[k]
         else:
+            low = min(low, spans[rows[i - 1], 0])
+            high = max(high, spans[rows[i - 1], 1])
             q = forward[i - 1]
             s = 0.0
             t = 0.0
-            for k in range(levels):
+            for k in range(low, high):
                 s = s * r + q[k]
                 t = t * g + q[k]
                 stay[k] = w0 * q[k] + w1 * s + w2 * t + w3 * jump[k]
             s = 0.0
             t = 0.0
-            for k in range(levels - 1, -1, -1):
+            for k in range(high - 1, low - 1, -1):
                 s *= r
                 t *= g
                 x = b[k] * (stay[k] + w1 * s + w2 * t)
@@ -83,12 +105,13 @@ def _stretch(
                 t += q[k]
         evidence += math.log(total)
         total = 1.0 / total
-        for k in range(levels):
+        for k in range(low, high):
             a[k] *= total
     back = np.ones(levels)
     for i in range(n - 1, -1, -1):
         a = forward[i]
         b = table[rows[i]]
+        low, high = spans[rows[i]]
         if mean.size > 0:
             total = 0.0
             m = 0.0
@@ -96,7 +119,7 @@ def _stretch(
             m3 = 0.0
             e1 = first[rows[i]]
             e2 = second[rows[i]]
-            for k in range(levels):
+            for k in range(low, high):
                 p = a[k] * back[k]
                 total += p
                 m += p * e1[k]
@@ -107,17 +130,19 @@ def _stretch(
             between[i] = max(m3 / total - mean[i] * mean[i], 0.0)
         if i == 0:
             total = 0.0
-            for k in range(levels):
+            for k in range(low, high):
                 total += a[k] * back[k]
-            for k in range(levels):
+            for k in range(low, high):
                 starts[k] += a[k] * back[k] / total
             break
         q = forward[i - 1]
+        low = min(low, spans[rows[i - 1], 0])
+        high = max(high, spans[rows[i - 1], 1])
         s = 0.0
         t = 0.0
         c0 = 0.0
         c3 = 0.0
-        for k in range(levels):
+        for k in range(low, high):
             x = b[k] * back[k]
             v[k] = x
             s = s * r + x
@@ -130,7 +155,7 @@ def _stretch(
         t = 0.0
         c1 = 0.0
         c2 = 0.0
-        for k in range(levels - 1, -1, -1):
+        for k in range(high - 1, low - 1, -1):
             x = up_small[k] + s * r
             z = up_large[k] + t * g
             s = s * r + v[k]
@@ -145,7 +170,7 @@ def _stretch(
         moves[3] += w3 * c3 * f
         j = w3 * f
         c3 *= w3
-        for k in range(levels):
+        for k in range(low, high):
             starts[k] += j * jump[k] * v[k]
             back[k] = (stay[k] + c3) * f
     return evidence
@@ -169,10 +194,11 @@ def expect(
     none = np.empty(0)
     empty = np.empty((0, 0))
     evidence = 0.0
+    spans = _possible(table)
     for s in range(stretches.shape[0]):
         part = rows[stretches[s, 0] : stretches[s, 1]]
         evidence += _stretch(
-            table, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
+            table, spans, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
         )
     return evidence, starts, moves
 
@@ -198,10 +224,12 @@ def infer(
     between = np.empty(rows.size)
     starts = np.zeros(jump.size)
     moves = np.zeros(4)
+    spans = _possible(table)
     for s in range(stretches.shape[0]):
         lo, hi = stretches[s, 0], stretches[s, 1]
         _stretch(
             table,
+            spans,
             rows[lo:hi],
             jump,
             weights,

@@ -22,8 +22,8 @@ IntArray = NDArray[np.int64]
 
 # From this variance on a count given its level is treated as Gaussian.
 GAUSSIAN_FROM = 60.0
-# A likelihood this far below the best level's cannot matter, whatever the neighbours say.
-NEGLIGIBLE = 1e-30
+# A log-likelihood this far below the best level's cannot matter, whatever the neighbours say.
+NEGLIGIBLE = -75.0
 
 
 def level_grid(values: IntArray, rate: float, ratio: float = 1.15) -> FloatArray:
@@ -74,13 +74,13 @@ def _gaussian_halves(d: float, v: float, rate: float) -> tuple[float, float, flo
 
 @kernel
 def _far(value: int, level: float, v: float, rate: float) -> bool:
-    """Whether a level is so far from a value that its likelihood cannot count: e⁻⁷⁵ below that of the best level.
+    """Whether a level is so far from a value that its likelihood cannot count: negligible beside the best level's.
 
     The best level of a positive value is next to it; of a negative one it is zero, at e^(rate·value).
     """
     d = value - level
     gap = abs(d)
-    most = 75.0 + rate * max(0.0, -float(value))
+    most = rate * max(0.0, -float(value)) - NEGLIGIBLE
     if gap > rate * v:
         return rate * gap - 0.5 * rate * rate * v > most
     return d * d > 2.0 * most * v
@@ -190,7 +190,7 @@ def likelihoods(values: IntArray, grid: FloatArray, c: float, rate: float) -> tu
         scales[i] = high
         for k in range(levels):
             gap = table[i, k] - high
-            table[i, k] = math.exp(gap) if gap > -200.0 else 0.0
+            table[i, k] = math.exp(gap) if gap > NEGLIGIBLE else 0.0
     return table, scales
 
 
@@ -214,7 +214,7 @@ def moments(
         else:
             s = math.sqrt(v)
             for i in range(n):
-                if table[i, k] < NEGLIGIBLE:
+                if table[i, k] == 0.0:
                     continue
                 d = values[i] - level
                 _, below, above, lower, upper = _gaussian_halves(d, v, rate)
