@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.bench.claims import power
+from dphist.bench.claims import every, power
 from dphist.bench.experiment import Case, Claim, Experiment, Finding, Reading, Setting
 from dphist.bench.privelet import square_domain
 from dphist.bench.results import Results, geometric_mean
@@ -96,6 +96,8 @@ def _with_records(results: Results) -> Finding:
         line = sorted(
             (p.x or 0.0, p.value) for p in results.select(_SECONDS, method=method, data=_BY_RECORDS)
         )
+        if len(line) < 2:
+            return Finding(False, f"{method} was not measured")
         factor = line[-1][1] / line[0][1]
         holds &= factor <= 1.2 * line[-1][0] / line[0][0]
         words.append(f"{method} {factor:.2g}")
@@ -136,14 +138,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
                 check=_with_records,
             ),
             Claim(
-                says="Time of Privelet+ is almost linear in the number of cells",
+                says="Time is almost linear in the number of cells, and no worse",
                 where="Fig. 14",
-                check=power(_SECONDS, PLUS, (0.8, 1.2), data=_BY_CELLS),
-            ),
-            Claim(
-                says="Time of Privelet* is almost linear in the number of cells",
-                where="Fig. 14",
-                check=power(_SECONDS, STAR, (0.8, 1.2), data=_BY_CELLS),
+                # Counting the records takes the same time whatever the cells, so the power may be below one.
+                check=every(*(power(_SECONDS, method, (0.6, 1.15), data=_BY_CELLS) for method in _TIMED)),
             ),
             Claim(
                 says="Privelet* takes longer than Privelet+, and that longer than Basic",
