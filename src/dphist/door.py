@@ -13,6 +13,7 @@ import numpy as np
 from dphist.domain import Domain
 from dphist.errors import InputError, MechanismError
 from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
@@ -58,17 +59,26 @@ def publish(
     whole ε, on all cores (``workers``), or on Spark's executors when the source is there.
     """
     spend = positive(epsilon, "epsilon")
-    recipe = parse(mechanism) if isinstance(mechanism, str) else mechanism
-    if not isinstance(recipe, Mechanism):
-        raise MechanismError("mechanism must be a mechanism or its name; `dphist mechanisms` lists them")
-    if partition_by:
+    recipe = fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism)
+    for name, value, kind in (
+        ("domain", domain, Domain),
+        ("unit", unit, Unit),
+        ("workload", workload, Workload),
+    ):
+        if value is not None and not isinstance(value, kind):
+            raise InputError(f"{name}: expected a dphist.{kind.__name__}, not a {type(value).__name__}")
+    if partition_by is not None:
+        from dphist.partition import names
+
+        by = names(partition_by)
+    else:
+        by = ()
+    if by:
         if isinstance(recipe, SparseLaplace):
             raise MechanismError(
                 "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
             )
-        from dphist.partition import names
-
-        recipe = ByPart(by=names(partition_by), inner=recipe)
+        recipe = ByPart(by=by, inner=recipe)
     protected = unit or Unit()
     if (ledger is None) != (dataset is None):
         raise InputError("ledger and dataset belong together: give both or neither")

@@ -58,7 +58,7 @@ class Spread:
 
 def half_widths(spread: Spread, confidence: float) -> FloatArray:
     """Give the half-width of each answer's interval."""
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, float | int | Fraction) or not 0 < confidence < 1:
         raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
     beta = 1 - confidence
     if spread.terms is not None and spread.scale is not None:

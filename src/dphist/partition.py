@@ -205,7 +205,10 @@ def _parallelism(session: Any) -> int:
 
 def names(partition_by: str | Sequence[str]) -> tuple[str, ...]:
     """The attributes to partition by, as a tuple."""
-    return (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    listed = [partition_by] if isinstance(partition_by, str) else partition_by
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+        raise InputError("partition_by: name an attribute, or list several")
+    return tuple(listed)
 
 
 def main() -> None:

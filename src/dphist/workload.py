@@ -49,6 +49,7 @@ class Workload:
         *,
         kind: Kind = "ranges",
     ) -> None:
+        _domain(domain)
         bounds = [_integers(low, domain, "low"), _integers(high, domain, "high")]
         if bounds[0].shape != bounds[1].shape:
             raise QueryError("workload: low and high must have as many rows")
@@ -58,10 +59,11 @@ class Workload:
             raise QueryError("workload: every box must have 0 ≤ low ≤ high ≤ the size of the axis")
         size, owner = len(bounds[0]), None
         if query is not None:
-            owner = np.ascontiguousarray(query, dtype=np.int64)
-            if owner.shape != (size,) or bool((owner < 0).any()):
+            owner = _array(query, "query")
+            if owner.dtype.kind not in "iu" or owner.shape != (size,) or bool((owner < 0).any()):
                 raise QueryError("workload: query must give each box the number of its question")
             size = int(owner.max()) + 1 if size else 0
+            owner = np.array(owner, dtype=np.int64, order="C")
             owner.setflags(write=False)
         for array in bounds:
             array.setflags(write=False)
@@ -83,16 +85,19 @@ class Workload:
     @classmethod
     def cells(cls, domain: Domain) -> Workload:
         """Every cell by itself, in C order."""
+        _domain(domain)
         return cls._rule(domain, "cells", domain.size)
 
     @classmethod
     def prefixes(cls, domain: Domain) -> Workload:
         """Every box that starts at the first cell (cumulative counts), in C order of its last cell."""
+        _domain(domain)
         return cls._rule(domain, "prefixes", domain.size)
 
     @classmethod
     def all_ranges(cls, domain: Domain) -> Workload:
         """Every range, ordered by low then high bound; on several axes, every combination of them."""
+        _domain(domain)
         return cls._rule(domain, "all_ranges", math.prod(n * (n + 1) // 2 for n in domain.shape))
 
     @classmethod
@@ -102,8 +107,10 @@ class Workload:
         An ordered attribute gets a range drawn evenly from all its ranges of values, a nominal one a node
         drawn evenly from its hierarchy.
         """
-        if count < 0:
-            raise QueryError("workload: count must not be negative")
+        _domain(domain)
+        if type(count) is not int or type(seed) is not int or count < 0:
+            raise QueryError("workload: count and seed must be whole numbers, and count not negative")
+        _check(count, "the random ranges")
         low = np.empty((count, len(domain.shape)), dtype=np.int64)
         high = np.empty_like(low)
         for axis, attribute in enumerate(domain.attributes):
@@ -121,6 +128,7 @@ class Workload:
     @classmethod
     def marginals(cls, domain: Domain, ways: int | Sequence[Sequence[str]] = 1) -> Workload:
         """Every cell of the tables of ``ways`` attributes each, or of the tables that are named."""
+        _domain(domain)
         if isinstance(ways, int):
             if not 0 <= ways <= len(domain.shape):
                 raise QueryError("workload: ways must be between 0 and the number of attributes")
@@ -159,12 +167,17 @@ class Workload:
         its cell, or a whole group of a hierarchy; a list is any of its items. Attributes that are not named
         are not restricted. A list of mappings asks one question each.
         """
+        _domain(domain)
         if conditions is None:
             asked: list[dict[str, Any]] = [dict(named)]
         elif isinstance(conditions, Mapping):
             asked = [{**conditions, **named}]
-        else:
+        elif isinstance(conditions, Sequence) and all(isinstance(each, Mapping) for each in conditions):
             asked = [{**each, **named} for each in conditions]
+        else:
+            raise QueryError(
+                "workload: conditions must map attributes to what is asked of them, or list such"
+            )
         lows, highs, owners = [], [], []
         for number, question in enumerate(asked):
             for name in question:
@@ -240,6 +253,8 @@ class Workload:
 
     def chunks(self, size: int = _CHUNK) -> Iterator[Workload]:
         """The same questions in order, a bounded number at a time."""
+        if type(size) is not int or size < 1:
+            raise QueryError("workload: size must be a positive whole number")
         for start in range(0, self.size, size):
             yield self[start : start + size]
 
@@ -249,7 +264,7 @@ class Workload:
         A table of running sums is built once and each box takes 2^d look-ups. Integers are summed exactly as
         int64.
         """
-        values = np.asarray(counts)
+        values = _array(counts, "counts")
         if values.shape not in (self.domain.shape, (self.domain.size,)):
             raise QueryError(f"workload: counts have shape {values.shape}, the domain {self.domain.shape}")
         exact = values.dtype.kind in "iub"
@@ -277,6 +292,13 @@ class Workload:
         from dphist.kernels.summed_area import add_box_sums, all_range_sums
 
         self._refuse_too_many()
+        # Compiled code does not look where it reads: a table of another shape would be read past its end.
+        shape = tuple(size + 1 for size in self.domain.shape)
+        if not isinstance(table, np.ndarray) or table.shape != shape:
+            raise QueryError(f"table: running sums of the domain have the shape {shape}")
+        if table.dtype not in (np.int64, np.float64):
+            raise QueryError("table: running sums are 64-bit integers or floats")
+        table = np.ascontiguousarray(table)
         out = np.zeros(self.size, dtype=table.dtype)
         if self.kind == "all_ranges" and table.ndim == 1:
             all_range_sums(table, 0, out)
@@ -323,11 +345,14 @@ class Workload:
     @classmethod
     def from_json(cls, domain: Domain, value: Mapping[str, Any]) -> Workload:
         """Read what `to_json` wrote."""
+        _domain(domain)
+        if not isinstance(value, Mapping) or "kind" not in value:
+            raise QueryError("workload: the description names no kind")
         kind = value["kind"]
         if kind in _STRUCTURED:
             made: Workload = getattr(cls, kind)(domain)
             return made
-        return cls(domain, value["low"], value["high"], value.get("query"), kind=kind)
+        return cls(domain, value.get("low", ()), value.get("high", ()), value.get("query"), kind=kind)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Workload):
@@ -350,13 +375,26 @@ class Workload:
 
 
 def _integers(bounds: npt.ArrayLike, domain: Domain, name: str) -> IntArray:
-    array = np.asarray(bounds)
+    array = _array(bounds, name)
     if array.size == 0:
         array = array.reshape(0, len(domain.shape)).astype(np.int64)
     if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != len(domain.shape):
         raise QueryError(f"workload: {name} must be integers, a row per box and a column per attribute")
     # A copy, so that the caller's array is neither frozen nor able to change the questions later.
     return np.array(array, dtype=np.int64, order="C")
+
+
+def _array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        # Rows of different lengths, and the like.
+        raise QueryError(f"workload: {name} cannot be read as an array of numbers") from None
+
+
+def _domain(domain: object) -> None:
+    if not isinstance(domain, Domain):
+        raise QueryError(f"workload: domain must be a dphist.Domain, not a {type(domain).__name__}")
 
 
 def _check(boxes: int, what: str) -> None:

@@ -28,7 +28,13 @@ def _number(value: object, what: str) -> Number:
     """A plain int or float; numpy scalars are unwrapped, booleans and text are refused."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise QueryError(f"{what} takes numbers, not {type(value).__name__}")
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    try:
+        return float(value)
+    except OverflowError:
+        # A fraction beyond all floats lies beyond all bounds too.
+        return -math.inf if str(value).startswith("-") else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +84,23 @@ class Integers:
 
 
 def _ceil(ends: tuple[Number, int], step: int) -> int:
-    value, first = ends
+    value, first = _comparable(ends)
     if math.isinf(value):
         return LARGEST if value > 0 else -LARGEST
     return -((first - math.ceil(value)) // step)
 
 
 def _floor(ends: tuple[Number, int], step: int) -> int:
-    value, first = ends
+    value, first = _comparable(ends)
     if math.isinf(value):
         return LARGEST if value > 0 else -LARGEST
     return (math.floor(value) - first) // step
+
+
+def _comparable(ends: tuple[Number, int]) -> tuple[Number, int]:
+    if math.isnan(ends[0]):
+        raise QueryError("a bound cannot be NaN")
+    return ends
 
 
 def _clip(start: int, stop: int, size: int) -> tuple[int, int]:

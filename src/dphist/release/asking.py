@@ -46,6 +46,10 @@ class Asked:
         """
         if workload is not None and where is not None:
             raise QueryError("give a workload or where=, not both")
+        if workload is not None and not isinstance(workload, Workload):
+            raise QueryError(f"workload must be a dphist.Workload, not a {type(workload).__name__}")
+        if where is not None and not isinstance(where, Mapping):
+            raise QueryError("where must map attributes to what is asked of them")
         asked = workload if workload is not None else Workload.where(self.domain, where or {})
         if asked.domain != self.domain:
             raise QueryError("workload is over another domain than the release; build it from release.domain")

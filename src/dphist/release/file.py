@@ -107,7 +107,7 @@ def load(path: str | PathLike[str]) -> Release:
     import pyarrow.parquet as pq
 
     place = Path(path)
-    if "\0" in str(place) or not place.exists():
+    if not _exists(place):
         raise ReleaseError(f"there is no file {place}")
     try:
         file = pq.ParquetFile(place, thrift_string_size_limit=_FOOTER_LIMIT)
@@ -135,6 +135,14 @@ def load(path: str | PathLike[str]) -> Release:
         raise ReleaseError(f"{place} is damaged: {error}") from None
     except (pa.ArrowException, OSError, *_MISFITS):
         raise ReleaseError(f"{place} is damaged: its contents do not fit its description") from None
+
+
+def _exists(place: Path) -> bool:
+    try:
+        return place.exists()
+    except (OSError, ValueError):
+        # A name too long, or one that no file can have.
+        return False
 
 
 def _write(release: Release, path: Path) -> None:

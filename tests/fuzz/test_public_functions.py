@@ -1,0 +1,211 @@
+# ruff: noqa: PT017 -- whether a call raises, and what, is the outcome that is looked at
+"""Every public name, given arguments of every kind: an answer, or an error that says what was wrong. No crash, no hang.
+
+The front door (`publish`), the readers and what answers questions raise our own errors, or a `TypeError` where no text,
+path or list was given at all. What merely builds a value may also let Python's own `ValueError` or arithmetic error
+through: nothing is read or spent there. And whatever `publish` refuses, it has not spent anything.
+"""
+
+import datetime as dt
+import inspect
+import itertools
+import signal
+import threading
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.errors import DphistError
+
+DOMAIN = dphist.Domain([dphist.Ordinal("age", range(4)), dphist.Nominal("sex", ["F", "M"])])
+HISTOGRAM = dphist.Histogram(DOMAIN, np.ones((4, 2), dtype=np.int64))
+RELEASE = dphist.publish(HISTOGRAM, epsilon=1, mechanism="laplace")
+WORKLOAD = dphist.Workload.cells(DOMAIN)
+SEEN = {"calls": 0}
+
+JUNK = [
+    None, True, False, 0, -1, 1, 2, 2**70, -(2**70), 0.5, float("nan"), float("inf"), -0.0, "", "x", "age", "\x00",
+    "\ud800", "9" * 5000, "1/0", b"x", [], [1], [[1, 2], [3]], ["a", "a"], (), ("a",), (3, 1), {}, {"a": 1}, {1: 2},
+    {"age": (0, 9)}, {"age": object()}, object(), Fraction(1, 2), Fraction(-1), Fraction(0), Fraction(10**400, 3),
+    Decimal("NaN"), Decimal("0.1"), range(3), range(0), set(), np.array([1, 2]), np.array([[0, 1]]), np.array(["a"]),
+    np.array([np.nan]), np.array(5), np.int64(3), np.float32(0.1), np.array([1], dtype=object), len, int, DOMAIN,
+    HISTOGRAM, RELEASE, WORKLOAD, dt.date(2020, 1, 1), 1j, "laplace", dphist.Laplace(), dphist.Laplace, dphist.Unit(),
+    ...,
+]  # fmt: skip
+
+GOOD = {
+    "domain": DOMAIN, "counts": np.ones((4, 2), dtype=np.int64), "source": HISTOGRAM, "workload": WORKLOAD,
+    "epsilon": 1, "name": "a", "values": range(3), "attributes": [dphist.Ordinal("a", range(2))],
+    "low": [[0, 0]], "high": [[1, 1]], "purpose": "p", "total": 10, "categories": ["a"], "metric": "absolute",
+    "mechanism": dphist.Laplace(),
+    "dataset": "people",
+}  # fmt: skip
+
+
+class TooSlow(BaseException):
+    """Not an Exception, so that nothing on the way swallows it."""
+
+
+@contextmanager
+def soon(seconds=60):
+    """Processor time, so that a busy machine does not look like a hang; compiling takes some of it once."""
+
+    def stop(*_):
+        raise TooSlow
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def calls(function):
+    """Arguments for a function: junk for each parameter in turn, the others as they should be; then junk for all."""
+    takes = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    needed = {p.name: GOOD.get(p.name, "x") for p in takes if p.default is p.empty}
+    for parameter in takes:
+        for value in JUNK:
+            yield {**needed, parameter.name: value}
+    for turn in range(20):
+        yield {p.name: JUNK[(turn * 7 + place * 13) % len(JUNK)] for place, p in enumerate(takes)}
+
+
+def call(function, arguments):
+    """Call with names, or by position where names are not taken."""
+    SEEN["calls"] += 1
+    kinds = inspect.signature(function).parameters
+    first = [arguments[name] for name in arguments if kinds[name].kind is kinds[name].POSITIONAL_ONLY]
+    rest = {
+        name: value
+        for name, value in arguments.items()
+        if kinds[name].kind is not kinds[name].POSITIONAL_ONLY
+    }
+    with soon():
+        answer = function(*first, **rest)
+        if inspect.isgenerator(answer):
+            list(itertools.islice(answer, 5))
+        return answer
+
+
+def methods(thing, leave_out=()):
+    for name in dir(thing):
+        if not name.startswith("_") and name not in leave_out and callable(getattr(thing, name)):
+            yield f"{type(thing).__name__}.{name}", getattr(thing, name)
+
+
+PUBLIC = {name: getattr(dphist, name) for name in dphist.__all__}
+BUILDERS = [(name, each) for name, each in PUBLIC.items() if inspect.isclass(each) and name != "Ledger"]
+VALUES = [
+    *methods(DOMAIN), *methods(HISTOGRAM), *methods(WORKLOAD), *methods(DOMAIN.attributes[0]),
+    *methods(DOMAIN.attributes[1]), *methods(dphist.Unit()),
+]  # fmt: skip
+ANSWERS = [
+    ("load", dphist.load), ("Domain.from_toml", dphist.Domain.from_toml), ("Domain.from_json", dphist.Domain.from_json),
+    *methods(RELEASE, ("save", "plot", "records", "polished", "project")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), BUILDERS + VALUES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_what_builds_a_value_answers_or_says_what_is_wrong(name, function):
+    for arguments in calls(function):
+        try:
+            built = call(function, arguments)
+        except DphistError as error:
+            assert str(error)
+        except (TypeError, ValueError, ArithmeticError, Warning):
+            continue
+        else:
+            # Whatever could be built can be shown, unless it is a record that only our own code fills in.
+            if name not in ("Release", "SparseRelease"):
+                repr(built)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), ANSWERS, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_what_reads_or_answers_raises_our_errors(name, function):
+    for arguments in calls(function):
+        try:
+            call(function, arguments)
+        except DphistError as error:
+            assert str(error)
+        except TypeError as error:
+            # No path, text or mapping at all.
+            assert str(error)
+
+
+@pytest.fixture
+def book(tmp_path):
+    with dphist.Ledger.open(tmp_path / "budget.db") as made:
+        made.create("people", 10**6)
+        yield made
+
+
+def test_the_front_door_raises_our_errors_and_spends_nothing_on_them(book):
+    for arguments in calls(dphist.publish):
+        if "ledger" not in arguments and "dataset" not in arguments:
+            arguments |= {"ledger": book, "dataset": "people"}
+        before = book.spent("people")
+        try:
+            call(dphist.publish, arguments)
+        except DphistError as error:
+            assert str(error)
+            assert book.spent("people") == before, arguments
+        except TypeError as error:
+            assert "path" in str(error).lower()
+            assert book.spent("people") == before
+
+
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [pair for pair in BUILDERS if hasattr(pair[1], "estimate") and pair[0] not in ("MWEM", "SPA")],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_mechanism_of_odd_options_is_refused_before_it_is_paid(name, mechanism, book):
+    for arguments in calls(mechanism):
+        try:
+            built = call(mechanism, arguments)
+        except (DphistError, TypeError, ValueError, ArithmeticError, Warning):
+            continue
+        before = book.spent("people")
+        try:
+            with soon():
+                dphist.publish(HISTOGRAM, epsilon=1, mechanism=built, ledger=book, dataset="people")
+        except DphistError as error:
+            assert str(error)
+            assert book.spent("people") == before, arguments
+
+
+def test_the_ledger_raises_our_errors(book):
+    for name, function in methods(book, ("close", "open", "backup")):
+        for arguments in calls(function):
+            try:
+                call(function, arguments)
+            except DphistError as error:
+                assert str(error), name
+            except TypeError as error:
+                assert str(error), name
+    book.verify()
+
+
+def test_running_sums_of_another_shape_are_not_read_past_their_end():
+    # This ended the process once.
+    for table in (np.array(5), np.zeros((5, 2)), np.zeros((5, 3), dtype=object), np.zeros((3, 5)), [[1]]):
+        with pytest.raises(DphistError, match="table"):
+            WORKLOAD.answer_from(table)
