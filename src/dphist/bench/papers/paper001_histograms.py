@@ -98,7 +98,8 @@ class Pictures:
             cells = run(mechanism, histogram, epsilon).counts.reshape(cells.shape)
             yield Reading(_CELL_ERROR, float(np.abs(cells - histogram.counts).mean()))
         if number == 0:
-            for place, value in enumerate(cells.flat):
+            # Drawn coarsely in a quick run: every fifth cell both ways.
+            for place, value in enumerate(cells[::5, ::5].flat if setting.quick else cells.flat):
                 yield Reading("count", float(value), place)
 
 
@@ -161,7 +162,7 @@ def _weighted_variance(histogram: Histogram, estimate: Estimate) -> float:
 
 DATA = (
     "Hours a week stand in for the paper's income, which no public file has in amounts. Without the Adult file the "
-    "records are made up."
+    "records are made up; verdicts are the same on both."
 )
 
 EXPERIMENTS: tuple[Experiment, ...] = (
