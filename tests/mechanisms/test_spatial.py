@@ -1,7 +1,5 @@
 """Several dimensions: trees of boxes, marginals, and what their intervals say."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,7 @@ from dphist.intervals import half_widths
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.marginals import Marginals, tables_of
-from dphist.mechanisms.spatial import full_blocks, grow_boxes, sparse_blocks
-from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing import check_mechanism, run
 from dphist.workload import Workload
 
 
@@ -28,22 +25,6 @@ def _plane(records, seed=1, side=64):
 
 def _domain(shape):
     return Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(shape)])
-
-
-@pytest.mark.parametrize("shape", [(256, 256), (3, 1000), (5, 7), (40, 40, 40), (1, 1), (2, 2, 2, 2)])
-@pytest.mark.parametrize("plan", [full_blocks, sparse_blocks])
-def test_plans_nest_and_spend_everything(shape, plan):
-    blocks, shares = plan(shape)
-    assert sum(shares) == 1
-    assert blocks.sides[-1] == (1,) * len(shape)
-    for above, below in itertools.pairwise(blocks.sides):
-        assert above != below
-        assert all(a % b == 0 for a, b in zip(above, below, strict=True))
-
-
-def test_a_noisy_total_chooses_the_plan():
-    assert grow_boxes(open_counts(_plane(200_000), 1, seed=1))[1]
-    assert not grow_boxes(open_counts(_plane(50), 1, seed=1))[1]
 
 
 @pytest.mark.parametrize(("records", "share"), [(2_000, 0.7), (200_000, 0.9)])

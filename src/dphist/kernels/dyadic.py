@@ -165,7 +165,9 @@ def mirror_threshold(scores: FloatArray) -> float:
     """Where to cut small positive scores, learned from the negative ones: the noise is symmetric.
 
     With scores in deviations, keeping a score costs its noise and dropping it costs its signal; the negatives show
-    how much of the positives is noise. Returns the t ≥ 0 that minimises Σ_{0<q≤t}(q²−1) + Σ_{−t≤q<0}(1−2q²).
+    how much of the positives is noise. Returns the t ≥ 0 that minimises Σ_{0<q≤t}(q²−1) + Σ_{−t≤q<0}(1−2q²), among
+    those where the scores within t of zero sum to nothing, up to 2.5 deviations: many small true totals cost little
+    one by one, but a range that holds them all would miss their sum.
     """
     if scores.size < 16:
         return 0.0
@@ -173,10 +175,14 @@ def mirror_threshold(scores: FloatArray) -> float:
     running = 0.0
     lowest = 0.0
     cut = 0.0
+    total = 0.0
+    squares = 0.0
     for j in order:
         q = scores[j]
         running += q * q - 1.0 if q > 0.0 else 1.0 - 2.0 * q * q
-        if running < lowest:
+        total += q
+        squares += q * q
+        if running < lowest and total <= 2.5 * math.sqrt(squares):
             lowest = running
             cut = abs(q)
     return cut
@@ -184,24 +190,21 @@ def mirror_threshold(scores: FloatArray) -> float:
 
 @kernel
 def level_cuts(
-    first: IntArray, last: IntArray, starts: IntArray, best: FloatArray, variance: FloatArray
+    parent: IntArray, first: IntArray, level: IntArray, best: FloatArray, variance: FloatArray
 ) -> FloatArray:
-    """A mirror threshold for every level of the tree (``starts`` bounds its levels), handed to the parents."""
+    """A mirror threshold for the boxes of every ``level`` whose parents hold something, handed to the parents."""
     cut = np.zeros(best.size)
-    for level in range(starts.size - 2):
-        lo, hi = starts[level], starts[level + 1]
+    for this in range(1, level.max() + 1):
+        scores = np.empty(best.size)
         count = 0
-        for i in range(lo, hi):
-            if first[i] >= 0 and best[i] > 0.0:
-                count += last[i] - first[i]
-        scores = np.empty(count)
-        count = 0
-        for i in range(lo, hi):
-            if first[i] >= 0 and best[i] > 0.0:
-                for c in range(first[i], last[i]):
-                    scores[count] = best[c] / math.sqrt(variance[c])
-                    count += 1
-        cut[lo:hi] = mirror_threshold(scores)
+        for i in range(1, best.size):
+            if level[i] == this and first[parent[i]] >= 0 and best[parent[i]] > 0.0:
+                scores[count] = best[i] / math.sqrt(variance[i])
+                count += 1
+        threshold = mirror_threshold(scores[:count])
+        for i in range(1, best.size):
+            if level[i] == this:
+                cut[parent[i]] = threshold
     return cut
 
 

@@ -14,6 +14,7 @@ from dphist.domain import Nominal
 from dphist.estimate import Estimate
 from dphist.intervals import Spread
 from dphist.kernels.dyadic import combine, distribute
+from dphist.kernels.evenness import divide_pools
 from dphist.mechanisms.growing import (
     Blocks,
     GridBlocks,
@@ -25,7 +26,7 @@ from dphist.mechanisms.growing import (
     slight,
     uneven,
 )
-from dphist.mechanisms.spatial import field_of, grow_boxes
+from dphist.mechanisms.planned import BoxNoise, grow_boxes
 from dphist.private.gate import PrivateCounts
 from dphist.trees import TreeNoise
 from dphist.workload import Workload
@@ -41,7 +42,7 @@ class GrownNoise:
     tree: GrownTree
     method: str = (
         "variance of least squares on the tree, given the tree; not covered: that the tree was chosen with the same "
-        "noise, the bias inside blocks that the range only cuts, and that of cutting at zero"
+        "noise, what is wrong inside blocks that the range only cuts, and the bias of cutting at zero"
     )
 
     @cached_property
@@ -72,7 +73,7 @@ def line_blocks(size: int) -> GridBlocks:
 
 
 # A family above this many noise scales is split even if its totals look even.
-_COULD_HIDE = 400.0
+_COULD_HIDE = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,30 +83,27 @@ class AdaptiveTree:
     A tree of blocks is measured level by level. A block that holds little is not split, and neither is a family
     that looks even: what their cells still hold of the budget measures them once more, together where that
     makes sense. Best linear unbiased totals follow in two passes; then every parent's total is handed down to its
-    children, none below zero. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy.
+    children, none below zero. Blocks that were measured together share their total by what each showed before, as
+    far as the evidence goes. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy.
 
     Private because blocks of one level are disjoint, every cell pays for one measurement a level and one last one
     with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were already
     paid for (see `dphist.mechanisms.growing.grow`).
 
     ``stop`` scales the total below which a block is not split, in noise scales times the root of the number of such
-    blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (doubled for the
-    first family, where a split that was not needed costs most).
+    blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as far for
+    the first family, where a split that was not needed costs most).
     """
 
-    stop: float = 0.4
+    stop: float = 0.5
     slack: float = 0.75
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
-            boxes, full = grow_boxes(data)
-            plan = (
-                "a full tree of boxes was measured"
-                if full
-                else "a tree of boxes was measured where it was full"
-            )
-            return Estimate(field_of(boxes, pruned=full).reshape(data.shape), GrownNoise(boxes), plan)
+            boxes = grow_boxes(data)
+            plan = f"{boxes.first.size - 1:,} boxes were measured for {data.size:,} cells, as planned for such ranges"
+            return Estimate(boxes.counts().reshape(data.shape), BoxNoise(boxes), plan)
         tree = self.grow(data)
         note = f"a tree of blocks was measured where it was full: {tree.first.size - 1} totals for {data.size} cells"
         return Estimate(counts_of(tree).reshape(data.shape), GrownNoise(tree), note)
@@ -118,7 +116,7 @@ class AdaptiveTree:
         total = sum(weights, Fraction(0))
 
         def finish(view: Measured) -> tuple[BoolArray, BoolArray]:
-            split = uneven(view, None, self.slack * (2.0 if view.level == 0 else 1.0))
+            split = uneven(view, None, self.slack * (4.0 if view.level == 0 else 1.0))
             # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
             split |= np.bincount(view.family, view.totals) > _COULD_HIDE * view.scale
             split &= ~faint(view)
@@ -128,7 +126,7 @@ class AdaptiveTree:
             little = view.totals < self.stop * math.sqrt(blocks_like_these) * view.scale
             done: BoolArray = ~split[view.family] | little
             whole = np.bincount(view.family, ~done, minlength=view.families) == 0
-            together = whole | ~uneven(view, done, 0.5)
+            together = whole | ~uneven(view, done, 1.0)
             return done, together[view.family]
 
         return grow(data, blocks, tuple(w / total for w in weights), finish=finish)
@@ -143,8 +141,17 @@ def blocks_of(data: PrivateCounts) -> Blocks:
 
 
 def counts_of(tree: GrownTree) -> FloatArray:
-    """Best linear unbiased totals, shrunk a little towards an even spread, handed down without going below zero."""
+    """Best linear unbiased totals, shrunk a little towards an even spread, handed down without going below zero.
+
+    What blocks showed before they were measured together is used once more, to divide what they hold together.
+    """
     best, variance = combine(tree.first, tree.last, tree.value, tree.weight)
     totals = distribute(tree.first, tree.last, tree.size, best, variance, np.zeros(best.size), 3.0)
-    density: FloatArray = totals / tree.size
-    return density[tree.leaf]
+    cells: FloatArray = (totals / tree.size)[tree.leaf]
+    for level, ((witness, node, _), (seen, spread)) in enumerate(zip(tree.boxes, tree.seen, strict=True)):
+        pooled = np.flatnonzero(np.bincount(node)[node] > 1)
+        if pooled.size:
+            order = pooled[np.argsort(node[pooled], kind="stable")]
+            low, high = tree.blocks.bounds(level, witness[order])
+            divide_pools(node[order], low[:, 0], high[:, 0], seen[order], spread, totals, cells)
+    return cells

@@ -1,0 +1,180 @@
+"""Trees of boxes planned for the ranges that will be asked: what they spend, where they go, what they say."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.audit import audit
+from dphist.audit.neighbours import worst_pairs
+from dphist.domain import Domain, Ordinal
+from dphist.histogram import Histogram
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.planned import grow_boxes
+from dphist.mechanisms.planning import Planner, asked_ranges, halvings, roughness_of
+from dphist.private.gate import open_gate
+from dphist.private.noise import Noise
+from dphist.private.noise.keystream import Keystream
+from dphist.testing import open_counts, run
+from dphist.unit import Unit
+from dphist.workload import Workload
+
+
+def _domain(shape):
+    return Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(shape)])
+
+
+def _clusters(shape, records, seed=1):
+    generator = np.random.default_rng(seed)
+    where = generator.random((5, len(shape)))[generator.integers(0, 5, records)]
+    place = (where + generator.normal(0, 0.03, (records, len(shape)))) % 1.0
+    counts = np.zeros(shape, dtype=np.int64)
+    np.add.at(counts, tuple((place * shape).astype(int).T), 1)
+    return counts
+
+
+def _error(mechanism, counts, workload, epsilon, tell, runs=4):
+    squares = [
+        np.mean(
+            workload.answer(
+                run(mechanism, counts, epsilon, seed=s, workload=workload if tell else None).counts - counts
+            )
+            ** 2
+        )
+        for s in range(runs)
+    ]
+    return float(np.sqrt(np.mean(squares)))
+
+
+@pytest.mark.parametrize("shape", [(256, 256), (3, 1000), (5, 7), (40, 40, 40), (1, 1), (2, 2, 2, 2)])
+def test_boxes_nest_from_everything_down_to_cells(shape):
+    sides = halvings(shape)
+    assert all(side >= n for side, n in zip(sides[0], shape, strict=True))
+    assert sides[-1] == (1,) * len(shape)
+    for above, below in itertools.pairwise(sides):
+        assert above != below
+        assert all(a % b == 0 for a, b in zip(above, below, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (33, 5), (7, 6, 5), (1, 9), (1, 1)])
+@pytest.mark.parametrize("records", [0, 50, 50_000])
+def test_every_cell_pays_everything_exactly_once(shape, records):
+    # Whatever is asked next depends on noise; what each cell has paid in the end does not.
+    histogram = Histogram(_domain(shape), _clusters(shape, records))
+    noise = Noise(Keystream.for_tests(records))
+    right, transcript = open_gate(histogram, Fraction(1, 3), Unit(), noise=noise)
+    tree = grow_boxes(right)
+    assert transcript.spent() == Fraction(1, 3)
+    size = np.bincount(tree.leaf, minlength=tree.size.size)
+    leaves = tree.first < 0
+    assert np.array_equal(size[leaves], tree.size[leaves])
+    assert not size[~leaves].any()
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (33, 5), (7, 6, 5)])
+def test_boxes_tile_their_parents(shape):
+    tree = grow_boxes(open_counts(_clusters(shape, 3000), 1, seed=2))
+    noise = tree.noise("").tree
+    volume = np.prod(noise.high - noise.low, axis=1)
+    assert np.array_equal(volume, tree.size)
+    inner = np.flatnonzero(tree.first >= 0)
+    below = np.bincount(tree.parent[1:], volume[1:], minlength=volume.size)
+    assert np.array_equal(below[inner], volume[inner])
+    for node in inner[:50]:
+        children = slice(tree.first[node], tree.last[node])
+        assert (tree.parent[children] == node).all()
+        assert (noise.low[children] >= noise.low[node]).all()
+        assert (noise.high[children] <= noise.high[node]).all()
+
+
+def test_crowded_places_are_followed_down_and_empty_ones_left_alone():
+    counts = np.zeros((256, 256), dtype=np.int64)
+    counts[100, 37] = 10**6
+    tree = grow_boxes(open_counts(counts, "0.1", seed=3))
+    where = tree.leaf.reshape(256, 256)
+    assert tree.size[where[100, 37]] == 1
+    assert tree.first.size < 8000
+    assert abs(tree.counts().reshape(256, 256)[100, 37] - 10**6) < 2000
+
+
+def test_ranges_that_were_announced_are_served():
+    # Dense counts: shares follow from the closed form alone, and small ranges want the cells.
+    counts = np.random.default_rng(5).poisson(500, (64, 64))
+    domain = _domain(counts.shape)
+    low = np.random.default_rng(6).integers(0, 61, (300, 2))
+    small = Workload(domain, low, low + 3)
+    told, untold = (_error(AdaptiveTree(), counts, small, 1, tell) for tell in (True, False))
+    assert told < 0.9 * untold
+    last = [
+        float(grow_boxes(open_counts(counts, 1, seed=1, workload=workload)).weight[-1])
+        for workload in (small, Workload.random(domain, 300, seed=7))
+    ]
+    assert last[0] > 1.2 * last[1]
+
+
+@pytest.mark.parametrize("records", [20_000, 2_000_000])
+def test_a_small_dense_cube_is_no_worse_than_plain_noise(records):
+    shape = (100, 2, 24)
+    weights = np.exp(-(((np.arange(100) - 38) / 24) ** 2))[:, None, None] * np.ones((1, 2, 24))
+    counts = np.random.default_rng(8).multinomial(records, (weights / weights.sum()).ravel()).reshape(shape)
+    workload = Workload.random(_domain(shape), 500, seed=9)
+    for tell in (False, True):
+        assert _error(Auto(), counts, workload, 1, tell) < _error(Laplace(), counts, workload, 1, tell)
+
+
+def test_it_says_how_much_was_measured():
+    note = run(Auto(), _clusters((32, 32), 5000), 1, seed=1).note
+    assert "boxes were measured for 1,024 cells" in note
+
+
+def test_plans_follow_from_public_facts_and_released_totals():
+    planner = Planner.for_ranges((64, 64), None, None, 1.0)
+    none = np.zeros(len(planner.sides))
+    assert planner.step(0, Fraction(1), none, 0.0, 0.5) is None
+    assert planner.step(len(planner.sides) - 1, Fraction(1), none, 1e9, 0.5) is None
+    levels = [planner.step(0, Fraction(1), none, total, 0.5).level for total in (1e3, 1e5, 1e7)]
+    assert levels == sorted(levels)
+    step = planner.step(0, Fraction(1), none, 1e3, 0.5)
+    assert 0 < step.share <= 1
+
+
+@pytest.mark.parametrize("kind", ["cells", "prefixes", "all_ranges"])
+def test_structured_questions_are_never_written_out(kind):
+    domain = _domain((1000, 1000, 1000))
+    workload = {"cells": Workload.cells, "prefixes": Workload.prefixes, "all_ranges": Workload.all_ranges}[
+        kind
+    ](domain)
+    asked = asked_ranges(workload, domain, domain.shape)
+    assert 0 < asked.size <= 1000
+    size = np.prod(asked.high - asked.low, axis=1)
+    assert (size == 1).all() if kind == "cells" else size.max() > 1
+    assert (asked.low == 0).all() == (kind == "prefixes")
+
+
+def test_empty_ranges_do_not_plan():
+    domain = _domain((8, 8))
+    nothing = Workload(domain, np.zeros((3, 2), dtype=np.int64), np.zeros((3, 2), dtype=np.int64))
+    assert asked_ranges(nothing, domain, domain.shape).size > 0
+
+
+def test_roughness_is_learned_from_siblings():
+    family = np.repeat(np.arange(50), 4)
+    sizes = np.ones(200)
+    even, uneven = np.full(200, 1000.0), np.tile([4000.0, 0.0, 0.0, 0.0], 50)
+    assert roughness_of(even, sizes, family, 50, 2.0) < 0.2
+    assert roughness_of(uneven, sizes, family, 50, 2.0) > 0.7
+    # Noise alone says nothing: the prior stays.
+    noise = np.random.default_rng(1).laplace(0, 100, 200)
+    assert 0.1 < roughness_of(noise, sizes, family, 50, 2e4) < 1.0
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(4, 4)])
+def test_the_audit_finds_nothing_in_a_plane(shape):
+    # Questions, structure and answers are all looked at; a sound mechanism is refuted with probability ≤ 1e-6.
+    report = audit(AdaptiveTree(), epsilon=1, runs=600, pairs=worst_pairs(shape), confidence=1 - 1e-6)
+    assert report.passed
