@@ -223,7 +223,8 @@ _REPLACED = (
     "The tables are made up, with the schema, sizes and number of records of the census files; income is heavy-tailed "
     "and most cells are empty. Neighbours replace a record, as in the paper. The printed noise is what the paper asks "
     "for; the tight one adds nominal noise to sums instead of to their deviations from the mean, which gives the same "
-    "release with up to half the noise. A worker needs about 5 GB."
+    "release with up to half the noise. Wide questions share most of their noise, so with few releases their means are "
+    "uncertain. A worker needs about 5 GB."
 )
 _SQUARES = (
     "Noise on k cells adds up to an error of the order √k: the sentence is true of squared errors, not of the absolute "
