@@ -165,7 +165,7 @@ BROKEN = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "fault", "counts", "cell"), BROKEN)
 def test_broken_mechanisms_are_caught(text, fault, counts, cell):
-    found = catch(text, fault, pair("", counts, cell), seconds=8)
+    found = catch(text, fault, pair("", counts, cell), seconds=30)
     assert found.needed is not None, found
 
 
