@@ -29,8 +29,8 @@ def _counts(level, c, upto):
 def test_few_counts_are_summed_exactly(c, rate):
     values = np.array([-40, -3, -1, 0, 1, 2, 7, 30, 500])
     grid = np.array([0.0, 0.02, 0.7, 5.0])
-    table, scales = likelihoods(values, grid, c, rate)
-    first, second = moments(values, grid, c, rate, np.ones((values.size, grid.size)))
+    table, scales = likelihoods(values, grid, c, 0.0, rate)
+    first, second = moments(values, grid, c, 0.0, rate, np.ones((values.size, grid.size)))
     for k, level in enumerate(grid):
         x, p = _counts(level, c, 4000) if level else (np.zeros(1), np.ones(1))
         joint = p[None, :] * _noise(values[:, None] - x[None, :], rate)
@@ -49,8 +49,8 @@ def test_many_counts_are_a_gaussian_under_laplace_noise(rate):
     level, c = 300.0, 0.1
     v = level + (c * level) ** 2
     values = np.array([-300, 0, 150, 290, 300, 320, 700])
-    table, scales = likelihoods(values, np.array([0.0, level]), c, rate)
-    first, second = moments(values, np.array([0.0, level]), c, rate, np.ones((values.size, 2)))
+    table, scales = likelihoods(values, np.array([0.0, level]), c, 0.0, rate)
+    first, second = moments(values, np.array([0.0, level]), c, 0.0, rate, np.ones((values.size, 2)))
     for i, y in enumerate(values):
 
         def density(x, y=y):
@@ -77,7 +77,7 @@ def test_many_counts_are_a_gaussian_under_laplace_noise(rate):
 def test_likelihoods_stay_finite_where_exponentials_overflow():
     values = np.array([-(10**9), 0, 10**9])
     grid = level_grid(values, 5.0)
-    table, scales = likelihoods(values, grid, 1.0, 5.0)
+    table, scales = likelihoods(values, grid, 1.0, 0.0, 5.0)
     assert np.isfinite(table).all()
     assert np.isfinite(scales).all()
     assert np.allclose(table.max(axis=1), 1.0)
@@ -144,7 +144,7 @@ def test_expectation_maximisation_climbs():
     values = np.repeat([0, 40, 3], 60) + generator.integers(-4, 5, 180)
     distinct, rows = np.unique(values, return_inverse=True)
     grid = level_grid(values, 0.5)
-    table, _ = likelihoods(distinct, grid, 0.1, 0.5)
+    table, _ = likelihoods(distinct, grid, 0.1, 0.0, 0.5)
     jump, w, seen = np.full(grid.size, 1 / grid.size), np.full(4, 0.25), []
     for _ in range(12):
         evidence, starts, moves = expect(

@@ -27,10 +27,12 @@ _DOUBT = 100.0
 # The odds of structure against one level for all cells before anything was seen, as a logarithm. The evidence of a
 # fitted model is a little too high, as it was fitted; but missing true structure costs more than believing in none.
 _ODDS = 2.0
+# Values in a group from which the clumping is read.
+_GROUP = 32
 # From this probability on the fitted model speaks alone.
 _SURE = 0.999
 # Expectation–maximisation rounds: all candidates, then the better two, then the winner.
-_ROUNDS = (3, 5, 4)
+_ROUNDS = (2, 5, 5)
 # The model is fitted on at most this many cells, in stretches spread evenly over all of them.
 _FIT_CELLS = 1 << 14
 _STRETCH = 1 << 12
@@ -43,6 +45,7 @@ class _Candidate:
     """One model on its way to a fit."""
 
     scatter: float
+    clump: float
     grid: FloatArray
     table: FloatArray
     scale: float
@@ -85,6 +88,7 @@ class _OneLevel:
     """One unknown level for all cells: what to believe when there is too little to tell more."""
 
     scatter: float
+    clump: float
     grid: FloatArray
     chances: FloatArray  # of every level, given all values
     evidence: float
@@ -97,16 +101,18 @@ class _OneLevel:
         weights = np.log(model.start) + times @ logs
         high = float(weights.max())
         if high == -math.inf:
-            return cls(model.scatter, model.grid, model.start, -math.inf)
+            return cls(model.scatter, model.clump, model.grid, model.start, -math.inf)
         chances = np.exp(weights - high)
         total = float(chances.sum())
-        return cls(model.scatter, model.grid, chances / total, high + math.log(total) + model.scale)
+        return cls(
+            model.scatter, model.clump, model.grid, chances / total, high + math.log(total) + model.scale
+        )
 
     def apply(self, values: IntArray, rate: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean of every cell's count, and its variance in two parts as in `dphist.kernels.levelchain.infer`."""
         distinct, rows = _distinct(values)
-        table = likelihoods(distinct, self.grid, self.scatter, rate)[0]
-        first, second = moments(distinct, self.grid, self.scatter, rate, table)
+        table = likelihoods(distinct, self.grid, self.scatter, self.clump, rate)[0]
+        first, second = moments(distinct, self.grid, self.scatter, self.clump, rate, table)
         mean = first @ self.chances
         between = np.maximum((first * first) @ self.chances - mean * mean, 0.0)
         return mean[rows], (second @ self.chances)[rows], between[rows]
@@ -115,10 +121,10 @@ class _OneLevel:
 def denoise(values: IntArray, rate: float) -> Denoised:
     """Infer counts from discrete Laplace noise of scale 1/``rate`` under the hidden level model.
 
-    Six models (three scatters, two starting points) are fitted a little, the better two some more, and the one with
-    the highest penalised evidence is finished. With next to no data noise passes for structure; so the result is the
-    mean of this model and of one level for all cells, weighted by their evidence. Everything reads released
-    values only.
+    Six models (three scatters, two starting points), and one for records that come in clumps, are fitted a little, the
+    better two some more, and the one with the highest penalised evidence is finished. With next to no data noise
+    passes for structure; so the result is the mean of this model and of one level for all cells, weighted by their
+    evidence. Everything reads released values only.
     """
     pieces = [values[lo:hi] for lo, hi in _stretches(values.size, _FIT_CELLS, _STRETCH)]
     ends = np.cumsum([piece.size for piece in pieces])
@@ -126,15 +132,24 @@ def denoise(values: IntArray, rate: float) -> Denoised:
     distinct, rows = _distinct(np.concatenate(pieces))
     race: list[_Candidate] = []
     times = np.bincount(rows, minlength=distinct.size)
-    for scatter, ratio in _SCATTER:
+
+    def enter(scatter: float, clump: float, ratio: float, starts: tuple[tuple[float, ...], ...]) -> None:
         grid = level_grid(values, rate, ratio)
-        table, scales = likelihoods(distinct, grid, scatter, rate)
+        table, scales = likelihoods(distinct, grid, scatter, clump, rate)
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
-        for moves in _STARTS:
-            candidate = _Candidate(scatter, grid, table, float(scales[rows].sum()), start, np.array(moves))
+        for moves in starts:
+            scale = float(times @ scales)
+            candidate = _Candidate(scatter, clump, grid, table, scale, start, np.array(moves))
             candidate.improve(rows, stretches, _ROUNDS[0])
             race.append(candidate)
+
+    for scatter, ratio in _SCATTER:
+        enter(scatter, 0.0, ratio, _STARTS)
+    clump = _clump(np.concatenate(pieces), rate)
+    if clump > 0.0:
+        sticky = race[0].evidence > race[1].evidence
+        enter(_SCATTER[0][0], clump, _SCATTER[0][1], _STARTS[:1] if sticky else _STARTS[1:])
     even = _OneLevel.fitted(race[0], times)
     for keep, rounds in ((2, _ROUNDS[1]), (1, _ROUNDS[2])):
         race = sorted(race, key=lambda candidate: -candidate.evidence)[:keep]
@@ -151,8 +166,12 @@ def _apply(model: _Candidate, even: _OneLevel, trust: float, values: IntArray, r
         distinct, rows = _distinct(values[lo:hi])
         # A model that was fitted on all cells has their table already.
         seen_all = values.size <= min(_FIT_CELLS, _LONGEST)
-        table = model.table if seen_all else likelihoods(distinct, model.grid, model.scatter, rate)[0]
-        first, second = moments(distinct, model.grid, model.scatter, rate, table)
+        table = (
+            model.table
+            if seen_all
+            else likelihoods(distinct, model.grid, model.scatter, model.clump, rate)[0]
+        )
+        first, second = moments(distinct, model.grid, model.scatter, model.clump, rate, table)
         whole = np.array([[0, rows.size]], dtype=np.int64)
         forward = np.empty((rows.size, model.grid.size))
         part = infer(table, rows, whole, model.jump, model.weights, first, second, forward)
@@ -161,6 +180,28 @@ def _apply(model: _Candidate, even: _OneLevel, trust: float, values: IntArray, r
         parts.append(part)
     mean, within, between = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Denoised(mean, within, between, model.scatter, float(model.weights[0]))
+
+
+def _clump(values: IntArray, rate: float) -> float:
+    """Estimate how far counts scatter in proportion to their level, beyond Poisson: 0 if not to speak of.
+
+    Where records come in clumps of φ the variance is φ times the mean. Neighbours share a level more or less, so half
+    their squared difference is the variance of one of them plus that of the noise; where they do not, it is larger.
+    So values are grouped by size, each group gives a robust φ, and the lower quartile of the groups is taken.
+    """
+    noise = 2.0 / rate**2
+    middle = 0.5 * (values[1:] + values[:-1])
+    gap = np.abs(np.diff(values)).astype(np.float64)
+    full = np.flatnonzero(middle > 2.0 / rate)
+    if full.size < 2 * _GROUP:
+        return 0.0
+    order = full[np.argsort(middle[full], kind="stable")]
+    groups = order[: order.size // _GROUP * _GROUP].reshape(-1, _GROUP)
+    # The median of |difference| is 0.954 deviations of one value.
+    variance = (np.median(gap[groups], axis=1) / 0.954) ** 2 - noise
+    level = middle[groups].mean(axis=1)
+    clump = float(np.quantile(variance / level, 0.25)) - 1.0
+    return clump if clump * float(level[-1]) > 0.1 * noise else 0.0
 
 
 def _mixed(

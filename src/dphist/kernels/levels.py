@@ -1,9 +1,9 @@
 """A hidden level under every cell: what the noisy counts say once neighbours may share a level.
 
 The model behind ``Posterior``. Cell i has a hidden level on a grid μ_0 = 0 < μ_1 < …; given its level the
-count is Poisson or negative binomial with variance μ + (cμ)², and what we see is the count plus discrete
-Laplace noise. Here is what one noisy value says of its level and its count; `dphist.kernels.levelchain` puts
-neighbours together.
+count is Poisson or negative binomial with variance μ + φμ + (cμ)², φ > 0 where records come in clumps, and what we
+see is the count plus discrete Laplace noise. Here is what one noisy value says of its level and its count;
+`dphist.kernels.levelchain` puts neighbours together.
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -22,6 +22,8 @@ IntArray = NDArray[np.int64]
 
 # From this variance on a count given its level is treated as Gaussian.
 GAUSSIAN_FROM = 60.0
+# A law whose variance is more than this many times its mean is cut off earlier: it is next to nothing but zeros.
+MOST_SKEWED = 200.0
 # A log-likelihood this far below the best level's cannot matter, whatever the neighbours say.
 NEGLIGIBLE = -75.0
 
@@ -103,18 +105,17 @@ def _truncated(t: float, tail: float) -> tuple[float, float]:
 def _count_weights(level: float, c: float, tail: int) -> FloatArray:
     """Poisson (c = 0) or negative binomial probabilities of 0 … tail, by their recurrence, normalised."""
     p = np.empty(tail + 1)
+    # Levels listed here are below 60, so the first probability is at least e⁻⁶⁰ and nothing underflows.
     if c * c * level < 1e-3:
-        logs = -level
-        for x in range(tail + 1):
-            p[x] = math.exp(logs)
-            logs += math.log(level / (x + 1.0))
+        p[0] = math.exp(-level)
+        for x in range(tail):
+            p[x + 1] = p[x] * level / (x + 1.0)
     else:
         shape = 1.0 / (c * c)
-        logs = shape * math.log(shape / (shape + level))
-        step = math.log(level / (shape + level))
-        for x in range(tail + 1):
-            p[x] = math.exp(logs)
-            logs += step + math.log((x + shape) / (x + 1.0))
+        p[0] = math.exp(shape * math.log(shape / (shape + level)))
+        step = level / (shape + level)
+        for x in range(tail):
+            p[x + 1] = p[x] * step * (x + shape) / (x + 1.0)
     normalised: FloatArray = p / p.sum()
     return normalised
 
@@ -123,7 +124,7 @@ def _count_weights(level: float, c: float, tail: int) -> FloatArray:
 def _small_level(values: IntArray, level: float, c: float, rate: float, order: int, out: FloatArray) -> None:
     """Exact log-likelihood (order 0) or else E[count^order | seen], for a level whose counts are few enough to list."""
     v = level + (c * level) ** 2
-    tail = int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * v / level)
+    tail = int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * min(v / level, MOST_SKEWED))
     p = _count_weights(level, c, tail)
     # below[j] = Σ_{x≤j} p(x) e^{rate(x−j)} and above[j] = Σ_{x>j} p(x) e^{−rate(x−j)}: running, so nothing overflows.
     fade = math.exp(-rate)
@@ -134,8 +135,9 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
     run = 0.0
     run_m = 0.0
     for x in range(tail + 1):
+        power = 1.0 if order == 0 else float(x) if order == 1 else float(x) * x
         run = run * fade + p[x]
-        run_m = run_m * fade + p[x] * float(x) ** order
+        run_m = run_m * fade + p[x] * power
         below[x] = run
         below_m[x] = run_m
     run = 0.0
@@ -143,8 +145,9 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
     for x in range(tail, -1, -1):
         above[x] = run
         above_m[x] = run_m
+        power = 1.0 if order == 0 else float(x) if order == 1 else float(x) * x
         run = (run + p[x]) * fade
-        run_m = (run_m + p[x] * float(x) ** order) * fade
+        run_m = (run_m + p[x] * power) * fade
     base = math.log(math.tanh(0.5 * rate))
     for i in range(values.size):
         y = values[i]
@@ -161,20 +164,22 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
 
 
 @kernel
-def likelihoods(values: IntArray, grid: FloatArray, c: float, rate: float) -> tuple[FloatArray, FloatArray]:
+def likelihoods(
+    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float
+) -> tuple[FloatArray, FloatArray]:
     """Likelihood of each value at each level, every row scaled to a largest entry of 1, and the scales' logs."""
     n, levels = values.size, grid.size
     table = np.empty((n, levels))
     column = np.empty(n)
     for k in range(levels):
         level = grid[k]
-        v = level + (c * level) ** 2
+        v = (1.0 + clump) * level + (c * level) ** 2
         if level == 0.0:
             base = math.log(math.tanh(0.5 * rate))
             for i in range(n):
                 table[i, k] = base - rate * abs(values[i])
         elif v < GAUSSIAN_FROM:
-            _small_level(values, level, c, rate, 0, column)
+            _small_level(values, level, math.sqrt(c * c + clump / level), rate, 0, column)
             table[:, k] = column
         else:
             base = math.log(0.5 * rate)
@@ -196,7 +201,7 @@ def likelihoods(values: IntArray, grid: FloatArray, c: float, rate: float) -> tu
 
 @kernel
 def moments(
-    values: IntArray, grid: FloatArray, c: float, rate: float, table: FloatArray
+    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, table: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """E[count] and Var[count] given each value and each level; 0 where ``table`` says that the level cannot be."""
     n, levels = values.size, grid.size
@@ -205,11 +210,12 @@ def moments(
     column = np.empty(n)
     for k in range(1, levels):
         level = grid[k]
-        v = level + (c * level) ** 2
+        v = (1.0 + clump) * level + (c * level) ** 2
         if v < GAUSSIAN_FROM:
-            _small_level(values, level, c, rate, 1, column)
+            scatter = math.sqrt(c * c + clump / level)
+            _small_level(values, level, scatter, rate, 1, column)
             first[:, k] = column
-            _small_level(values, level, c, rate, 2, column)
+            _small_level(values, level, scatter, rate, 2, column)
             second[:, k] = np.maximum(column - first[:, k] ** 2, 0.0)
         else:
             s = math.sqrt(v)
