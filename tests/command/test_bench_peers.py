@@ -148,7 +148,7 @@ def test_the_search_for_the_largest_doubles_until_a_minute_is_over(monkeypatch):
     found = list(jobs.Largest(rows=10, methods=("PyDP",)).trial(Case("", "PyDP", "1"), 0, Setting()))
     assert Reading("largest cube in 60 s, cells", float(2**25)) in found
     assert asked[-2:] == [2**25, 2**26]
-    assert asked[0] == 2**16
+    assert asked[0] == 2**14
 
 
 def _results(measure, values):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Family, Groups, Key
-from dphist.sources.machine import rows_at_once, shown_progress, unreadable
+from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
 from dphist.sources.sql import Sql
 
 if TYPE_CHECKING:
@@ -46,11 +46,14 @@ class Duck(Sql):
         what: str,
         *,
         undeclared: Callable[[str], bool] = lambda _: False,
+        sized: bool = False,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         self.connection = connection
         self.relation = relation
         self.what = what
+        # Whether the number of rows is known without reading them.
+        self.sized = sized
         self.check = check
         described = self._run(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self.columns = tuple(
@@ -97,8 +100,12 @@ class Duck(Sql):
         self.check()
         names = [f"k{place}" for place in range(len(keys))]
         parts: list[str | None] = [None]
-        if bound is not None:
+        rows = 0
+        if bound is not None or self.sized:
             ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
+        if self.sized:
+            count_by_position(self.connection, int(rows))
+        if bound is not None:
             count = -(-int(rows) // rows_at_once(self.connection))
             person = self.hash((bound.id,))
             parts = [None] if count <= 1 else [f"{person} % {count} = {part}" for part in range(count)]

@@ -87,7 +87,7 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     if "://" in source:
         reach_network(connection)
     if kind == "parquet":
-        return Duck(connection, f"read_parquet({literal(source)})", source)
+        return Duck(connection, f"read_parquet({literal(source)})", source, sized=True)
     if kind == "csv":
         relation, separator = _csv(connection, source)
         return Duck(

@@ -80,7 +80,7 @@ class Largest:
 
     rows: int
     methods: Sequence[str]
-    first: int = 1 << 16
+    first: int = 1 << 14
     last: int = 1 << 28
 
     def cases(self, setting: Setting) -> Sequence[Case]:
