@@ -22,6 +22,7 @@ from dphist.workload import Workload
 _MINUTE = 60.0
 _SKIPPED = "skipped: "
 _RELEASES = 5  # of one process, for errors
+_SLOW = ("Tumult Analytics",)  # takes minutes for each job, so it is tried on some only
 
 
 def _out(name: str, number: int = 0) -> str:
@@ -59,8 +60,7 @@ class Costs:
             for rows in self.rows
             for sizes in self.cells
             for name in self.methods
-            # It takes minutes for each, so more records are tried with the fewest cells only.
-            if name != "Tumult Analytics" or rows == self.rows[0] or sizes == self.cells[0]
+            if name not in _SLOW or rows == self.rows[0] or sizes == self.cells[0]
         ]
 
     def trial(self, case: Case, number: int, setting: Setting) -> Iterator[Reading]:
@@ -143,6 +143,7 @@ class ErrorsAtEqualCost:
             for sizes in shapes
             for epsilon in epsilons
             for name in methods
+            if name not in _SLOW or (sizes, epsilon) == (shapes[0], epsilons[-1])
         ]
 
     def trial(self, case: Case, number: int, setting: Setting) -> Iterator[Reading]:
@@ -150,7 +151,8 @@ class ErrorsAtEqualCost:
         sizes = tuple(int(size) for size in case.data.removesuffix(" cells").split(" × "))
         rows = 1_000 if setting.quick else self.rows
         records, truth = outside.records(rows, sizes), outside.truth(rows, sizes)
-        outs = [_out(case.method, place) for place in range(2 if setting.quick else _RELEASES)]
+        releases = 2 if setting.quick or case.method in _SLOW else _RELEASES
+        outs = [_out(case.method, place) for place in range(releases)]
         try:
             cost = outside.run(case.method, records, sizes, case.epsilon, outs)
         except outside.Skipped as reason:
