@@ -142,8 +142,9 @@ def _lines(options: argparse.Namespace) -> Iterator[Outcome]:
 def _own(options: argparse.Namespace) -> Iterator[Outcome]:
     """Cells and prefixes against all of our own mechanisms, on made-up or given vectors.
 
-    Every mechanism is told the workload, as ``auto`` is. The least of forty errors of two runs each would be small by
-    luck; so the few best are run again, as often as ``auto``, and the best of these runs counts.
+    Every mechanism is told the workload, as ``auto`` is; the one that ``auto`` hands over to is left out, as it would
+    only be a second draw of the same. The least of forty errors of two runs each would be small by luck; so the few
+    best are run again, as often as ``auto``, and the best of these runs counts.
     """
     size = 256 if options.quick else 4096
     makers = {"bell": bell, "level": level, "spikes": spikes, "steps": steps, "timeline": search_timeline}
@@ -158,8 +159,12 @@ def _own(options: argparse.Namespace) -> Iterator[Outcome]:
             continue
         for scale, epsilon, kind in product(scales, epsilons, _LINE_WORKLOADS):
             case = (vector, scale, epsilon, _LINE_WORKLOADS[kind])
-            first = {peer: _errors(parse(peer), *case, options.peer_trials)[0] for peer in peers}
-            best = sorted(peers, key=first.__getitem__)[: options.finalists]
+            histogram = _histogram(vector, scale, 0)
+            told = open_counts(histogram, epsilon, workload=case[3](histogram.domain))
+            chosen, _ = Auto().choose(told)
+            others = [peer for peer in peers if parse(peer) != chosen]
+            first = {peer: _errors(parse(peer), *case, options.peer_trials)[0] for peer in others}
+            best = sorted(others, key=first.__getitem__)[: options.finalists]
             last = {peer: _errors(parse(peer), *case, options.trials)[0] for peer in best}
             peer = min(best, key=last.__getitem__)
             yield Outcome(
