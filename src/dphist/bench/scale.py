@@ -56,8 +56,8 @@ def family(name: str) -> str:
 class Growth:
     """Double the cells until one release takes longer than ``limit`` CPU seconds, or until ``last`` cells."""
 
-    limit: float = 2.0
-    last: int = 1 << 22
+    limit: float = 1.0
+    last: int = 1 << 21
 
     def cases(self, setting: Setting) -> Sequence[Case]:
         """One case a mechanism, family by family."""
@@ -117,7 +117,7 @@ def measure(mechanism: str, square: bool, limit: float, last: int) -> dict[str, 
                 run(method, truth, "1")
                 taken = time.process_time() - before
                 best, spent = min(best, taken), spent + taken
-                if spent > min(0.5, limit):
+                if spent > min(0.25, limit):
                     break
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             readings.append((size, best, peak))
@@ -206,7 +206,7 @@ EXPERIMENTS = (
             GrowthTable(title="Exponents, fitted on the upper half of the sizes", measure="exponent"),
         ),
         reported="Every registered mechanism, from counts to estimate, at ε = 1, from 1,024 cells on, doubling until a "
-        "release takes more than two CPU seconds or has four million cells. One process a mechanism, kernels warm, "
+        "release takes more than one CPU second or has two million cells. One process a mechanism, kernels warm, "
         "the least of up to five releases a size; memory is the process's peak, libraries included (about 170 MB).",
         differs="",
         claims=(
