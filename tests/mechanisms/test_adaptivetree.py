@@ -143,6 +143,29 @@ def test_a_pattern_that_repeats_is_found():
     assert np.abs(estimate - counts).mean() < 100
 
 
+def test_totals_that_happen_to_be_even_do_not_hide_peaks():
+    # All records in one cell of each quarter: 280 noise scales at the first level, all quarters alike.
+    counts = np.zeros(4096, dtype=np.int64)
+    counts[[100, 1900, 2200, 3600]] = 25_000
+    errors = [_prefix_error(run(AdaptiveTree(), counts, "0.01", seed=s).counts, counts) for s in range(4)]
+    # Spread evenly over the quarters they would be off by 7,000.
+    assert max(errors) < 3000
+
+
+def test_what_blocks_showed_before_they_were_put_together_is_not_lost():
+    counts = np.repeat([40, 30, 20, 10], 16)
+    tree = grow(
+        open_counts(counts, 1, seed=2),
+        GridBlocks((64,), ((16,), (1,))),
+        (Fraction(1, 2), Fraction(1, 2)),
+        finish=lambda view: (view.totals > -1e9, view.totals > -1e9),
+    )
+    assert np.unique(tree.leaf).size == 1, "all four are one leaf"
+    estimate = counts_of(tree)
+    assert np.allclose(estimate, counts, atol=2)
+    assert estimate.sum() == pytest.approx(counts.sum(), abs=20)
+
+
 def test_estimates_are_never_negative_and_keep_the_total():
     counts = np.random.default_rng(7).poisson(2, 777)
     estimate = run(AdaptiveTree(), counts, 1, seed=2).counts
