@@ -109,7 +109,7 @@ def _options() -> argparse.ArgumentParser:
         help="own: the best so many peers are run as often as auto before the best is named",
     )
     parser.add_argument(
-        "--as-published", action="store_true", help="2-D peers without our improvements to them"
+        "--as-published", action="store_true", help="2-D peers without our improvements to them as well"
     )
     parser.add_argument("--only", choices=("all", "1d", "2d", "own"), default="all")
     parser.add_argument("--names", help="only these data sets, separated by commas")
@@ -179,10 +179,9 @@ def _planes(options: argparse.Namespace) -> Iterator[Outcome]:
     else:
         weights = {name: read_counts(options.data / f"{name}.csv") for name in PLANES}
     scales, epsilons = ((10**4,), ("0.1",)) if options.quick else (PLANE_SCALES, EPSILONS)
-    peers: tuple[str, ...] = PLANE_PEERS_AS_PUBLISHED if options.as_published else PLANE_PEERS
-    if options.quick:
-        peers = ("laplace", "uniform", "privelet")
-    yield from _against(weights, scales, epsilons, _PLANE_WORKLOADS, peers, options)
+    peers: tuple[str, ...] = ("laplace", "uniform", "privelet") if options.quick else PLANE_PEERS
+    published = () if options.quick or not options.as_published else PLANE_PEERS_AS_PUBLISHED
+    yield from _against(weights, scales, epsilons, _PLANE_WORKLOADS, peers, options, published)
 
 
 def _against(
@@ -192,16 +191,21 @@ def _against(
     workloads: dict[str, Callable[[Domain], Workload]],
     peers: tuple[str, ...],
     options: argparse.Namespace,
+    published: tuple[str, ...] = (),
 ) -> Iterator[Outcome]:
-    """Run every peer once a trial and judge it on every workload; ``auto`` is told the workload."""
+    """Run every peer once a trial and judge it on every workload; ``auto`` is told the workload.
+
+    With ``published`` the same runs of ``auto`` are compared with these as well, in a row of its own.
+    """
+    everybody = tuple(dict.fromkeys(peers + published))
     for name, vector in weights.items():
         if options.names and name not in options.names.split(","):
             continue
         for scale, epsilon in product(scales, epsilons):
-            squares = {kind: dict.fromkeys(peers, 0.0) for kind in workloads}
+            squares = {kind: dict.fromkeys(everybody, 0.0) for kind in workloads}
             for trial in range(options.peer_trials):
                 histogram = _histogram(vector, scale, trial)
-                for peer in peers:
+                for peer in everybody:
                     counts = _run(parse(peer), histogram, epsilon)
                     for kind, make in workloads.items():
                         error = _squared(make(histogram.domain), counts, histogram) / options.peer_trials
@@ -295,7 +299,7 @@ def _summary(kind: str, outcomes: list[Outcome]) -> None:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         slowest = max(o.seconds for o in mine)
         _say(
-            f"{kind} {workload:17} geometric mean {mean:.3f}  worst {max(ratios):.2f}  "
+            f"{kind} {workload:30} geometric mean {mean:.3f}  worst {max(ratios):.2f}  "
             f"above 1: {sum(r > 1 for r in ratios)} of {len(ratios)}  slowest {slowest * 1000:.0f} ms CPU"
         )
         for outcome in sorted(mine, key=lambda o: -o.ratio):

@@ -102,8 +102,7 @@ class AdaptiveTree:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
             boxes = grow_boxes(data)
-            plan = f"{boxes.first.size - 1:,} boxes were measured for {data.size:,} cells, as planned for such ranges"
-            return Estimate(boxes.counts().reshape(data.shape), BoxNoise(boxes), plan)
+            return Estimate(boxes.counts().reshape(data.shape), BoxNoise(boxes), boxes.story())
         tree = self.grow(data)
         note = f"a tree of blocks was measured where it was full: {tree.first.size - 1} totals for {data.size} cells"
         return Estimate(counts_of(tree).reshape(data.shape), GrownNoise(tree), note)

@@ -23,18 +23,27 @@ from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # What the total of everything costs; it decides how the rest is spent.
-_TOTAL = Fraction(1, 50)
+_TOTAL = Fraction(1, 30)
+# Plan for at least so many deviations of its noise.
+_HOPE = 1.0
 # Totals within a factor of four of each other share a plan.
 _ALIKE = 2.0
 # A box that holds less than so many noise scales of what it has left is not split; the first box may well be.
-_NOTHING = 5.0
+_NOTHING = 4.0
 _NOTHING_AT_ALL = 0.25
+# Nor is one that does not stand out of its own noise by so many deviations: those that are split were picked for being
+# high, and the total of many empty ones would come out too high.
+_OUT_OF_NOISE = 3.5
 # What a contrast must explain to be kept, in variances.
 _CONTRAST_PRICE = 0.5
 # What lies within so many deviations of nothing is nothing, if it has siblings that do not.
 _LEAST_CUT = 0.7
+# From this threshold on, in deviations, what lies within it is called empty.
+_MOSTLY_EMPTY = 3.0
+_CERTAIN = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +65,50 @@ class BoxTree:
     witness: IntArray
     leaf: IntArray
 
+    def story(self) -> str:
+        """Say in words what was measured."""
+        leaves = self.first < 0
+        alone = float((leaves & (self.size == 1)).sum()) / math.prod(self.shape)
+        return (
+            f"a noisy total and {self.first.size - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
+            "each next step was planned for such ranges, from totals already paid for"
+        )
+
     def counts(self) -> FloatArray:
-        """Infer every cell: least squares, without splits and boxes that do not stand out of the noise, none below zero.
+        """Infer every cell: least squares, without splits and boxes that do not stand out of noise, none below zero.
 
         Totals are handed from the top down, which keeps large sums unbiased; leaves are spread evenly.
         """
         best, variance = combine(self.first, self.last, self.value, self.weight)
         first = prune(self.first, self.last, self.size, best, variance, _CONTRAST_PRICE)
         cuts = level_cuts(self.parent, first, self.level, best, variance)
-        totals = distribute(first, self.last, self.size, best, variance, np.maximum(cuts, _LEAST_CUT), -1.0)
+        empty = self._empty(best / np.sqrt(variance), cuts)
+        if empty.any():
+            first = np.where(empty, -1, first)
+            best, variance = combine(
+                np.where(empty, -1, self.first),
+                self.last,
+                np.where(empty, 0.0, self.value),
+                np.where(empty, _CERTAIN, self.weight),
+            )
+        cuts = np.maximum(cuts, _LEAST_CUT)
+        totals = distribute(first, self.last, self.size, best, variance, cuts, -1.0)
         density: FloatArray = totals / self.size
         return density[merged_leaves(self.first, self.last, first)[self.leaf]]
+
+    def _empty(self, scores: FloatArray, cuts: FloatArray) -> BoolArray:
+        """Which boxes are taken to hold nothing, so that their noise is no part of any total.
+
+        Where thresholds are high, nearly all boxes of a level are empty: those within the threshold, above or below,
+        are called so. Both sides alike: what stands out on either side then cancels, and sums stay unbiased.
+        """
+        cut = cuts[self.parent]
+        cut[0] = 0.0
+        empty = (np.abs(scores) <= cut) & (cut >= _MOSTLY_EMPTY)
+        kept = np.zeros(scores.size, dtype=bool)
+        kept[self.parent[1:][scores[1:] > cut[1:]]] = True
+        answer: BoolArray = empty & kept[self.parent]
+        return answer
 
     def noise(self, method: str) -> TreeNoise:
         """What is known of the noise of any range, given the tree."""
@@ -193,9 +235,9 @@ class _Growth:
 def grow_boxes(data: PrivateCounts) -> BoxTree:
     """Measure a tree of boxes, deciding for each box from its own noisy total where to look next and for how much.
 
-    A noisy total of everything costs 2 %. Then boxes with similar totals are planned together (see `Planner`): they
-    are either measured again with all they have left, or boxes of some finer level inside them are measured with a
-    share of it, and each of those is planned anew.
+    A noisy total of everything costs a thirtieth. Then boxes with similar totals are planned together (see
+    `Planner`): they are either measured again with all they have left, or boxes of some finer level inside them are
+    measured with a share of it, and each of those is planned anew.
 
     Why it is private. Boxes that are measured together are disjoint, so one step touches one of them and pays that
     share; boxes that are planned apart are disjoint too, each with the whole of what its cells have left. A cell leaves
@@ -211,7 +253,9 @@ def grow_boxes(data: PrivateCounts) -> BoxTree:
     node, _ = growth.add(np.array([-1]), cells, box, values, float(noisy.variance), 0)
     known = np.zeros(len(planner.sides))
     known[0] = 1.0 / float(noisy.variance)
-    fronts = _plan(_Front(rest, cells, box, node, 0, 1 - _TOTAL, known), values, FIRST_GUESS, planner)
+    # A total lost in its noise may be as large as the noise.
+    hoped = np.maximum(values, _HOPE * math.sqrt(float(noisy.variance)))
+    fronts = _plan(_Front(rest, cells, box, node, 0, 1 - _TOTAL, known), hoped, FIRST_GUESS, planner)
     while fronts:
         fronts.extend(_advance(fronts.pop(0), growth))
     return growth.tree()
@@ -246,7 +290,9 @@ def _advance(front: _Front, growth: _Growth) -> list[_Front]:
 def _plan(front: _Front, totals: FloatArray, roughness: float, planner: Planner) -> list[_Front]:
     """Part boxes by what is best done with them next; each part keeps the whole of what is left."""
     scale = planner.scale / float(front.left)
-    least = _NOTHING if front.level else _NOTHING_AT_ALL
+    least = _NOTHING_AT_ALL
+    if front.level:
+        least = max(_NOTHING, _OUT_OF_NOISE / math.sqrt(front.known[front.level]) / scale)
     bits = np.log2(np.maximum(totals / scale, least))
     kind = np.where(totals / scale <= least, -100, np.round(bits / _ALIKE)).astype(np.int64)
     plans: list[Step | None] = []

@@ -34,7 +34,7 @@ _SMOOTHER = 0.5
 # The part of the noise in contrasts that are not there which pruning and projecting leave.
 _WASTE = 0.3
 # A level is worth a question from this part of what is left on; all but the cells leave something for a next one.
-_LEAST, _MOST = 0.04, Fraction(13, 16)
+_LEAST, _MOST = 0.04, Fraction(12, 16)
 _GRAIN = 32
 
 
