@@ -211,11 +211,12 @@ def _against(
                         error = _squared(make(histogram.domain), counts, histogram) / options.peer_trials
                         squares[kind][peer] += error
             for kind, make in workloads.items():
-                peer = min(squares[kind], key=squares[kind].__getitem__)
                 error, seconds = _errors(Auto(), vector, scale, epsilon, make, options.trials)
-                yield Outcome(
-                    name, scale, epsilon, kind, peer, math.sqrt(squares[kind][peer]), error, seconds
-                )
+                for row, among in ((kind, peers), (f"{kind}, as published", published)):
+                    if among:
+                        peer = min(among, key=squares[kind].__getitem__)
+                        best = math.sqrt(squares[kind][peer])
+                        yield Outcome(name, scale, epsilon, row, peer, best, error, seconds)
 
 
 def _run(
