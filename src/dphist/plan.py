@@ -160,7 +160,7 @@ MECHANISMS = (
     "kdhybrid",
     "adaptivegrid",
     "noisefirst",
-    "adaptivetree",
+    "auto",
 )
 _QUESTIONS = 1000
 _LARGEST_RUN = 1 << 22

@@ -28,7 +28,8 @@ class Auto:
     """Choose what to measure from what will be asked, and what to infer from what was measured.
 
     Single cells are noised one by one and inferred from their neighbours (`Posterior`). Prefixes, ranges and questions
-    nobody announced get a tree measured where it is full (`AdaptiveTree`). Marginals are measured directly
+    nobody announced get a tree measured where it is full (`AdaptiveTree`); in several dimensions its levels and
+    shares are worked out for these ranges, down to single cells if that is best. Marginals are measured directly
     (`Marginals`). The choice reads public facts only: the shape of the domain and the workload. What depends on the
     data is decided inside: by noisy totals that are paid for, or among models by their evidence in values that are
     already released.
