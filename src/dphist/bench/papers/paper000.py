@@ -29,19 +29,16 @@ from dphist.bench.views import Lines, Table
 
 
 def _useless(results: Results) -> Finding:
-    """Whether every method's relative error exceeds 20 somewhere at the smallest ε on skewed data."""
-    worst = {
-        method: max(
-            (
-                point.value
-                for point in results.select("relative error", method=method, data=SKEWED, epsilon="0.01")
-            ),
-            default=0.0,
-        )
-        for method in ("Dwork", "Boost", "Privelet", "Median-NF", "Median-SF", "our NoiseFirst")
-    }
-    figures = ", ".join(f"{method} {value:.3g}" for method, value in worst.items())
-    return Finding(all(value > 20 for value in worst.values()), f"largest relative error: {figures}")
+    """Whether every method's relative error exceeds 20 at some length, at the smallest ε, on each skewed data set."""
+    words, holds = [], True
+    for method in ("Dwork", "Boost", "Privelet", "Median-NF", "Median-SF"):
+        worst = []
+        for name in SKEWED:
+            points = results.select("relative error", method=method, data=name, epsilon="0.01")
+            worst.append(max((point.value for point in points), default=0.0))
+        holds &= min(worst) > 20
+        words.append(f"{method} {' / '.join(f'{value:.2g}' for value in worst)}")
+    return Finding(holds, f"largest relative error on {' / '.join(SKEWED)}: {', '.join(words)}")
 
 
 def _lengthwise(title: str, measure: str, methods: Sequence[str]) -> Lines:
@@ -171,6 +168,7 @@ _ACCURACY = Experiment(
             says="At ε = 0.01 all methods have relative errors above 20 on skewed data",
             where="Fig. 18",
             check=_useless,
+            why="Most ranges of our Search Logs hold enough records to be seen through the noise of single cells.",
         ),
     ),
     covers=("table3", "figure14", "figure15", "figure16", "figure17", "figure18"),

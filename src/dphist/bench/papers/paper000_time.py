@@ -56,7 +56,7 @@ class _Times:
         ]
 
     def trial(self, case: Case, number: int, setting: Setting) -> Iterator[Reading]:
-        """Time one estimate, without making the counts."""
+        """Time an estimate, without making the counts: the fastest of three, which other work disturbs least."""
         x = 0.0 if case.x is None else case.x
         most = 200 if setting.quick else 1_678
         counts = _network(min(most, int(x)) if case.data == _CELLS else most)
@@ -64,10 +64,13 @@ class _Times:
         epsilon = f"{x:g}" if case.data == _BUDGETS else "0.1"
         mechanism = _METHODS[case.method](counts, buckets)
         _warm(case.method)
-        right = open_counts(counts, epsilon)
-        started = time.process_time()
-        mechanism.estimate(right)
-        yield Reading("CPU s", time.process_time() - started)
+        times = []
+        for _ in range(1 if setting.quick else 3):
+            right = open_counts(counts, epsilon)
+            started = time.process_time()
+            mechanism.estimate(right)
+            times.append(time.process_time() - started)
+        yield Reading("CPU s", min(times))
 
 
 def _network(cells: int) -> IntArray:
