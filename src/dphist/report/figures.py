@@ -7,6 +7,7 @@ colour, so that a page can show them in light and in dark.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ MOST_SQUARES = 60
 # Above so many bars single intervals run together, and a band reads better.
 _MOST_RULES = 120
 _MOST_GAPS = 120
+# The first figures of many visitors are the same one; it is built for the first, and the others wait for that.
+_building = threading.Lock()
 _BLUE, _GREY, _ORANGE = "#4c78a8", "#98a2ad", "#d9720b"
 
 
@@ -105,7 +108,9 @@ def specification(
     that, and the numbers need no checking. Nor can it wait for the chart itself, which only changes with the bars.
     """
     rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
-    return {**json.loads(_frame(numbers.cuts, width, brush)), "datasets": {"numbers": rows}}
+    with _building:
+        frame = _frame(numbers.cuts, width, brush)
+    return {**json.loads(frame), "datasets": {"numbers": rows}}
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from dphist.release import Release
 from dphist.report.pictures import vega_script
 from dphist.web.app import create_app
 from dphist.web.guard import Door
+from dphist.web.view import View
 
 
 def serve(
@@ -36,8 +37,8 @@ def serve(
         # Replayed and summed once, before anybody waits for it.
         release.answer()
     app = create_app(releases, door, begin)
-    # Unpacking the drawing script takes seconds; it need not wait for the first page.
-    threading.Thread(target=vega_script, daemon=True).start()
+    # Loading what draws, and unpacking its script, takes seconds; neither need wait for the first page.
+    threading.Thread(target=_warm, args=(tuple(releases.values())[:1],), daemon=True).start()
     if door.token is not None:
         say("others can reach this address: whoever has it, token included, can read the releases")
     say(f"{shown}   (Ctrl+C stops)")
@@ -52,6 +53,12 @@ def serve(
         pass
     finally:
         listening.close()
+
+
+def _warm(releases: Sequence[Release]) -> None:
+    for release in releases:
+        View.read(release, {}).to_json()
+    vega_script()
 
 
 def make_door(host: str, port: int, names: Sequence[str]) -> Door:
