@@ -8,6 +8,7 @@ import pytest
 
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
+from dphist.bench.data import planes
 from dphist.domain import Domain, Ordinal
 from dphist.histogram import Histogram
 from dphist.mechanisms.adaptivetree import AdaptiveTree
@@ -170,6 +171,19 @@ def test_roughness_is_learned_from_siblings():
     # Noise alone says nothing: the prior stays.
     noise = np.random.default_rng(1).laplace(0, 100, 200)
     assert 0.1 < roughness_of(noise, sizes, family, 50, 2e4) < 1.0
+
+
+def test_made_up_planes_are_planes():
+    made = planes()
+    assert len(made) == 17
+    for name, weights in made.items():
+        assert weights.ndim in (2, 3), name
+        assert np.isfinite(weights).all()
+        assert weights.min() >= 0 < weights.sum()
+    # Kinds differ in what decides the error: how many cells hold anything.
+    full = [float((weights > 0).mean()) for weights in made.values()]
+    assert min(full) < 0.001
+    assert max(full) == 1
 
 
 @pytest.mark.audit

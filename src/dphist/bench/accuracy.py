@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.bench.data import bell, level, sample, search_timeline, settlements, spikes, steps
+from dphist.bench.data import bell, level, planes, sample, search_timeline, settlements, spikes, steps
 from dphist.domain import Domain, Ordinal
 from dphist.errors import DphistError
 from dphist.histogram import Histogram
@@ -174,8 +174,10 @@ def _own(options: argparse.Namespace) -> Iterator[Outcome]:
 
 def _planes(options: argparse.Namespace) -> Iterator[Outcome]:
     """Rectangles, small rectangles, cells and marginals against our own implementations of the peers."""
-    if options.quick or options.data is None:
+    if options.quick:
         weights = {"settlements": settlements((32, 32), 10**6, 0).astype(np.float64)}
+    elif options.data is None:
+        weights = planes()
     else:
         weights = {name: read_counts(options.data / f"{name}.csv") for name in PLANES}
     scales, epsilons = ((10**4,), ("0.1",)) if options.quick else (PLANE_SCALES, EPSILONS)
