@@ -88,10 +88,11 @@ class AdaptiveTree:
 
     Private because blocks of one level are disjoint, every cell pays for one measurement a level and one last one
     with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were already
-    paid for (see `dphist.mechanisms.growing.grow`).
+    paid for (see `dphist.mechanisms.growing.grow`). In several dimensions boxes are planned one by one for the ranges
+    that will be asked, and private for the same reasons (see `dphist.mechanisms.planned.grow_boxes`).
 
-    ``stop`` scales the total below which a block is not split, in noise scales times the root of the number of such
-    blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as far for
+    On a line ``stop`` scales the total below which a block is not split, in noise scales times the root of the number
+    of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as far for
     the first family, where a split that was not needed costs most).
     """
 
