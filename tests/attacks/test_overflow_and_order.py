@@ -89,7 +89,9 @@ def test_a_person_moves_at_most_their_own_rows(rows):
         assert (expected - without).sum() <= 2
 
 
-@pytest.mark.parametrize("odd", ["7", "1,2,3,4", '5" pipe,1', '"1","a, b"', "zebra;zebra", "\t|\t", "\xff\xfe,1"])
+@pytest.mark.parametrize(
+    "odd", ["7", "1,2,3,4", '5" pipe,1', '"1","a, b"', "zebra;zebra", "\t|\t", "\xff\xfe,1"]
+)
 def test_one_odd_line_of_a_csv_file_changes_no_other_row(odd, tmp_path):
     # A reader that guesses separators and headers from the rows would see another table.
     domain = dphist.Domain([dphist.Ordinal("x", range(9)), dphist.Nominal("y", ["a", "b"])])
