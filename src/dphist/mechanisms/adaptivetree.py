@@ -92,8 +92,8 @@ class AdaptiveTree:
     that will be asked, and private for the same reasons (see `dphist.mechanisms.planned.grow_boxes`).
 
     On a line ``stop`` scales the total below which a block is not split, in noise scales times the root of the number
-    of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as far for
-    the first family, where a split that was not needed costs most).
+    of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as
+    far for the first family, where a split that was not needed costs most).
     """
 
     stop: float = 0.5
