@@ -69,11 +69,12 @@ def cpu() -> float:
 def _peak() -> float:
     """Largest resident memory in megabytes: ours, and that of descendants, each at its own peak."""
     # Not getrusage: what it gives for us began with the process that started us.
-    told = [_high_water(process) for process in (os.getpid(), *_descendants())]
+    told = [high_water(process) for process in (os.getpid(), *_descendants())]
     return sum(told) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _high_water(process: int) -> float:
+def high_water(process: int) -> float:
+    """The largest resident memory that a process has had since it began, in megabytes; zero where nothing tells."""
     try:
         status = Path(f"/proc/{process}/status").read_text()
     except OSError:
