@@ -207,6 +207,7 @@ EXPERIMENTS = (
                 measure="CPU s",
                 axis="cells",
                 unit="CPU seconds",
+                own_legends=True,
             ),
             GrowthTable(title="Exponents, fitted on the upper half of the sizes", measure="exponent"),
         ),

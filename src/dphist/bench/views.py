@@ -98,6 +98,8 @@ class Lines:
     where: Mapping[str, Any] = field(default_factory=dict)
     points: bool = False
     across: int = 2
+    # Where panels show different lines, each has a legend of its own.
+    own_legends: bool = False
 
     def markdown(self, results: Results, folder: Path, stem: str) -> str:
         """Save the picture in ``folder`` and give the Markdown that shows it, with its figures folded below."""
@@ -170,7 +172,10 @@ class Lines:
                     shape=alt.Shape("who:N", sort=None, legend=None),
                 ).properties(width=300, height=220, title=panel)
             )
-        save_chart(alt.concat(*charts, columns=min(self.across, len(charts))), path)
+        chart: Any = alt.concat(*charts, columns=min(self.across, len(charts)))
+        if self.own_legends:
+            chart = chart.resolve_scale(color="independent", shape="independent")
+        save_chart(chart, path)
 
 
 def ticks(values: Sequence[float], *, log: bool) -> Any:
