@@ -185,8 +185,8 @@ _CORRECTION = (
     "private; here every bucket's cost gets about 4/ε₁."
 )
 _ORDER = (
-    "Even with the printed noise, which leaks, S̃ would hardly be ahead of O+S̃ but on Rome at ε = 1: "
-    "to group the noisy copy by which the cells were ordered spends nothing more."
+    "Even with the printed noise, which leaks, S̃ would be clearly ahead of O+S̃ only on Rome at ε = 0.5 and 1: to "
+    "group the noisy copy by which the cells were ordered spends nothing more."
 )
 _TREE = (
     "The tree here is better than the paper's (best shares of ε a level, weighted least squares, no negative "
