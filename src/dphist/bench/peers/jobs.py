@@ -22,6 +22,7 @@ from dphist.workload import Workload
 _MINUTE = 60.0
 _SKIPPED = "skipped: "
 _RELEASES = 5  # of one process, for errors
+_RUNS, _ENOUGH = 5, 2.0  # of one job, for costs: so many, or so many CPU seconds of them
 _SLOW = ("Tumult Analytics",)  # takes minutes for each job, so it is tried on some only
 
 
@@ -64,14 +65,18 @@ class Costs:
         ]
 
     def trial(self, case: Case, number: int, setting: Setting) -> Iterator[Reading]:
-        """Run the job once in a new process."""
+        """Run the job in new processes and report the least: what else the machine does can only add."""
         rows = int(case.data.split()[0].replace(",", ""))
         sizes = next((one for one in self.cells if math.prod(one) == case.x), (8, 8))
         records = outside.records(rows, sizes)
+        costs: list[outside.Cost] = []
         try:
-            yield from _readings(outside.run(case.method, records, sizes, case.epsilon, [_out(case.method)]))
+            while len(costs) < (1 if setting.quick else _RUNS) and sum(cost.cpu for cost in costs) < _ENOUGH:
+                costs.append(outside.run(case.method, records, sizes, case.epsilon, [_out(case.method)]))
         except outside.Skipped as reason:
             yield Reading(f"{_SKIPPED}{reason}", 1.0)
+            return
+        yield from _readings(min(costs, key=lambda cost: cost.cpu))
 
 
 @dataclass(frozen=True)
@@ -196,10 +201,11 @@ EXPERIMENTS = (
         "cells; 128 × 128; 64 × 64 × 64) goes in; a private count of every cell, empty ones too, comes "
         "out and is saved; ε = 1, one row added or removed. Each run is a new process in an environment "
         "of that library's own: `python -m dphist.bench.peers DIR` makes these, `DPHIST_PEERS=DIR` names "
-        "them. Each library is used in the fastest way that its documentation shows; Polars reads the "
-        "records for all but Tumult, which has Spark do it. The others save a bare table of counts, we a "
-        "release with labels, guarantee and transcript. CPU time is that of all threads and descendants; "
-        "starting up is importing, and for Tumult starting Spark.",
+        "them. The least of up to five runs counts, as many as fit in two CPU seconds. Each library is "
+        "used in the fastest way that its documentation shows; Polars reads the records for all but "
+        "Tumult, which has Spark do it. The others save a bare table of counts, we a release with labels,"
+        " guarantee and transcript. CPU time is that of all threads and descendants; starting up is "
+        "importing, and for Tumult starting Spark.",
         differs="",
         claims=CLAIMS_COST,
     ),
