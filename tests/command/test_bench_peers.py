@@ -170,7 +170,7 @@ def test_claims_hold_only_where_every_comparison_does():
     won, lost = _results("CPU s", {ours: 1.0, theirs: 3.0}), _results("CPU s", {ours: 1.0, theirs: 0.5})
     assert CLAIMS_COST[0].check(won).holds
     assert not CLAIMS_COST[0].check(lost).holds
-    assert "closest: PyDP at 10 rows, 4 cells" in CLAIMS_COST[0].check(lost).figures
+    assert "behind PyDP at 10 rows, 4 cells (0.5 ×)" in CLAIMS_COST[0].check(lost).figures
     assert not CLAIMS_COST[0].check(_results("CPU s", {ours: 1.0})).holds, "without peers nothing is shown"
     cells = "largest cube in 60 s, cells"
     assert CLAIMS_LARGEST[0].check(_results(cells, {ours: 8.0, theirs: 4.0})).holds
