@@ -133,7 +133,7 @@ TIMES = Experiment(
             says="Time is not sensitive to ε",
             where="Figs. 19, 20",
             check=_steady(tuple(_METHODS)),
-            why="Finding k under a price is faster the fewer buckets there are, and less noise makes more of them.",
+            why="How much is pruned depends on the noisy counts; under absolute loss with a given k, more noise is slower.",
         ),
         Claim(
             says="Time grows linearly with k",
@@ -144,7 +144,7 @@ TIMES = Experiment(
                     for method in ("Mean-NF, given k", "Median-NF, given k", "Mean-SF", "Median-SF")
                 )
             ),
-            why="Work that does not depend on k is a good part of so little.",
+            why="It grows less: part of the work does not depend on k.",
         ),
         Claim(
             says="Time grows quadratically with n",
