@@ -66,8 +66,8 @@ CLAIMS_COST = (
         says="Ours takes less processor time than every peer at every size, starting up included",
         where="whole processes",
         check=least_ratio("CPU s", "theirs"),
-        why="The smallest jobs are nearly all importing, and numpy with Polars and PyDP or OpenDP takes about as long to "
-        "import as numpy, DuckDB and Arrow.",
+        why="The smallest jobs are nearly all importing, and numpy with Polars and PyDP or OpenDP takes about as long "
+        "to import as numpy, DuckDB and Arrow.",
     ),
     Claim(
         says="Ours takes less processor time than every peer at every size, starting up left out",
