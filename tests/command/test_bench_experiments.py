@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from dphist.bench import catalogue, pages, results, runner
 from dphist.bench.claims import beats, best, grows
-from dphist.bench.experiment import Case, Experiment, Finding, Reading, Setting
+from dphist.bench.experiment import Case, Claim, Experiment, Finding, Reading, Setting
 from dphist.bench.results import Results, Row
 from dphist.bench.views import Lines, Table, short
 from dphist.cli.commands import app
@@ -32,6 +32,7 @@ def test_every_experiment_runs_quickly_is_judged_and_shown(name, tmp_path):
     assert experiment.title in text
     for claim in experiment.claims:
         assert claim.says in text
+    assert "| undecided |" not in text, "a check cannot be made on what the experiment measures"
     for line in text.splitlines():
         if line.startswith("!["):
             picture = tmp_path / "pages" / line.partition("](")[2].rstrip(")")
@@ -128,6 +129,19 @@ def _results(**means):
 
 
 LINE = {("a", "old", 1.0): 10.0, ("a", "old", 2.0): 80.0, ("a", "new", 1.0): 5.0, ("a", "new", 2.0): 5.0}
+
+
+def test_a_claim_on_half_of_the_readings_is_undecided():
+    def divide(found):
+        return Finding(True, str(1 / len(found.rows)))
+
+    claims = (Claim(says="s", where="w", check=divide, why="because"),)
+    experiment = Experiment(
+        name="n", title="t", work=_Dice(), trials=1, views=(), reported="", differs="", claims=claims
+    )
+    (verdict,) = pages.verdicts(experiment, Results([], {}))
+    assert "| undecided |" in verdict.line()
+    assert "because" not in verdict.line()
 
 
 def test_claims_can_be_refuted():

@@ -136,9 +136,9 @@ def counts_of(data: DataSet, setting: Setting) -> IntArray:
 
 @dataclass(frozen=True)
 class Finding:
-    """What the readings say of a claim: whether it holds, and the figures that show it."""
+    """What the readings say of a claim: whether it holds (None: too few readings), and the figures that show it."""
 
-    holds: bool
+    holds: bool | None
     figures: str
 
 
