@@ -20,8 +20,12 @@ def results_page(
     date: str,
     powers: Sequence[Power] = (),
     caught: Sequence[Caught] = (),
+    notes: Sequence[str] = (),
 ) -> str:
-    """Write a campaign's results as Markdown, with what the attack would have caught and what it cannot show."""
+    """Write a campaign's results as Markdown, with what the attack would have caught and what it cannot show.
+
+    ``notes`` are what was peculiar about this campaign; they go with the limits.
+    """
     fallen = refuted(trials)
     mechanisms = {trial.mechanism for trial in trials}
     runs = 2 * sum(trial.runs for trial in trials)
@@ -37,7 +41,7 @@ def results_page(
         "",
         *_table(trials, fallen),
         "",
-        *_limits(trials, powers),
+        *_limits(trials, powers, notes),
         "",
         *_strongest(trials),
     ]
@@ -120,9 +124,9 @@ def _most(own: Sequence[Trial]) -> str:
     return f"{max(trial.loss for trial in here):.2f}" + " +" * any(t.formula != "all" for t in here)
 
 
-def _limits(trials: Sequence[Trial], powers: Sequence[Power]) -> list[str]:
+def _limits(trials: Sequence[Trial], powers: Sequence[Power], notes: Sequence[str]) -> list[str]:
     """Say what this page does not show: first what follows from its own numbers, then what no campaign shows."""
-    lines = ["## Limits", ""]
+    lines = ["## Limits", "", *(f"- {note}" for note in notes)]
     texts = sorted({trial.mechanism for trial in trials})
     epsilons = sorted({trial.epsilon for trial in trials}, key=number)
     for epsilon in epsilons:
@@ -152,6 +156,7 @@ def _limits(trials: Sequence[Trial], powers: Sequence[Power]) -> list[str]:
         "  the replay of every mechanism from its answers, which the conformance tests check.",
         "- The loss by formula takes the sampler at its word. That noise has its law is tested by itself.",
         "- A fault that was not thought of may be none of the mutants below.",
+        "- Trials are of the code as it was when each was made, within one campaign but not within one minute.",
         "- Time, memory, logs and messages are other attacks; the threat model says which tests try them.",
     ]
     return lines
@@ -201,6 +206,7 @@ def _mutants(powers: Sequence[Power]) -> list[str]:
         "they do only if as many numbers were asked for at the same price. The zoo below has mechanisms that stake all",
         "on each of these faults.",
         "",
+        *_again(powers),
         *(f"- `{fault}`: {FAULTS[fault]}; {_share(powers, fault)}." for fault in faults),
         "",
         "| mechanism | " + " | ".join(f"`{fault}`" for fault in faults) + " |",
@@ -219,9 +225,23 @@ def _share(powers: Sequence[Power], fault: Fault) -> str:
 
 
 def _count(power: Power) -> str:
+    again = " †" * (power.goes > 1)
     if power.needed is not None:
-        return f"{power.needed:,}"
-    return "keeps ε" if power.keeps else f"> {power.tried:,}"
+        return f"{power.needed:,}{again}"
+    return "keeps ε" if power.keeps else f"> {power.tried:,}{again}"
+
+
+def _again(powers: Sequence[Power]) -> list[str]:
+    repeated = [power for power in powers if power.goes > 1]
+    if not repeated:
+        return []
+    late = sum(power.needed is not None for power in repeated)
+    return [
+        f"† Not caught at first and attacked again, for longer: {late} of {len(repeated)} fell then. Runs of all goes",
+        "are added up. A go more is a chance more to be wrong: two goes are right with 99.8 %. Only mutants that had",
+        "not been caught got another go, so the table catches more than one go of each would have.",
+        "",
+    ]
 
 
 def _zoo(caught: Sequence[Caught]) -> list[str]:

@@ -45,6 +45,8 @@ class Power:
     needed: int | None
     tried: int
     loss: float | None = None
+    goes: int = 1
+    """How many attacks were made; the runs of those that caught nothing are in ``needed`` and ``tried``."""
 
     @property
     def keeps(self) -> bool:
