@@ -46,10 +46,8 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
     "trees": ("tree", "boost", "hb", "greedyh", "dawa", "ahp", "h"),
 }  # fmt: skip
 _BLOCKS = "building blocks"
-# These find the best among all intervals or groups, and take time for each pair of cells.
-_EVERY_INTERVAL = (
-    "structurefirst", "ahp", "s1", "s2", "o+s1", "o+s2", "s1+mm", "s2+mm", "s1+pmm", "s2+pmm",
-)  # fmt: skip
+# What we expected to grow faster before anything was measured: these look at all intervals.
+_EXPECTED_STEEP = ("structurefirst", "s1", "o+s1", "s1+mm", "s1+pmm", "s1+h")
 
 
 def family(name: str) -> str:
@@ -183,7 +181,7 @@ class GrowthTable(Table):
 def _near_linear(results: Results) -> Finding:
     slopes = {point.method: point.value for point in results.select("exponent")}
     steep = {name: slope for name, slope in slopes.items() if slope > 1.25}
-    known = {name for name in steep if name in _EVERY_INTERVAL}
+    known = {name for name in steep if name in _EXPECTED_STEEP}
     words = ", ".join(
         f"{name} {slope:.2f}" for name, slope in sorted(steep.items(), key=lambda pair: -pair[1])
     )
@@ -217,10 +215,12 @@ EXPERIMENTS = (
         differs="",
         claims=(
             Claim(
-                says="All mechanisms grow nearly linearly but those that weigh every interval: StructureFirst, AHP, "
-                "and S₁ and S₂ without a tree",
+                says="All mechanisms grow nearly linearly but those that look at all intervals: S₁ and its "
+                "combinations, and StructureFirst",
                 where="exponent at most 1.25",
                 check=_near_linear,
+                why="That was our expectation before the first run. S₂ without a tree and AHP were found to grow "
+                "quadratically too.",
             ),
         ),
     ),
