@@ -156,7 +156,9 @@ def denoise(values: IntArray, rate: float) -> Denoised:
         for candidate in race:
             candidate.improve(rows, stretches, rounds)
     against = even.evidence - race[0].evidence - _ODDS
-    return _apply(race[0], even, 1.0 / (1.0 + math.exp(min(against, 500.0))), values, rate)
+    # Stretches say nothing about one level for all cells: what they miss may be all there is.
+    trust = 1.0 if values.size > _FIT_CELLS else 1.0 / (1.0 + math.exp(min(against, 500.0)))
+    return _apply(race[0], even, trust, values, rate)
 
 
 def _apply(model: _Candidate, even: _OneLevel, trust: float, values: IntArray, rate: float) -> Denoised:
