@@ -133,7 +133,8 @@ TIMES = Experiment(
             says="Time is not sensitive to ε",
             where="Figs. 19, 20",
             check=_steady(tuple(_METHODS)),
-            why="How much is pruned depends on the noisy counts; under absolute loss with a given k, more noise is slower.",
+            why="How much is pruned depends on the noisy counts; under absolute loss with a given k, more noise is "
+            "slower.",
         ),
         Claim(
             says="Time grows linearly with k",
