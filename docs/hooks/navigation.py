@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-
 _FOLDERS = {"Mechanisms": "mechanisms", "Results": "results"}
 
 
