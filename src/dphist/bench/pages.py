@@ -48,7 +48,7 @@ def verdicts(experiment: Experiment, found: Results) -> list[Verdict]:
 
 
 def write(found: Mapping[str, tuple[Experiment, Results]], folder: Path) -> list[Path]:
-    """Write one page a group and one that leads to them; experiments without readings are named as such."""
+    """Write one page a group and one that leads to them; experiments without readings are left out."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = []
     judged: dict[str, list[Verdict]] = {}

@@ -39,7 +39,8 @@ def fitted(mechanism: Any) -> Mechanism:
         hint, value = hints[option.name], getattr(mechanism, option.name)
         if not _fits(value, hint):
             raise MechanismError(
-                f"{type(mechanism).__name__}: the option {option.name} cannot be a {type(value).__name__} like this"
+                f"{type(mechanism).__name__}: the option {option.name} cannot be a {type(value).__name__} like this; "
+                f"it takes {getattr(option.type, '__name__', option.type)}"
             )
         if isinstance(value, float) and Fraction in (hint, *get_args(hint)):
             changed[option.name] = exact(value, option.name)
