@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dphist import audit, errors, testing
-    from dphist.domain import Domain, Nominal, Ordinal
-    from dphist.door import publish
-    from dphist.histogram import Histogram
     from dphist.mechanisms import mechanisms
     from dphist.mechanisms.adaptivetree import AdaptiveTree
     from dphist.mechanisms.auto import Auto
@@ -35,10 +32,13 @@ if TYPE_CHECKING:
     from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
     from dphist.mechanisms.structurefirst import StructureFirst
     from dphist.mechanisms.tree import Tree
+    from dphist.model.domain import Domain, Nominal, Ordinal
+    from dphist.model.histogram import Histogram
+    from dphist.model.unit import Unit
+    from dphist.model.workload import Workload
     from dphist.private.ledger import Ledger
+    from dphist.publishing.door import publish
     from dphist.release import Answer, Answers, Release, SparseRelease, load
-    from dphist.unit import Unit
-    from dphist.workload import Workload
 
 __version__ = "0.1.0"
 
@@ -52,12 +52,12 @@ _HOMES = {
     "Blocks": "mechanisms.blocks",
     "ByPart": "mechanisms.bypart",
     "DPCube": "mechanisms.dpcube",
-    "Domain": "domain",
+    "Domain": "model.domain",
     "EFPA": "mechanisms.fourier",
     "FPA": "mechanisms.fourier",
     "HPartition": "mechanisms.hpartition",
     "HierarchicalKD": "mechanisms.spatialtrees",
-    "Histogram": "histogram",
+    "Histogram": "model.histogram",
     "Isotonic": "mechanisms.isotonic",
     "KDHybrid": "mechanisms.spatialtrees",
     "Laplace": "mechanisms.baseline",
@@ -66,8 +66,8 @@ _HOMES = {
     "Marginals": "mechanisms.marginals",
     "Matrix": "mechanisms.matrix",
     "NoiseFirst": "mechanisms.noisefirst",
-    "Nominal": "domain",
-    "Ordinal": "domain",
+    "Nominal": "model.domain",
+    "Ordinal": "model.domain",
     "PHPartition": "mechanisms.hpartition",
     "Posterior": "mechanisms.posterior",
     "Privelet": "mechanisms.privelet",
@@ -82,13 +82,13 @@ _HOMES = {
     "Tree": "mechanisms.tree",
     "Uniform": "mechanisms.baseline",
     "UniformGrid": "mechanisms.grids",
-    "Unit": "unit",
-    "Workload": "workload",
+    "Unit": "model.unit",
+    "Workload": "model.workload",
     "audit": "audit",
     "errors": "errors",
     "load": "release",
     "mechanisms": "mechanisms",
-    "publish": "door",
+    "publish": "publishing.door",
     "testing": "testing",
 }
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
-from dphist.audit.campaign import claims
 from dphist.mechanisms.spec import parse
 from dphist.release.sparse import SparseRelease
 from dphist.report.page import report_page
 from dphist.web import create_app
+from dphist_bench.audit.campaign import claims
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(6)), dphist.Nominal("y", ["a", "b"])])
 HERE = np.array([[5, 0], [0, 3], [9, 9], [0, 0], [1, 2], [0, 40]])

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import dphist
-from dphist.audit.campaign import claims
 from dphist.errors import DphistError
 from dphist.mechanisms.spec import parse
+from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.sources import count
 from dphist.testing.gates import as_histogram
-from dphist.unit import Unit
+from dphist_bench.audit.campaign import claims
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(4))])
 SECRET = 987_654_321

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dphist
-from dphist.audit.campaign import claims
 from dphist.mechanisms.spec import parse
+from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.sources import count
 from dphist.testing.gates import as_histogram
-from dphist.unit import Unit
+from dphist_bench.audit.campaign import claims
 
 EXTREMES = st.sampled_from([0, 1, 2, 3, 100, 2**31, 2**40, 2**53, 2**61, 2**62, 2**63 - 1])
 

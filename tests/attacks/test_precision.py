@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import dphist
-from dphist.audit.campaign import claims
 from dphist.audit.neighbours import worst_pairs
 from dphist.mechanisms.spec import parse
+from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity
 from dphist.testing import open_counts
-from dphist.unit import Unit
+from dphist_bench.audit.campaign import claims
 
 
 def test_every_released_value_lies_on_a_lattice_that_neighbours_share():

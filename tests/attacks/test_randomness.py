@@ -11,8 +11,8 @@ import pytest
 
 import dphist
 from dphist.audit import audit
-from dphist.audit.zoo import animals
 from dphist.private.noise import Noise
+from dphist_bench.zoo import animals
 
 DRAWS = 64
 

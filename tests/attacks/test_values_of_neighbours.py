@@ -1,17 +1,17 @@
 """No value that one neighbour can produce and the other cannot, in any mechanism; and a search that finds such values.
 
-The long form, 10⁶ numbers a mechanism, is ``python -m dphist.bench trust --only precision``.
+The long form, 10⁶ numbers a mechanism, is ``python -m dphist_bench trust --only precision``.
 """
 
 import numpy as np
 import pytest
 
-from dphist.audit.campaign import claims
 from dphist.audit.neighbours import worst_pairs
-from dphist.bench.precision import look
-from dphist.estimate import Estimate, IndependentNoise
+from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.mechanisms.spec import parse
 from dphist.private.queries import Identity
+from dphist_bench.audit.campaign import claims
+from dphist_bench.precision import look
 
 # Seeds are fixed, so nothing here can flicker; with fresh ones a false alarm had a probability below 10⁻⁶ an event.
 FREQUENT = 40

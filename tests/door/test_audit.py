@@ -8,13 +8,13 @@ from dphist.audit.attack import collect
 from dphist.audit.evidence import Runs, weigh
 from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.audit.twin import Finished, Stage, Tally
-from dphist.audit.zoo import animals, runs_needed
 from dphist.errors import InputError, RightUsed
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.spec import parse
 from dphist.mechanisms.structurefirst import StructureFirst
 from dphist.private.queries import Identity, Totals
 from dphist.testing.gates import as_histogram
+from dphist_bench.zoo import animals, runs_needed
 
 pytestmark = pytest.mark.audit
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from test_sources import DOMAIN, EDGES, people, with_other
 
-from dphist.domain import Attribute, Domain, Nominal, Ordinal
 from dphist.errors import SourceError
-from dphist.histogram import Histogram
+from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
 from dphist.sources import count
-from dphist.unit import Unit
 
 ENGINES = [
     "duckdb",

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import DphistError, QueryError
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.release.language import read_question
 
 DOMAIN = Domain(

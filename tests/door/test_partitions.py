@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 
 import dphist
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import DomainError, EngineError, InputError, MechanismError, VerificationError
-from dphist.histogram import Histogram
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.bypart import ByPart
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.queries.counting import Identity
 from dphist.testing import check_mechanism, run
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 DOMAIN = Domain(
     [Ordinal("age", range(6)), Nominal("region", ["n", "e", "s", "w"]), Nominal("sex", ["F", "M"])]

@@ -11,9 +11,9 @@ import pytest
 
 import dphist
 from dphist.errors import BudgetExhausted, DphistError, LedgerError
+from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.queries import Identity
-from dphist.unit import Unit
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(5))])
 HISTOGRAM = dphist.Histogram(DOMAIN, np.array([3, 0, 9, 1, 1]))
@@ -28,8 +28,8 @@ class Stubborn:
         with contextlib.suppress(DphistError):
             first.measure(Identity())
         noisy = second.measure(Identity())
-        return dphist.estimate.Estimate(
-            noisy.values.astype(float), dphist.estimate.IndependentNoise(noisy.scale)
+        return dphist.inference.estimate.Estimate(
+            noisy.values.astype(float), dphist.inference.estimate.IndependentNoise(noisy.scale)
         )
 
 
@@ -91,15 +91,15 @@ class LateAsker:
 
     def estimate(self, data):
         self.calls.append(1)
-        counts, noise = np.zeros(data.size), dphist.estimate.IndependentNoise(Fraction(1))
+        counts, noise = np.zeros(data.size), dphist.inference.estimate.IndependentNoise(Fraction(1))
         if len(self.calls) > 1:
             counts = data.measure(Identity()).values.astype(float)
-        return dphist.estimate.Estimate(counts, noise)
+        return dphist.inference.estimate.Estimate(counts, noise)
 
 
 def test_no_part_is_answered_before_the_payment():
     from dphist.mechanisms.bypart import ByPart
-    from dphist.partition import run_parts
+    from dphist.publishing.parts import run_parts
 
     domain = dphist.Domain([dphist.Nominal("place", ["a", "b"]), dphist.Ordinal("x", range(3))])
     paid = []

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dphist import plan as planning
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import InputError
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.planning import forecast as planning
 from dphist.testing import run
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 LINE = Domain([Ordinal("age", range(64))])
 

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 import dphist.release.file as release_file
-from dphist.domain import Domain, Nominal, Ordinal
-from dphist.door import _release, publish
 from dphist.errors import NotPrivate, OutputError, QueryError, ReleaseError, VerificationError
-from dphist.histogram import Histogram
 from dphist.mechanisms.baseline import Laplace, Uniform
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
+from dphist.publishing.door import _release, publish
 from dphist.release import load
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 DOMAIN = Domain(
     [

@@ -26,11 +26,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist.domain import Attribute, Domain, Nominal, Ordinal
 from dphist.errors import SourceError, TooLargeError
-from dphist.histogram import Histogram
+from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
 from dphist.sources import count
-from dphist.unit import Unit
 
 NAN, INF = math.nan, math.inf
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
@@ -294,7 +294,7 @@ def connected(through: str) -> Any:
 
 
 def with_other(attribute: Attribute) -> Attribute:
-    from dphist.domain.schema import attribute_from_json, attribute_to_json
+    from dphist.model.domain.schema import attribute_from_json, attribute_to_json
 
     return attribute_from_json({**attribute_to_json(attribute), "other": True})
 

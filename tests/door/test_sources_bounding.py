@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import InputError, SourceError
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.unit import Unit
 from dphist.sources import count, duck, machine
 from dphist.sources.open import connect
-from dphist.unit import Unit
 
 DOMAIN = Domain([Ordinal("age", range(4)), Nominal("sex", ["F", "M"])])
 row = st.tuples(

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dphist.bench import counting
-from dphist.domain import Domain
 from dphist.errors import DomainError, SourceError
+from dphist.model.domain import Domain
 from dphist.sources import draft_schema
+from dphist_bench import counting
 
 
 def table(value: int) -> pa.Table:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dphist.domain import Domain, Nominal, Ordinal
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.sources import count, duck, machine
 
 

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pytest
 
 import dphist
-from dphist.domain import Domain, Nominal, Ordinal
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources.engine import Bound
 from dphist.sources.keys import read
 from dphist.sources.spark import Spark, find_java
-from dphist.unit import Unit
 
 pytestmark = [
     pytest.mark.spark,

@@ -16,8 +16,6 @@ from scipy import stats
 
 import dphist
 from dphist import audit
-from dphist.domain import Domain, Nominal, Ordinal
-from dphist.door import _sparse
 from dphist.errors import (
     MechanismError,
     NotPrivate,
@@ -26,15 +24,17 @@ from dphist.errors import (
     TooLargeError,
     VerificationError,
 )
-from dphist.estimate import Estimate, IndependentNoise
-from dphist.histogram import Histogram
+from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.mechanisms.sparselaplace import SparseLaplace
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries.counting import Identity
 from dphist.private.sparse import Above, Occupied, _Binomial, _hits, _uniform, chance, open_sparse_gate
+from dphist.publishing.door import _sparse
 from dphist.testing import check_mechanism, open_counts
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 HUGE = Domain([Ordinal("x", range(10**6)), Ordinal("y", range(10**6))])
 

@@ -19,8 +19,8 @@ import numpy as np
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 with atheris.instrument_imports(include=["dphist"]):
-    from dphist.domain import Domain
     from dphist.mechanisms.spec import parse
+    from dphist.model.domain import Domain
     from dphist.release.language import read_question
 
 import dphist

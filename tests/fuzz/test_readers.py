@@ -176,7 +176,7 @@ KEYS = ["name", "kind", "range", "edges", "categories", "dates", "other", "attri
     )
 )
 def test_schemas(text):
-    from dphist.domain import schema
+    from dphist.model.domain import schema
 
     refuses(lambda: dphist.Domain.from_toml(text))
     refuses(lambda: dphist.Domain.from_toml("[[attribute]]\n" + text))

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from dphist.domain import Domain, Ordinal
-from dphist.kernels.budget import best_shares, range_error
+from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.kernels.trees.budget import best_shares, range_error
 from dphist.mechanisms.planning import contrasts, halvings
-from dphist.trees import NodeTree, TreeNoise
-from dphist.workload import Workload
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 
 FAR = np.array([1e12])
 ONE = np.ones(1)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dphist.kernels.curve import hilbert_order
-from dphist.kernels.dyadic import combine, distribute, merged_leaves, mirror_threshold, prune
+from dphist.kernels.trees.dyadic import combine, distribute, merged_leaves, mirror_threshold, prune
 from dphist.mechanisms.spatial import classify
 
 # Root 0 with children 1, 2; node 1 with children 3, 4, 5.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dphist.kernels.evenness import _EVEN, _SPREADS, divide_pools, likely_division
+from dphist.kernels.trees.evenness import _EVEN, _SPREADS, divide_pools, likely_division
 
 
 def _exact(seen, variance, total):

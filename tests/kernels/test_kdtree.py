@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphist.kernels import kdtree
+from dphist.kernels.trees import kdtree
 from dphist.mechanisms.dpcube import box_tree
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dphist.kernels.levelchain import LARGE_STEP, SMALL_STEP, expect, infer
-from dphist.kernels.levelfit import _clump, denoise
-from dphist.kernels.levels import level_grid, likelihoods, moments
+from dphist.kernels.levels.chain import LARGE_STEP, SMALL_STEP, expect, infer
+from dphist.kernels.levels.fit import _clump, denoise
+from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
 
 
 def _noise(z, rate):

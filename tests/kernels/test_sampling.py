@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist.kernels import sampling
+from dphist.kernels.sampling import laplace as sampling
 from dphist.private.noise import certified
 from dphist.private.noise.selection import _PARTS, _WHOLE
 

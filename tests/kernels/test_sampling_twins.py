@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from dphist.kernels import compile as compiling
-from dphist.kernels import sampling, sampling_twins
+from dphist.kernels.sampling import laplace as sampling
+from dphist.kernels.sampling import twins as sampling_twins
 from dphist.private.noise import Keystream, Noise
 
 

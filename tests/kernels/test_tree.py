@@ -7,8 +7,8 @@ import pytest
 from scipy import optimize
 
 from dphist.errors import MechanismError
-from dphist.kernels.tree import project_family
-from dphist.trees import NodeTree, TreeNoise, infer, pool
+from dphist.inference.trees import NodeTree, TreeNoise, infer, pool
+from dphist.kernels.trees.passes import project_family
 
 
 def random_tree(seed: int, nodes: int = 30, roots: int = 1) -> np.ndarray:

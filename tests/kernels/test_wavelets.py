@@ -3,10 +3,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.domain import Nominal
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands, threshold
+from dphist.model.domain import Nominal
 
 TREES = {
     "figure 3": {"left": ["a", "b", "c"], "right": ["d", "e", "f"]},

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from dphist.audit import audit
-from dphist.domain import Domain, Nominal, Ordinal
-from dphist.histogram import Histogram
-from dphist.intervals import half_widths
+from dphist.inference.intervals import half_widths
 from dphist.mechanisms.adaptivetree import AdaptiveTree, counts_of, line_blocks
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.growing import GridBlocks, HierarchyBlocks, grow
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.testing import check_mechanism, open_counts, run
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 
 def _prefix_error(estimate, counts):

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from dphist.audit import audit
-from dphist.bench import accuracy
-from dphist.bench.compare import compare
-from dphist.domain import Domain, Ordinal
-from dphist.histogram import Histogram
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.workload import Workload
+from dphist.planning.compare import compare
 from dphist.testing import check_mechanism, open_counts, run
-from dphist.workload import Workload
+from dphist_bench import accuracy
 
 LINE = Domain([Ordinal("x", range(200))])
 CUBE = Domain([Ordinal("x", range(12)), Ordinal("y", range(10)), Ordinal("z", range(4))])

@@ -12,13 +12,13 @@ from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.blocks import Blocks, BucketNoise, CellBound, Sort
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.planning.skyline import skyline, undominated
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.skyline import skyline, undominated
 from dphist.testing import check_mechanism, run
 from dphist.testing.gates import as_histogram
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 
 @pytest.mark.parametrize("inner", [Laplace(), Tree(fanout=4), Uniform(), Blocks(group=Smooth("squared"))])

@@ -10,15 +10,15 @@ import pytest
 from dphist import Histogram, publish
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
-from dphist.domain import Domain, Ordinal
 from dphist.errors import MechanismError
 from dphist.mechanisms.dpcube import DPCube
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Totals
 from dphist.testing import check_mechanism, open_counts, run
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 ESTIMATORS = ("weighted", "least-squares", "uniform", "nonnegative")
 # Figure 2: ages across, incomes down.

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import NotPrivate
-from dphist.histogram import Histogram
 from dphist.mechanisms import INGREDIENTS, mechanisms
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
 from dphist.private.gate import open_gate, open_replay
 from dphist.testing.conformance import check_value
-from dphist.unit import Unit
 
 PROMISED = {
     "laplace", "uniform", "sparselaplace", "noisefirst", "structurefirst", "dpcube", "kdhybrid",

@@ -3,13 +3,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.domain import Domain, Ordinal
 from dphist.errors import MechanismError, NotPrivate
 from dphist.mechanisms.fourier import EFPA, FPA, SPA, WaveNoise
 from dphist.mechanisms.spec import parse
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 from dphist.private.spectrum import bands, corner
 from dphist.testing import check_mechanism, open_counts, run
-from dphist.workload import Workload
 
 SMOOTH = np.rint(200 * np.exp(-(((np.arange(256) - 90) / 30) ** 2)) + 40).astype(np.int64)
 

@@ -2,11 +2,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist.domain import Domain, Nominal, Ordinal
-from dphist.histogram import Histogram
 from dphist.mechanisms.fourier import EFPA
 from dphist.mechanisms.hpartition import PHPartition
 from dphist.mechanisms.isotonic import Isotonic
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
 from dphist.testing import check_mechanism, open_counts, run
 
 

@@ -8,10 +8,10 @@ import pytest
 from dphist.errors import MechanismError
 from dphist.mechanisms.levels import energies, mean_variance, searched, volumes
 from dphist.mechanisms.matrix import Matrix, integer_strategy, mean_gram, strategy_variance
+from dphist.model.workload import Workload
 from dphist.private.queries.linear import Linear
 from dphist.testing import check_mechanism, run
 from dphist.testing.gates import as_histogram
-from dphist.workload import Workload
 
 
 @pytest.mark.parametrize("strategy", ["hierarchy", "optimised"])

@@ -5,9 +5,9 @@ import pytest
 
 from dphist.errors import MechanismError
 from dphist.mechanisms.mwem import MWEM, _boxes, _dyadic
+from dphist.model.workload import Workload
 from dphist.testing import check_mechanism, open_counts, run
 from dphist.testing.gates import as_histogram
-from dphist.workload import Workload
 
 BIAS = "a few rounds of ranges cannot tell all cells apart"
 

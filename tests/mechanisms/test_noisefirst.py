@@ -6,20 +6,20 @@ import pytest
 import dphist.mechanisms.noisefirst as module
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
-from dphist.bench import data
-from dphist.domain import Domain, Ordinal
-from dphist.door import _release, publish
 from dphist.errors import MechanismError
-from dphist.histogram import Histogram
 from dphist.kernels.segmentation import segment
 from dphist.kernels.segmentation import straightforward as textbook
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.noisefirst import NoiseFirst
 from dphist.mechanisms.spec import from_json, parse, show, to_json
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
+from dphist.publishing.door import _release, publish
 from dphist.testing import check_mechanism, run
-from dphist.unit import Unit
-from dphist.workload import Workload
+from dphist_bench import data
 
 VARIANTS = [
     NoiseFirst(),

@@ -8,20 +8,20 @@ import pytest
 
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
-from dphist.bench.data import planes
-from dphist.domain import Domain, Ordinal
-from dphist.histogram import Histogram
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.planned import grow_boxes
 from dphist.mechanisms.planning import Planner, asked_ranges, halvings, roughness_of
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.noise.keystream import Keystream
 from dphist.testing import open_counts, run
-from dphist.unit import Unit
-from dphist.workload import Workload
+from dphist_bench.data import planes
 
 
 def _domain(shape):

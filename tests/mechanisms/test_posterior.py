@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from dphist.audit import audit
-from dphist.domain import Domain, Ordinal
-from dphist.intervals import half_widths
+from dphist.inference.intervals import half_widths
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.posterior import Posterior
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 from dphist.testing import check_mechanism, run
-from dphist.workload import Workload
 
 
 def _kinds(n=600):

@@ -5,15 +5,8 @@ import pytest
 
 from dphist.audit import Pair, audit
 from dphist.audit.neighbours import pair
-from dphist.bench import data
-from dphist.bench import privelet as privelet_bench
-from dphist.bench.papers import paper004
-from dphist.bench.privelet import census_domain
-from dphist.domain import Domain, Nominal, Ordinal
-from dphist.door import publish
 from dphist.errors import MechanismError, QueryError
-from dphist.histogram import Histogram
-from dphist.intervals import half_widths
+from dphist.inference.intervals import half_widths
 from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
 from dphist.mechanisms.privelet import (
     Privelet,
@@ -23,12 +16,19 @@ from dphist.mechanisms.privelet import (
     node_totals,
     nominal_bound,
 )
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries.wavelet import Wavelet
+from dphist.publishing.door import publish
 from dphist.testing import check_mechanism, open_counts, run
-from dphist.unit import Unit
-from dphist.workload import Workload
+from dphist_bench import data
+from dphist_bench import privelet as privelet_bench
+from dphist_bench.papers import privelet
+from dphist_bench.privelet import census_domain
 
 TREE = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e", "f"]}, "sea": ["g", "h", "i", "j"]}
 # One run of a plain axis this long is as many independent runs of what stands beside it.
@@ -317,7 +317,7 @@ def test_the_measurement_runs(capsys):
 
 def test_the_papers_questions_are_asked():
     domain = census_domain((20, 2, 64, 100))
-    asked = paper004.questions(domain, 4000)
+    asked = privelet.questions(domain, 4000)
     restricted = ((asked.low > 0) | (asked.high < domain.shape)).sum(axis=1)
     assert set(restricted.tolist()) <= {0, 1, 2, 3, 4}
     assert 0.2 < (restricted == 4).mean() < 0.3

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from dphist.domain import Domain, Ordinal
 from dphist.errors import MechanismError
-from dphist.intervals import half_widths
+from dphist.inference.intervals import half_widths
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 from dphist.testing import check_mechanism, run
-from dphist.workload import Workload
 
 
 def _plane(records, seed=1, side=64):

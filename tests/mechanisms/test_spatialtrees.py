@@ -10,16 +10,16 @@ import pytest
 
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
-from dphist.domain import Domain, Ordinal
 from dphist.errors import MechanismError
-from dphist.histogram import Histogram
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.boxes import BoxGrower, geometric_shares
 from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.testing import check_mechanism, open_counts, run
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 SHORT = "boxes of several cells are spread evenly"
 

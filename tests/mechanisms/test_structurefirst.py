@@ -5,20 +5,20 @@ import pytest
 
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
-from dphist.audit.zoo.structure import LEAKING_PAIR, UnclippedStructureFirst
-from dphist.bench import data
-from dphist.domain import Domain, Ordinal
-from dphist.door import _release
 from dphist.errors import MechanismError
-from dphist.histogram import Histogram
 from dphist.mechanisms.spec import parse, show
 from dphist.mechanisms.structurefirst import StructureFirst
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
+from dphist.publishing.door import _release
 from dphist.testing import check_mechanism, run
 from dphist.testing.gates import as_histogram
-from dphist.unit import Unit
-from dphist.workload import Workload
+from dphist_bench import data
+from dphist_bench.zoo.structure import LEAKING_PAIR, UnclippedStructureFirst
 
 STATISTICS = ["mean", "median"]
 INSIDE = ["flat", "two-level", "tree", "adaptive"]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.histogram import Histogram
 from dphist.mechanisms.levels import (
     axis_energy,
     best_shares,
@@ -22,12 +21,13 @@ from dphist.mechanisms.levels import (
     volumes,
 )
 from dphist.mechanisms.tree import Tree, bucket_levels
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.testing import open_counts, run
 from dphist.testing.gates import as_histogram
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 
 def blocks(n: int, m: int) -> np.ndarray:

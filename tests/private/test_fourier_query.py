@@ -5,9 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dphist.domain import Domain, Ordinal
 from dphist.errors import MechanismError
-from dphist.histogram import Histogram
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.questions import Layout
@@ -20,7 +21,6 @@ from dphist.private.spectrum import (
     corner,
     kept,
 )
-from dphist.unit import Unit
 
 SHAPES = [(1,), (2,), (3,), (7,), (8,), (12,), (3, 4), (4, 4), (5, 1), (2, 3, 4)]
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from dphist.errors import EpsilonError, MechanismError, RightUsed
+from dphist.model.unit import Unit
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.queries import Identity, Totals
 from dphist.private.questions import Candidates, Scales
 from dphist.private.transcript import same_answers
 from dphist.testing import open_counts
 from dphist.testing.gates import as_histogram
-from dphist.unit import Unit
 
 COUNTS = np.array([5, 0, 7, 100, 3, 3], dtype=np.int64)
 

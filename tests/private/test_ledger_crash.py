@@ -14,8 +14,8 @@ from fractions import Fraction
 import pytest
 
 from dphist import errors
-from dphist.bench import ledger as experiment
 from dphist.private.ledger import Head, Ledger
+from dphist_bench import ledger as experiment
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform has no kill -9")
 

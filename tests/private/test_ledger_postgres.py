@@ -36,9 +36,9 @@ from test_ledger import (  # noqa: F401 -- collected here with this file's `ledg
 )
 
 from dphist import errors
-from dphist.bench import ledger as experiment
 from dphist.private.ledger import Ledger
 from dphist.private.ledger.postgres import shown
+from dphist_bench import ledger as experiment
 
 pytestmark = pytest.mark.postgres
 _numbers = count()

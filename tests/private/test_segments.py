@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dphist.audit.zoo.smoothing import LeakyDeviation, LeakySmoothing
 from dphist.errors import MechanismError
 from dphist.private.noise import Keystream, Noise
 from dphist.private.questions import Layout
 from dphist.private.segments import AbsoluteDeviation
 from dphist.testing import open_counts
+from dphist_bench.zoo.smoothing import LeakyDeviation, LeakySmoothing
 
 sys.path += [str(Path(__file__).parent)]
 

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.kernels.wavelets import standard
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.gate import _Priced
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries.wavelet import (

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dphist
+from dphist.model.workload import Workload
 from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import cut, name_span
 from dphist.report.wording import python, question
-from dphist.workload import Workload
 
 ATTRIBUTES = [
     dphist.Ordinal("age", range(10, 40, 3)),

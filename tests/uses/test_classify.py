@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dphist import Histogram, publish
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import InputError, MechanismError
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.unit import Unit
 from dphist.uses import classify
 from dphist.uses.classify import ReleaseID3, encode, fit_classifier, private_id3, weighted_cells
 

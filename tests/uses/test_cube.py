@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dphist import Histogram, publish
-from dphist.domain import Domain, Nominal, Ordinal
-from dphist.door import _release
 from dphist.errors import QueryError
 from dphist.mechanisms.spec import parse
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
-from dphist.unit import Unit
+from dphist.publishing.door import _release
 from dphist.uses.cube import Cube
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dphist import Histogram, publish
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import InputError
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.uses.linkage import Blocking, reduction_ratio
 
 DOMAIN = Domain([Ordinal("age", range(60)), Nominal("school", ["a", "b", "c", "d"])])

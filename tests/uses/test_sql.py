@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dphist import Histogram, publish
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import QueryError
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.uses.sql import ask_sql
 
 DOMAIN = Domain([Ordinal("age", range(10)), Nominal("sex", ["F", "M"])])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import DomainError, QueryError
+from dphist.model.domain import Domain, Nominal, Ordinal
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
 

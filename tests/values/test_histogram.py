@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import InputError
-from dphist.histogram import Histogram
-from dphist.unit import Unit
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
 
 DOMAIN = Domain([Ordinal("age", range(3)), Nominal("sex", ["F", "M"]), Ordinal("k", range(4))])
 

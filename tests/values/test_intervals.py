@@ -3,12 +3,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.domain import Domain, Ordinal
 from dphist.errors import QueryError
-from dphist.estimate import IndependentNoise, PieceNoise, integers, nonnegative
-from dphist.intervals import Spread, half_widths
+from dphist.inference.estimate import IndependentNoise, PieceNoise, integers, nonnegative
+from dphist.inference.intervals import Spread, half_widths
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
-from dphist.workload import Workload
 
 LINE = Domain([Ordinal("x", range(40))])
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import QueryError, TooLargeError
-from dphist.workload import Workload
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.workload import Workload
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
 PEOPLE = Domain([Ordinal("age", range(10), other=True), Nominal("sex", ["F", "M"]), Nominal("place", PLACES)])

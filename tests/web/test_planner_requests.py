@@ -1,11 +1,11 @@
-"""The planner: forecasts equal `dphist.plan`, nothing but a schema goes in, and no record can be reached."""
+"""The planner forecasts like `dphist.planning.forecast`, takes nothing but a schema, and no record can be reached."""
 
 import sys
 
 import pytest
 
-from dphist.domain import Domain
-from dphist.plan import plan
+from dphist.model.domain import Domain
+from dphist.planning.forecast import plan
 from dphist.release.language import read_question
 from dphist.web import create_app, planner
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dphist.audit.evidence import Evidence, Runs
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.audit.twin import Finished, Stage, Tally
-from dphist.estimate import Estimate
+from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.private.exact import Number, positive

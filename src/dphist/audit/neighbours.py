@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import InputError
-from dphist.histogram import Histogram
+from dphist.model.histogram import Histogram
 from dphist.testing.gates import as_histogram
 
 

@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain
-from dphist.histogram import Histogram
+from dphist.model.domain import Domain
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
 from dphist.private.exact import Number
 from dphist.private.gate import Noisy, PrivateCounts, open_gate
 from dphist.private.queries.wavelet import Wavelet
@@ -39,7 +40,6 @@ from dphist.private.questions import (
     Score,
 )
 from dphist.private.transcript import Transcript
-from dphist.unit import Unit
 
 
 class Finished(BaseException):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dphist.cli import benching, screen
+from dphist.cli import plugins, screen
 
 app = typer.Typer(
     help="Publish histograms and data cubes with differential privacy: records in, one private release out.",
@@ -23,7 +23,6 @@ schema_app = typer.Typer(
 ledger_app = typer.Typer(help="Open and read budgets.", no_args_is_help=True)
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
-app.add_typer(benching.app, name="bench")
 
 ReleaseFile = Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
@@ -244,8 +243,7 @@ def audit(
     if (mechanism is None) != all_of_them:
         raise typer.BadParameter("name one mechanism, or give --all")
     if mechanism is None:
-        from dphist.cli.attacking import attack_all
-
+        attack_all = plugins.load("audit", "the audit of all mechanisms")
         with screen.progress("attacking every mechanism") as say:
             fallen = attack_all(results, hours, page, say)
         if fallen:
@@ -259,6 +257,17 @@ def audit(
     screen.line(json.dumps(report.to_json(), ensure_ascii=False) if as_json else str(report))
     if not report.passed:
         raise typer.Exit(1)
+
+
+@app.command(
+    "bench",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def bench(context: typer.Context) -> None:
+    """Run the papers' experiments and our measurements again (needs dphist-bench)."""
+    command = typer.main.get_command(plugins.load("bench", "`dphist bench`"))
+    command(context.args, prog_name="dphist bench")
 
 
 @app.command()

@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from dphist.bench.compare import Row, compare
 from dphist.cli import screen
 from dphist.cli.publishing import named_workload, read_schema
 from dphist.errors import InputError
 from dphist.extras import need
 from dphist.mechanisms import mechanisms
+from dphist.planning.compare import Row, compare
+from dphist.planning.skyline import skyline
 from dphist.release.file import atomic
-from dphist.skyline import skyline
 from dphist.sources import count
 
 WARNING = (

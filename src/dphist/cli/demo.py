@@ -9,9 +9,9 @@ from dphist.cli import screen
 from dphist.cli.picture import bars
 from dphist.cli.publishing import digest
 from dphist.cli.showing import draw
-from dphist.domain import Domain
-from dphist.door import publish
+from dphist.model.domain import Domain
 from dphist.private.ledger import Ledger
+from dphist.publishing.door import publish
 from dphist.release import load
 from dphist.release.language import read_question
 

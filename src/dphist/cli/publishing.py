@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from dphist.domain import Domain
-from dphist.door import DEFAULT_MECHANISM, publish
 from dphist.errors import DomainError, InputError, OutputError
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.ledger import Ledger
+from dphist.publishing.door import DEFAULT_MECHANISM, publish
 from dphist.release import Release
 from dphist.release.file import atomic
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 
 def publish_file(

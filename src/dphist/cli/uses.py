@@ -8,9 +8,9 @@ from typing import Any
 
 from dphist.cli import screen
 from dphist.cli.publishing import read_schema
-from dphist.plan import MECHANISMS, Forecast, plan
+from dphist.model.unit import Unit
+from dphist.planning.forecast import MECHANISMS, Forecast, plan
 from dphist.release import load
-from dphist.unit import Unit
 from dphist.uses.sql import ask_sql
 
 

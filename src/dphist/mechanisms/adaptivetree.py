@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Nominal
-from dphist.estimate import Estimate
-from dphist.intervals import Spread
-from dphist.kernels.dyadic import combine, distribute
-from dphist.kernels.evenness import divide_pools
+from dphist.inference.estimate import Estimate
+from dphist.inference.intervals import Spread
+from dphist.inference.trees import TreeNoise
+from dphist.kernels.trees.dyadic import combine, distribute
+from dphist.kernels.trees.evenness import divide_pools
 from dphist.mechanisms.growing import (
     Blocks,
     GridBlocks,
@@ -27,9 +27,9 @@ from dphist.mechanisms.growing import (
     uneven,
 )
 from dphist.mechanisms.planned import BoxNoise, grow_boxes
+from dphist.model.domain import Nominal
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
-from dphist.trees import TreeNoise
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

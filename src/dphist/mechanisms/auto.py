@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dphist.estimate import Estimate
+from dphist.inference.estimate import Estimate
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.workload import Kind
 from dphist.private.gate import PrivateCounts
-from dphist.workload import Kind
 
 # Ranges up to this many cells are better added up from single cells than read off a tree.
 _SMALL_RANGE = 32

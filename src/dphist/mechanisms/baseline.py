@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphist.estimate import Estimate, IndependentNoise, PieceNoise
+from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity, Totals
 

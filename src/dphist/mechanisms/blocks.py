@@ -8,18 +8,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain, Ordinal
 from dphist.errors import MechanismError
-from dphist.estimate import Errors, Estimate, IndependentNoise, PieceNoise
-from dphist.intervals import Spread
+from dphist.inference.estimate import Errors, Estimate, IndependentNoise, PieceNoise
+from dphist.inference.intervals import Spread
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 from dphist.private.exact import exact
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

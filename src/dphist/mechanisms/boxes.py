@@ -11,12 +11,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.estimate import Errors, Estimate
-from dphist.intervals import Spread
+from dphist.inference.estimate import Errors, Estimate
+from dphist.inference.intervals import Spread
+from dphist.inference.trees import NodeTree, TreeNoise, pool
+from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Totals
-from dphist.trees import NodeTree, TreeNoise, pool
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain
-from dphist.estimate import Errors, Estimate
-from dphist.intervals import Spread
+from dphist.inference.estimate import Errors, Estimate
+from dphist.inference.intervals import Spread
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.domain import Domain
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate
-from dphist.intervals import Spread
-from dphist.kernels import kdtree
+from dphist.inference.estimate import Estimate
+from dphist.inference.intervals import Spread
+from dphist.inference.trees import infer
 from dphist.kernels.grouping import part_sums
+from dphist.kernels.trees import kdtree
+from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
-from dphist.trees import infer
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

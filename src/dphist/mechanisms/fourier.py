@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from dphist.errors import MechanismError, NotPrivate
-from dphist.estimate import Estimate, IndependentNoise
-from dphist.intervals import Spread
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.intervals import Spread
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.spectrum import Basis, bands, corner, kept
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -109,7 +109,7 @@ class SPA:
 
     Its noise has a uniform direction and a Gamma length; no practical exact sampler for that is known, and
     as printed it is not private either. A release therefore refuses it: `EFPA` does the same job and does
-    it better. `dphist.bench.competitors.spa` simulates the corrected algorithm with floating-point noise.
+    it better. `dphist_bench.competitors.spa` simulates the corrected algorithm with floating-point noise.
     """
 
     refused = "SPA has no exact sampler, so a release refuses it; use efpa"

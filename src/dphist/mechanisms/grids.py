@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate
+from dphist.inference.estimate import Estimate
 from dphist.mechanisms.boxes import BoxGrower, ExactTreeNoise
 from dphist.private.gate import PrivateCounts
 

@@ -1,7 +1,7 @@
 """Measure a tree top-down, where it matters: split what is full, stop where there is little, pool what is left.
 
 Shared by the adaptive mechanisms on lines, hierarchies and boxes. What comes back is a flat list of nodes
-that `dphist.kernels.dyadic` turns into counts.
+that `dphist.kernels.trees.dyadic` turns into counts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain.hierarchy import Hierarchy
+from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.model.domain.hierarchy import Hierarchy
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
-from dphist.trees import NodeTree, TreeNoise
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import InputError, MechanismError, NotPrivate
-from dphist.estimate import Estimate, IndependentNoise, PieceNoise
+from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
 from dphist.kernels.bisection import LATTICE, best_bisections, run_errors
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity, Totals

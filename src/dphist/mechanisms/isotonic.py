@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from dphist.estimate import Estimate, IndependentNoise
+from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.kernels.isotonic import isotonic
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity

@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.shares import best_shares, mean_variance
-from dphist.workload import Workload
+from dphist.kernels.trees.shares import best_shares, mean_variance
+from dphist.model.workload import Workload
 
 __all__ = [
     "axis_energy",

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate
-from dphist.intervals import Spread
+from dphist.inference.estimate import Estimate
+from dphist.inference.intervals import Spread
 from dphist.mechanisms.posterior import PosteriorNoise
 from dphist.mechanisms.spatial import denoise_field
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

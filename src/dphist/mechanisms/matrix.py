@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate, nonnegative
-from dphist.intervals import Spread
+from dphist.inference.estimate import Estimate, nonnegative
+from dphist.inference.intervals import Spread
 from dphist.mechanisms.levels import Kind, searched
 from dphist.mechanisms.tree import Tree, usable
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.linear import Linear
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

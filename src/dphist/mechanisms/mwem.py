@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate, PieceNoise
+from dphist.inference.estimate import Estimate, PieceNoise
 from dphist.kernels.summed_area import add_box_sums, running_sums
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate, IndependentNoise
-from dphist.intervals import Spread
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.intervals import Spread
 from dphist.kernels.medians import part_middles
 from dphist.kernels.segmentation import LARGEST_SUM, segment
+from dphist.model.workload import Workload
 from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.intervals import Spread
-from dphist.kernels.dyadic import combine, distribute, level_cuts, merged_leaves, prune
+from dphist.inference.intervals import Spread
+from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.kernels.trees.dyadic import combine, distribute, level_cuts, merged_leaves, prune
 from dphist.mechanisms.planning import FIRST_GUESS, Planner, Step, roughness_of
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
-from dphist.trees import NodeTree, TreeNoise
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

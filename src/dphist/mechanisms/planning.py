@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain, Ordinal
-from dphist.kernels.budget import best_shares, range_error
-from dphist.workload import Workload
+from dphist.kernels.trees.budget import best_shares, range_error
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

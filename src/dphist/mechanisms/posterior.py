@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.estimate import Estimate
-from dphist.intervals import Spread
+from dphist.inference.estimate import Estimate
+from dphist.inference.intervals import Spread
 from dphist.kernels.summed_area import add_box_sums, running_sums
 from dphist.mechanisms.spatial import denoise_field
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -11,13 +11,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain, Nominal
 from dphist.errors import MechanismError, QueryError
-from dphist.estimate import Estimate, IndependentNoise
-from dphist.intervals import Spread
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.intervals import Spread
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands
+from dphist.model.domain import Domain, Nominal
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.queries.wavelet import (
@@ -27,7 +28,6 @@ from dphist.private.queries.wavelet import (
     reference_scale,
     wavelet_axes,
 )
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from dphist.estimate import Estimate
+from dphist.inference.estimate import Estimate
 from dphist.private.gate import PrivateCounts
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate, IndependentNoise
+from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.sparse import Above, chance
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.curve import hilbert_order
-from dphist.kernels.levelfit import Denoised, denoise
+from dphist.kernels.levels.fit import Denoised, denoise
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

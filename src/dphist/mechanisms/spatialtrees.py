@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate
+from dphist.inference.estimate import Estimate
 from dphist.mechanisms.boxes import BoxGrower, ExactTreeNoise, geometric_shares
 from dphist.private.gate import PrivateCounts
 from dphist.private.scores.medians import Medians

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Errors, Estimate, PieceNoise
-from dphist.intervals import Spread
+from dphist.inference.estimate import Errors, Estimate, PieceNoise
+from dphist.inference.intervals import Spread
+from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.queries.medians import Middles
 from dphist.private.scores.boundaries import Boundaries
-from dphist.trees import NodeTree, TreeNoise
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.estimate import Estimate
+from dphist.inference.estimate import Estimate
+from dphist.inference.trees import NodeTree, TreeNoise
 from dphist.mechanisms.levels import (
     Kind,
     Sides,
@@ -22,10 +23,9 @@ from dphist.mechanisms.levels import (
     searched,
     volumes,
 )
+from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
-from dphist.trees import NodeTree, TreeNoise
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

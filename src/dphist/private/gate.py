@@ -29,10 +29,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphist.domain import Domain
 from dphist.errors import MechanismError, RightUsed
-from dphist.histogram import Histogram
 from dphist.kernels.grouping import labels_ok, part_sums
+from dphist.model.domain import Domain
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.exact import Number, positive, shares
 from dphist.private.noise import Noise
 from dphist.private.questions import (
@@ -47,8 +49,6 @@ from dphist.private.questions import (
     describe,
 )
 from dphist.private.transcript import Book, Replay, Transcript
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 # Sums over any cells stay below this, whatever the data: overflow must never depend on a count.
 _LARGEST_SUM = 2**62

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from dphist.kernels.grouping import group_order
 
 if TYPE_CHECKING:
-    from dphist.domain import Domain
-    from dphist.workload import Workload
+    from dphist.model.domain import Domain
+    from dphist.model.workload import Workload
 
 IntArray = NDArray[np.int64]
 

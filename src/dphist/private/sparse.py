@@ -38,8 +38,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from dphist.domain import Domain
 from dphist.errors import MechanismError
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
 from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts, _Priced
 from dphist.private.noise import Keystream, Noise
@@ -51,7 +52,6 @@ from dphist.private.noise.certified import (
 )
 from dphist.private.questions import IntArray, Layout
 from dphist.private.transcript import Transcript
-from dphist.unit import Unit
 
 # Hits expected in a block: few enough for a short table, enough to make blocks rare.
 _MEAN = 8

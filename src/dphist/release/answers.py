@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain
 from dphist.extras import need
+from dphist.model.domain import Domain
 
 if TYPE_CHECKING:
     import pandas

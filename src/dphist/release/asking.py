@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
-from dphist.domain import Domain
 from dphist.errors import QueryError
+from dphist.model.domain import Domain
+from dphist.model.workload import Workload
 from dphist.release.answers import Answer, Answers
-from dphist.workload import Workload
 
 if TYPE_CHECKING:
     from dphist.release.release import Guarantee

@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain
 from dphist.errors import DphistError, MechanismError, OutputError, ReleaseError
-from dphist.estimate import Estimate
+from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, to_json
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.exact import fraction
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
 from dphist.release.release import Guarantee, Release
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 if TYPE_CHECKING:
     import pyarrow

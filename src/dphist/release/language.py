@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from dphist.domain import Attribute, Domain
 from dphist.errors import QueryError
-from dphist.workload import Workload
+from dphist.model.domain import Attribute, Domain
+from dphist.model.workload import Workload
 
 Span = tuple[int, int]
 

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain
 from dphist.errors import DphistError, NotPrivate, QueryError, VerificationError
-from dphist.estimate import Estimate, integers, nonnegative
 from dphist.extras import need
-from dphist.intervals import half_widths
+from dphist.inference.estimate import Estimate, integers, nonnegative
+from dphist.inference.intervals import half_widths
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_replay
 from dphist.private.transcript import Transcript
 from dphist.release.answers import Answers, Projection, label_columns
 from dphist.release.asking import Asked
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 if TYPE_CHECKING:
     import pandas

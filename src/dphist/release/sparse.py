@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain
 from dphist.errors import NotPrivate, QueryError, ReleaseError, TooLargeError, VerificationError
 from dphist.extras import need
-from dphist.intervals import Spread, half_widths
+from dphist.inference.intervals import Spread, half_widths
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import show
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_replay
 from dphist.private.transcript import Entry, Transcript
 from dphist.release.answers import Answers, Projection
 from dphist.release.asking import Asked
 from dphist.release.release import Guarantee
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 if TYPE_CHECKING:
     import pandas

@@ -10,9 +10,9 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dphist.domain import Attribute, Nominal
-from dphist.domain.scales import Bins, Dates
 from dphist.errors import QueryError
+from dphist.model.domain import Attribute, Nominal
+from dphist.model.domain.scales import Bins, Dates
 
 Span = tuple[int, int]
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from dphist.mechanisms.spec import show
+from dphist.model.workload import Workload
 from dphist.private.transcript import Entry
 from dphist.release import Release
 from dphist.release.file import ForeignMechanism
-from dphist.workload import Workload
 
 # Who thought of a mechanism, by the file it lives in.
 _REFERENCES = {

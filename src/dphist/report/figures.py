@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphist.domain import Nominal
 from dphist.errors import QueryError
 from dphist.extras import need
+from dphist.model.domain import Nominal
 from dphist.release import Answers, Release
 from dphist.report.cuts import Cuts, cut
 from dphist.report.tables import Table, tabulate

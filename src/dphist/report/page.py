@@ -11,8 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 from dphist import __version__
-from dphist.domain import Nominal
 from dphist.extras import need
+from dphist.model.domain import Nominal
 from dphist.release import Release
 from dphist.report import facts, figures
 from dphist.report.figures import specification, table

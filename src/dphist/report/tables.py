@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
+from dphist.model.workload import Workload
 from dphist.release import Answers, Release
 from dphist.report.cuts import Cuts
-from dphist.workload import Workload
 
 Span = tuple[int, int]
 FloatArray = NDArray[np.float64]

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dphist.domain import Attribute, Domain, Nominal
-from dphist.domain.hierarchy import category_text
-from dphist.domain.scales import Bins, Dates, Integers
+from dphist.model.domain import Attribute, Domain, Nominal
+from dphist.model.domain.hierarchy import category_text
+from dphist.model.domain.scales import Bins, Dates, Integers
 
 Span = tuple[int, int]
 Chosen = Mapping[str, Sequence[Span]]

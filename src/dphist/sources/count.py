@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from dphist.domain import Domain
-from dphist.domain.scales import IntArray
 from dphist.errors import DphistError, SourceError, TooLargeError
-from dphist.histogram import Histogram
+from dphist.model.domain import Domain
+from dphist.model.domain.scales import IntArray
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
 from dphist.sources.engine import Bound, Column, Engine
 from dphist.sources.keys import read
 from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
-from dphist.unit import Unit
 
 
 def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -> Histogram:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dphist.domain.schema import quote
 from dphist.errors import SourceError
+from dphist.model.domain.schema import quote
 from dphist.sources.engine import Column
 from dphist.sources.open import open_path
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dphist.domain import Attribute, Nominal
-from dphist.domain.scales import Bins, Dates, IntArray, Integers, Steps
 from dphist.errors import SourceError
+from dphist.model.domain import Attribute, Nominal
+from dphist.model.domain.scales import Bins, Dates, IntArray, Integers, Steps
 from dphist.sources.engine import Column, Engine, Expression, Family, Key
 
 # A list this short is searched by position; a longer one is tested by hash and looked up here.

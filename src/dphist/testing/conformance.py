@@ -12,17 +12,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist.domain import Domain, Nominal, Ordinal
 from dphist.errors import RightUsed
-from dphist.estimate import Estimate
-from dphist.histogram import Histogram
+from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.noise import Keystream, Noise
 from dphist.private.transcript import Transcript, same_answers
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 _CERTAIN = 10**7
 

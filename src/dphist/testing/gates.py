@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphist.domain import Domain, Ordinal
-from dphist.histogram import Histogram
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.exact import Number
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 if TYPE_CHECKING:
-    from dphist.estimate import Estimate
+    from dphist.inference.estimate import Estimate
     from dphist.mechanisms.protocol import Mechanism
 
 

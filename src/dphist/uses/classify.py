@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Domain
 from dphist.errors import InputError, MechanismError
 from dphist.extras import need
-from dphist.histogram import Histogram
+from dphist.model.domain import Domain
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
 from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Noise
 from dphist.private.queries import Totals
 from dphist.private.scores.decisions import BestAttributes
 from dphist.release import Release
-from dphist.unit import Unit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

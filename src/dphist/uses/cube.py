@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Nominal
 from dphist.errors import QueryError
 from dphist.extras import need
+from dphist.model.domain import Nominal
+from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.uses.moments import Line, read_line
-from dphist.workload import Workload
 
 if TYPE_CHECKING:
     import pandas

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphist.domain import Domain
 from dphist.errors import InputError
-from dphist.kernels.kdtree import label_boxes
+from dphist.kernels.trees.kdtree import label_boxes
 from dphist.mechanisms.dpcube import box_tree
+from dphist.model.domain import Domain
 from dphist.release import Release
 
 FloatArray = NDArray[np.float64]

@@ -13,13 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Nominal, Ordinal
-from dphist.domain.scales import Bins, Integers
 from dphist.errors import QueryError
-from dphist.intervals import Spread, half_widths
+from dphist.inference.intervals import Spread, half_widths
 from dphist.kernels.isotonic import isotonic
+from dphist.model.domain import Nominal, Ordinal
+from dphist.model.domain.scales import Bins, Integers
+from dphist.model.workload import Workload
 from dphist.release import Release
-from dphist.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

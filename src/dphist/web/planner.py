@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from dphist.domain import Domain
 from dphist.errors import InputError
-from dphist.plan import MECHANISMS, Forecast, plan
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.planning.forecast import MECHANISMS, Forecast, plan
 from dphist.private.exact import positive
 from dphist.release.language import read_question
-from dphist.unit import Unit
-from dphist.workload import Workload
 
 WORKLOADS = ("cells", "prefixes", "ranges", "marginals")
 # A page must answer while somebody waits; the command line takes its time.

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dphist.domain import Attribute, Nominal
-from dphist.domain.scales import Bins, Dates, Integers, Steps
 from dphist.errors import QueryError
+from dphist.model.domain import Attribute, Nominal
+from dphist.model.domain.scales import Bins, Dates, Integers, Steps
 from dphist.release import Release
 from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import Cuts, cut, name_span

@@ -26,7 +26,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dphist.kernels import sampling
+from dphist.kernels.sampling import laplace as sampling
 from dphist.private.noise import certified
 from dphist.private.noise.certified import FLOOR, REST
 from dphist.private.noise.keystream import Keystream

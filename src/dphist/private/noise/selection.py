@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import InputError
-from dphist.kernels import sampling
+from dphist.kernels.sampling import laplace as sampling
 from dphist.private.noise import certified
 from dphist.private.noise.keystream import Keystream
 

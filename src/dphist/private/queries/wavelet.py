@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.domain import Nominal
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, Calibration, HaarAxis, NominalAxis, PlainAxis
+from dphist.model.domain import Nominal
 from dphist.private.questions import IntArray, Layout, PricedNoise, Scales
 
 if TYPE_CHECKING:
-    from dphist.domain import Domain
+    from dphist.model.domain import Domain
 
 # Numerators stay below this, or they would not mean what they should: three quarters of what 64 bits hold.
 _LARGEST = 3 * 2**61

@@ -1,0 +1,49 @@
+"""What `dphist audit --all` does: a campaign, its verdict, its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dphist.cli import screen
+from dphist.release.file import atomic
+from dphist_bench.audit.campaign import Trial, refuted, run_campaign
+from dphist_bench.audit.page import results_page
+from dphist_bench.audit.power import measure_power
+from dphist_bench.zoo import animals, runs_needed
+
+
+def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[str], None]) -> list[Trial]:
+    """Go on with a campaign, say what it found, and give the trials whose claims fell.
+
+    A page also says what would have been caught: mutants of every mechanism (kept in ``results`` like trials, so that
+    each is made once), and the zoo.
+    """
+    trials = run_campaign(results, hours, say=say)
+    fallen = refuted(trials)
+    if page is not None:
+        powers = measure_power(results, trials, say=say)
+        caught = []
+        for name, animal in animals().items():
+            say(f"catching: {name}")
+            caught.append((name, animal.fault, runs_needed(animal)))
+        text = results_page(
+            trials,
+            # Without --hours: a campaign goes on where it stopped, so the last go's say little.
+            command=f"dphist audit --all --page {page.name}",
+            date=datetime.now(UTC).date().isoformat(),
+            powers=powers,
+            caught=caught,
+        )
+        with atomic(page) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    screen.line(
+        f"{results}: {len(trials):,} trials of {len({trial.mechanism for trial in trials})} mechanisms"
+    )
+    for trial in fallen:
+        how = "a run lost more by formula" if trial.broken else f"ε ≥ {trial.bound:.3f}"
+        screen.line(f"REFUTED {trial.mechanism} at ε = {trial.epsilon}: {how} on {trial.pair}")
+    if not fallen:
+        screen.line("every claim stands")
+    return fallen

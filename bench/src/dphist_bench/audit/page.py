@@ -1,0 +1,260 @@
+"""The page that says what a campaign found, for people who want to check before they trust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from dphist_bench.audit.campaign import ALPHA, Trial, number, refuted
+from dphist_bench.audit.power import Power
+from dphist_bench.zoo.mutants import FAULTS, Fault
+
+# A name, its fault, and how many runs a side refuted it (None: not caught).
+Caught = tuple[str, str, int | None]
+
+
+def results_page(
+    trials: Sequence[Trial],
+    *,
+    command: str,
+    date: str,
+    powers: Sequence[Power] = (),
+    caught: Sequence[Caught] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """Write a campaign's results as Markdown, with what the attack would have caught and what it cannot show.
+
+    ``notes`` are what was peculiar about this campaign; they go with the limits.
+    """
+    fallen = refuted(trials)
+    mechanisms = {trial.mechanism for trial in trials}
+    runs = 2 * sum(trial.runs for trial in trials)
+    lines = [
+        "# Audit results",
+        "",
+        f"Made on {date} by `{command}`. {len(trials):,} trials of {len(mechanisms)} mechanisms, {runs:,} runs.",
+        "",
+        f"**{_verdict(fallen)}** Trials of a round are judged together by Holm's rule; over all rounds a true claim is",
+        f"refuted with probability at most {ALPHA:g}. An audit refutes claims; it does not prove them.",
+        "",
+        *_method(trials),
+        "",
+        *_table(trials, fallen),
+        "",
+        *_limits(trials, powers, notes),
+        "",
+        *_strongest(trials),
+    ]
+    if powers:
+        lines += ["", *_mutants(powers)]
+    if caught:
+        lines += ["", *_zoo(caught)]
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(fallen: Sequence[Trial]) -> str:
+    if not fallen:
+        return "Every claim stands."
+    return "Refuted: " + ", ".join(sorted({trial.mechanism for trial in fallen})) + "."
+
+
+def _method(trials: Sequence[Trial]) -> list[str]:
+    shapes = sorted({trial.shape for trial in trials}, key=lambda shape: (len(shape), shape))
+    tables = " and ".join("×".join(map(str, shape)) for shape in shapes)
+    return [
+        f"Tables of {tables} cells; every trial first searches for neighbours on which the mechanism tells most.",
+        "Each run's answers, as a release publishes them, are ranked by how much likelier they are on one neighbour:",
+        "by the noise that is claimed, and by what earlier runs taught. Then the audit bets that likely answers are",
+        "likelier than ε allows. Who bets against a true claim makes a thousandfold of their money once in a thousand",
+        "times at most, whenever they stop.",
+        "",
+        "- `asks`: how many noisy partitions, choices and sets of counts a run let out.",
+        "- `runs a side`: of all trials of the mechanism together.",
+        "- `ε ≥`: the largest lower bound of its trials at that ε, each right with 99.9 % by itself.",
+        "- `most`: the largest loss of a run at ε = 1, computed from the claimed noise. Above ε it would refute by",
+        "  itself. Well below ε, the mechanism leaves part of its budget unused on these neighbours, and no attack can",
+        "  see more. `+` stands for a partition, whose loss has no formula; `–` where nothing has.",
+        "- `smallest p`: over all its trials.",
+    ]
+
+
+def _table(trials: Sequence[Trial], fallen: Sequence[Trial]) -> list[str]:
+    epsilons = sorted({trial.epsilon for trial in trials}, key=number)
+    head = [
+        "mechanism",
+        "asks",
+        "trials",
+        "runs a side",
+        *(f"ε ≥ at {e}" for e in epsilons),
+        "most",
+        "smallest p",
+        "verdict",
+    ]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for name in sorted({trial.mechanism for trial in trials}):
+        own = [trial for trial in trials if trial.mechanism == name]
+        bounds = [_strongest_bound(own, epsilon) for epsilon in epsilons]
+        told = ["–" if bound is None else f"{bound:.2f}" for bound in bounds]
+        verdict = "**refuted**" if any(trial in fallen for trial in own) else "stands"
+        row = [f"`{name}`", _asked(own), str(len(own)), f"{sum(t.runs for t in own):,}", *told, _most(own)]
+        lines.append("| " + " | ".join([*row, f"{min(t.chance for t in own):.2g}", verdict]) + " |")
+    return lines
+
+
+def _asked(own: Sequence[Trial]) -> str:
+    """How many questions of each kind a run asked."""
+    orders = [order.split() for trial in own for order in trial.asked]
+    told = []
+    for verb, noun in (("segment", "partition"), ("choose", "choice"), ("measure", "count")):
+        times = sorted({order.count(verb) for order in orders})
+        if times and times[-1]:
+            span = f"{times[0]}–{times[-1]}" if len(times) > 1 else f"{times[0]}"
+            told.append(f"{span} {noun}" + "s" * (times[-1] > 1))
+    return ", ".join(told) or "–"
+
+
+def _strongest_bound(own: Sequence[Trial], epsilon: str) -> float | None:
+    return max((trial.bound for trial in own if trial.epsilon == epsilon), default=None)
+
+
+def _most(own: Sequence[Trial]) -> str:
+    here = [trial for trial in own if number(trial.epsilon) == 1]
+    if not here or any(trial.formula == "none" for trial in here):
+        return "–"
+    return f"{max(trial.loss for trial in here):.2f}" + " +" * any(t.formula != "all" for t in here)
+
+
+def _limits(trials: Sequence[Trial], powers: Sequence[Power], notes: Sequence[str]) -> list[str]:
+    """Say what this page does not show: first what follows from its own numbers, then what no campaign shows."""
+    lines = ["## Limits", "", *(f"- {note}" for note in notes)]
+    texts = sorted({trial.mechanism for trial in trials})
+    epsilons = sorted({trial.epsilon for trial in trials}, key=number)
+    for epsilon in epsilons:
+        missing = [t for t in texts if not any(o.mechanism == t and o.epsilon == epsilon for o in trials)]
+        if missing:
+            lines.append(f"- Not tried at ε = {epsilon}: {_names(missing)}.")
+    weak = []
+    for text in texts:
+        bound = _strongest_bound([trial for trial in trials if trial.mechanism == text], "1")
+        if bound is not None and bound < 0.5:
+            weak.append(f"`{text}` ({bound:.2f})")
+    if weak:
+        lines.append(
+            f"- At ε = 1 the attack saw less than half of ε for {', '.join(weak)}: the verdict says least about these."
+        )
+    elif texts:
+        lines.append("- At ε = 1 the attack saw at least half of ε for every mechanism that was tried there.")
+    quiet = sorted(
+        power.mechanism for power in powers if power.fault == "quiet" and not (power.needed or power.keeps)
+    )
+    if quiet:
+        lines.append(f"- Noise that is a fifth too small went unseen for {_names(quiet)} (below: `quiet`).")
+    lines += [
+        "- Small tables of few shapes, one record of difference, no workload, and options as they are by default (or",
+        "  as named). Faults that need large domains, other options or other types of attribute are out of reach.",
+        "- Answers are looked at, not what is computed from them afterwards. That this is all there is to see rests on",
+        "  the replay of every mechanism from its answers, which the conformance tests check.",
+        "- The loss by formula takes the sampler at its word. That noise has its law is tested by itself.",
+        "- A fault that was not thought of may be none of the mutants below.",
+        "- Trials are of the code as it was when each was made, within one campaign but not within one minute.",
+        "- Time, memory, logs and messages are other attacks; the threat model says which tests try them.",
+    ]
+    return lines
+
+
+def _names(texts: Sequence[str]) -> str:
+    return ", ".join(f"`{text}`" for text in texts)
+
+
+def _strongest(trials: Sequence[Trial]) -> list[str]:
+    best: dict[str, Trial] = {}
+    for trial in trials:
+        held = best.get(trial.mechanism)
+        if held is None or trial.bound / number(trial.epsilon) > held.bound / number(held.epsilon):
+            best[trial.mechanism] = trial
+    lines = [
+        "## The most telling pairs",
+        "",
+        "For every mechanism, where the bound came nearest to ε.",
+        "",
+        "| mechanism | ε | ε ≥ | counts | one more in cell | found |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, trial in sorted(best.items()):
+        counts = " ".join(map(str, trial.counts))
+        lines.append(
+            f"| `{name}` | {trial.epsilon} | {trial.bound:.2f} | {counts} | {trial.cell} | {trial.pair} |"
+        )
+    return lines
+
+
+def _mutants(powers: Sequence[Power]) -> list[str]:
+    found = sum(power.needed is not None for power in powers)
+    kept = sum(power.keeps for power in powers)
+    faults: tuple[Fault, ...] = get_args(Fault)
+    lines = [
+        "## Would a broken mechanism be caught?",
+        "",
+        "Every mechanism again, with one thing broken behind the gate, at ε = 1 on the neighbours of its strongest",
+        "trial: how many runs a side refuted the claim at 99.9 %. An empty field is a fault that changes nothing for",
+        "the mechanism. `> n` was not caught in n runs. `keeps ε` was not either, and rightly: the mechanism leaves so",
+        "much of its budget unused there that no run of the mutant lost more than ε by formula.",
+        f"{found:,} of {len(powers):,} were caught, {kept:,} keep ε.",
+        "",
+        "The last three faults touch a part of the budget only, often a small one, so that a mechanism may stay within",
+        "ε although a formula cannot say so. One seed for all questions shows where two answers share a draw, which",
+        "they do only if as many numbers were asked for at the same price. The zoo below has mechanisms that stake all",
+        "on each of these faults.",
+        "",
+        *_again(powers),
+        *(f"- `{fault}`: {FAULTS[fault]}; {_share(powers, fault)}." for fault in faults),
+        "",
+        "| mechanism | " + " | ".join(f"`{fault}`" for fault in faults) + " |",
+        "|---|" + "---|" * len(faults),
+    ]
+    for name in sorted({power.mechanism for power in powers}):
+        own = {power.fault: power for power in powers if power.mechanism == name}
+        told = [_count(own[fault]) if fault in own else "" for fault in faults]
+        lines.append(f"| `{name}` | " + " | ".join(told) + " |")
+    return lines
+
+
+def _share(powers: Sequence[Power], fault: Fault) -> str:
+    own = [power for power in powers if power.fault == fault]
+    return f"{sum(power.needed is not None for power in own)} of {len(own)} caught"
+
+
+def _count(power: Power) -> str:
+    again = " †" * (power.goes > 1)
+    if power.needed is not None:
+        return f"{power.needed:,}{again}"
+    return "keeps ε" if power.keeps else f"> {power.tried:,}{again}"
+
+
+def _again(powers: Sequence[Power]) -> list[str]:
+    repeated = [power for power in powers if power.goes > 1]
+    if not repeated:
+        return []
+    late = sum(power.needed is not None for power in repeated)
+    return [
+        f"† Not caught at first and attacked again, for longer: {late} of {len(repeated)} fell then. Runs of all goes",
+        "are added up. A go more is a chance more to be wrong: two goes are right with 99.8 %. Only mutants that had",
+        "not been caught got another go, so the table catches more than one go of each would have.",
+        "",
+    ]
+
+
+def _zoo(caught: Sequence[Caught]) -> list[str]:
+    found = sum(needed is not None for _, _, needed in caught)
+    lines = [
+        "## Leaky mechanisms",
+        "",
+        f"Mechanisms that are wrong by themselves, at ε = 1 on neighbours picked for each: {found} of {len(caught)}",
+        "were caught, at 99.9 %. One go each; another needs up to twice or half as many runs.",
+        "",
+        "| mechanism | fault | runs a side |",
+        "|---|---|---|",
+    ]
+    for name, fault, needed in caught:
+        lines.append(f"| {name} | {fault} | {'**not caught**' if needed is None else f'{needed:,}'} |")
+    return lines

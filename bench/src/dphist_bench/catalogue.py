@@ -1,0 +1,86 @@
+"""What there is to run, by name: experiments, which the runner runs, and measurements, programs of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dphist.errors import InputError
+
+if TYPE_CHECKING:
+    from dphist_bench.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Group:
+    """Experiments that share a page: its title, the module whose EXPERIMENTS they are, and whose claims are checked."""
+
+    title: str
+    module: str
+    claims: str = "What the paper claims"
+
+
+GROUPS: dict[str, Group] = {
+    "paper-000": Group("NoiseFirst and StructureFirst (Xu et al.)", "dphist_bench.papers.xu2013"),
+    "paper-001": Group("DPCube (Xiao et al.)", "dphist_bench.papers.dpcube"),
+    "paper-002": Group("Building blocks (Kellaris et al.)", "dphist_bench.papers.kellaris"),
+    "paper-003": Group("Lossy compression (Acs et al.)", "dphist_bench.papers.efpa"),
+    "paper-004": Group("Privelet (Xiao et al.)", "dphist_bench.papers.privelet"),
+    "peers": Group("Beside other libraries", "dphist_bench.peers.jobs", "What must show"),
+    "scale": Group("How cost grows", "dphist_bench.scale", "What must show"),
+}
+
+
+@cache
+def group(name: str) -> dict[str, Experiment]:
+    """Give the experiments of one group."""
+    module = import_module(GROUPS[name].module)
+    return {experiment.name: experiment for experiment in module.EXPERIMENTS}
+
+
+def every() -> dict[str, Experiment]:
+    """Give all experiments, paper by paper."""
+    return {name: found for one in GROUPS for name, found in group(one).items()}
+
+
+def load(name: str) -> Experiment:
+    """Find an experiment by its name, or by a table or figure that it covers."""
+    where, _, what = name.partition("/")
+    for experiment in group(where).values() if where in GROUPS else ():
+        if name == experiment.name or what in experiment.covers:
+            return experiment
+    raise InputError(f"there is no experiment named {name!r}; `dphist bench list` names them all")
+
+
+def chosen(pattern: str) -> list[str]:
+    """Give the names that a user means: one experiment, all of a paper, or "all"."""
+    if pattern == "all":
+        return list(every())
+    if pattern in GROUPS:
+        return list(group(pattern))
+    return [load(pattern).name]
+
+
+# Speed and endurance: each a module of this package with ``main(argv) -> exit code`` that prints a table.
+MEASUREMENTS: dict[str, str] = {
+    "explore": "what one interaction with the explorer costs the server on a release of a million cells",
+    "blocks": "building blocks: CPU by number of bins; with --data, errors beside public implementations",
+    "segmentation": "CPU time of the segmentation kernels beside the textbook programs, up to a million cells",
+    "noisefirst": "which price per bucket NoiseFirst should ask, by measured error",
+    "accuracy": "auto beside the best peer chosen with hindsight: cells, prefixes, rectangles, marginals",
+    "compression": "CPU time of EFPA, P-HPartition, isotonic and MWEM up to a million cells, beside a floor",
+    "cubes": "DPCube on ten million cells, its growth; 256 × 256 sets beside other mechanisms with --data",
+    "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
+    "engines": "fifty million rows, two rows a person, a trillion cells: CPU and memory",
+    "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
+    "privelet": "a census-sized cube end to end: CPU against one pass, memory, NumPy, linear growth",
+    "trust": "load: the ledger under 64 writers, the explorer under many clients; what running times tell",
+    "noise": "exact draws per CPU second beside numpy and OpenDP",
+}
+
+
+def measure(name: str, arguments: list[str]) -> int:
+    """Run a measurement and give its exit code."""
+    return int(import_module(f"dphist_bench.{name}").main(arguments))

@@ -1,0 +1,161 @@
+"""How fast exact noise is drawn, beside numpy's inexact noise and OpenDP's exact noise.
+
+``python -m dphist_bench noise`` prints three tables, all in CPU seconds of this process:
+
+- many draws: discrete Laplace noise added in place to 64-bit integers, at four scales, for 10⁶ draws (numpy
+  beside it in the same run, alternating; OpenDP's integer vector mechanism if it is installed) and for 10⁸
+  draws in blocks of 10⁶. *entropy* is the least number of random bits any sampler needs for a draw,
+  *bits* what ours takes from the keystream, and *floor* the share of our time that making those bits takes.
+- few draws: microseconds of one call at a scale never seen and at one seen before.
+- selection: the exact exponential mechanism beside the Gumbel trick in floating point.
+
+``--quick`` draws less, to check that everything runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import math
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dphist.kernels.compile import started
+from dphist.kernels.sampling.laplace import UNSETTLED
+from dphist.private.noise import Keystream, Noise, laplace
+
+_SCALES = (1, 10, 100, 10_000)
+
+
+def main(argv: list[str]) -> int:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m dphist_bench noise", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="draw less")
+    options = parser.parse_args(argv)
+    started()  # the compiled samplers are measured, not what stands in for them while numba is not loaded
+    peer, reason = _opendp(2_000 if options.quick else 100_000)
+    _many(100_000 if options.quick else 1_000_000, 2 if options.quick else 100, peer)
+    _write(reason)
+    _few(3 if options.quick else 30)
+    _selection(3 if options.quick else 10)
+    return 0
+
+
+def entropy(scale: int) -> float:
+    """Give the bits of information in one discrete Laplace draw, which no exact sampler can do without."""
+    a = math.exp(-1 / scale)
+    at_zero = (1 - a) / (1 + a)
+    mean_distance = 2 * a / (1 - a * a)
+    return (mean_distance / scale - math.log(at_zero)) / math.log(2)
+
+
+def bits_taken(scale: int) -> float:
+    """Give the keystream bits our tables take for one draw, on average."""
+    ladders = laplace.tabled(scale, 1).ladders
+    return sum(16 + 64 * float((ladder.table == UNSETTLED).mean()) for ladder in ladders)
+
+
+def _many(size: int, blocks: int, peer: Callable[[int], float] | None) -> None:
+    noise, numpy_noise = Noise.system(), np.random.default_rng()  # noqa: TID251 -- the peer that is measured
+    byte = _keystream_seconds_per_byte()
+    _write(f"keystream: {1e-9 / byte:.1f} GB per CPU second (AES-256-CTR)\n")
+    _write(
+        "  scale      draws  CPU s   M draws/s   numpy M/s   ratio  OpenDP M/s    ratio  entropy  bits  floor"
+    )
+    for scale in _SCALES:
+        values = np.zeros(size, dtype=np.int64)
+
+        def ours(scale: int = scale, values: Any = values) -> object:
+            return noise.add_laplace(values, Fraction(scale), values)
+
+        def numpys(scale: int = scale) -> object:
+            return numpy_noise.laplace(0.0, scale, size)
+
+        ours()
+        spent = [(_seconds(ours), _seconds(numpys)) for _ in range(9)]
+        mine, theirs = (min(times) for times in zip(*spent, strict=True))
+        opendp = peer(scale) if peer else math.nan
+        floor = bits_taken(scale) / 8 * byte * size / mine
+        _write(
+            f"{scale:7} {size:10.0e} {mine:6.4f} {size / mine / 1e6:11.0f} {size / theirs / 1e6:11.1f} "
+            f"{theirs / mine:6.1f}x {1e-6 / opendp:11.3f} {opendp * size / mine:7.0f}x "
+            f"{entropy(scale):8.2f} {bits_taken(scale):5.1f} {floor:6.0%}"
+        )
+        total = _seconds(lambda: [ours() for _ in range(blocks)])
+        _write(f"{scale:7} {size * blocks:10.0e} {total:6.4f} {size * blocks / total / 1e6:11.0f}")
+
+
+def _opendp(size: int) -> tuple[Callable[[int], float] | None, str]:
+    """Give a function that measures OpenDP's seconds a draw, or why there is none."""
+    try:
+        import opendp.prelude as dp  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return None, "OpenDP is not installed and was not measured (pip install 'dphist[peers]')\n"
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+
+    def seconds_per_draw(scale: int) -> float:
+        mechanism = dp.m.make_laplace(*space, scale=float(scale))
+        zeros = [0] * size
+        return min(_seconds(lambda: mechanism(zeros)) for _ in range(3)) / size
+
+    return seconds_per_draw, f"OpenDP {importlib.metadata.version('opendp')}, vectors of {size:,} integers\n"
+
+
+def _few(repeats: int) -> None:
+    noise = Noise.system()
+    _write("  scale   1 draw: new   seen   1,000 draws: new   seen   (µs)")
+    for scale in (Fraction(1, 100), *map(Fraction, _SCALES), Fraction(10**12), Fraction(10**100 + 9, 3**200)):
+        times = []
+        for size in (1, 1000):
+
+            def seen(scale: Fraction = scale, size: int = size) -> object:
+                return noise.laplace(scale, size)
+
+            def new(draw: Callable[[], object] = seen) -> object:
+                laplace.binary.cache_clear()
+                return draw()
+
+            times += [min(_seconds(run) for _ in range(repeats)) for run in (new, seen)]
+        new_one, seen_one, new_many, seen_many = (1e6 * seconds for seconds in times)
+        _write(f"{float(scale):7.3g} {new_one:13.0f} {seen_one:6.0f} {new_many:18.0f} {seen_many:6.0f}")
+    _write("")
+
+
+def _selection(repeats: int) -> None:
+    noise, numpy_noise = Noise.system(), np.random.default_rng(0)  # noqa: TID251 -- scores, and the peer
+    _write("  parts   candidates a part   exact ms   Gumbel ms")
+    for parts, each in ((1, 2), (1, 1000), (1, 1_000_000), (100_000, 2)):
+        scores = numpy_noise.integers(0, 1000, parts * each)
+        starts = np.arange(parts + 1, dtype=np.int64) * each
+
+        def exact(scores: Any = scores, starts: Any = starts) -> object:
+            return noise.select(scores, starts, Fraction(1, 20))
+
+        def gumbel(scores: Any = scores, shape: tuple[int, int] = (parts, each)) -> object:
+            return np.argmax(scores.reshape(shape) * 0.05 + numpy_noise.gumbel(size=shape), axis=1)
+
+        exact()
+        mine, theirs = (1e3 * min(_seconds(run) for _ in range(repeats)) for run in (exact, gumbel))
+        _write(f"{parts:7} {each:19} {mine:10.3f} {theirs:11.3f}")
+
+
+def _keystream_seconds_per_byte() -> float:
+    keystream, size = Keystream(), 1 << 16
+    keystream.take(size)
+    return min(_seconds(lambda: [keystream.take(size) for _ in range(50)]) for _ in range(9)) / size / 50
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")

@@ -1,0 +1,139 @@
+"""Pages from readings: what a paper reported, what we get, why they differ, and whether its claims hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dphist.errors import InputError
+from dphist.release.file import atomic
+from dphist_bench import results
+from dphist_bench.catalogue import GROUPS, Group
+from dphist_bench.experiment import Experiment, Finding
+from dphist_bench.results import Results
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim of a paper and what our readings say of it."""
+
+    experiment: str
+    where: str
+    says: str
+    finding: Finding
+    why: str
+
+    def line(self) -> str:
+        """One row of a table of claims."""
+        word = {True: "confirmed", False: "**refuted**", None: "undecided"}[self.finding.holds]
+        why = f" {self.why}" if self.why and self.finding.holds is False else ""
+        return f"| {self.says} ({self.where}) | {word} | {self.finding.figures}.{why} |"
+
+
+_CLAIMS = ["| claim | here | figures |", "|---|---|---|"]
+
+
+def verdicts(experiment: Experiment, found: Results) -> list[Verdict]:
+    """Check every claim of an experiment on its readings."""
+    judged = []
+    for claim in experiment.claims:
+        try:
+            finding = claim.check(found)
+        except (ArithmeticError, LookupError, ValueError, InputError):
+            # A run that was stopped half-way lacks some of the points that a check compares.
+            finding = Finding(None, "not all of it has been measured")
+        judged.append(Verdict(experiment.name, claim.where, claim.says, finding, claim.why))
+    return judged
+
+
+def write(found: Mapping[str, tuple[Experiment, Results]], folder: Path) -> list[Path]:
+    """Write one page a group and one that leads to them; experiments without readings are left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = []
+    judged: dict[str, list[Verdict]] = {}
+    for group, about in GROUPS.items():
+        mine = [pair for name, pair in found.items() if name.partition("/")[0] == group]
+        if not mine:
+            continue
+        judged[group] = [verdict for experiment, one in mine for verdict in verdicts(experiment, one)]
+        pages.append(_save(folder / f"{group}.md", _page(about, mine, judged[group], folder)))
+    pages.append(_save(folder / "index.md", _index(judged)))
+    return pages
+
+
+def _page(
+    group: Group, pairs: Sequence[tuple[Experiment, Results]], judged: Sequence[Verdict], folder: Path
+) -> str:
+    lines = [
+        f"# {group.title}",
+        "",
+        "Generated from readings by `dphist bench report`; do not edit by hand.",
+        "",
+    ]
+    if judged:
+        lines += [f"## {group.claims}", "", *_CLAIMS, *(verdict.line() for verdict in judged), ""]
+    for experiment, found in pairs:
+        lines += [f"## {experiment.title}", "", *_said("The paper", experiment, experiment.reported)]
+        for place, view in enumerate(experiment.views):
+            stem = experiment.name.replace("/", "-") + (f"-{place + 1}" if len(experiment.views) > 1 else "")
+            lines.append(view.markdown(found, folder, stem))
+        lines += [*_said("Why ours differ", experiment, experiment.differs)]
+        lines += [provenance(experiment.name, found), ""]
+    return "\n".join(lines)
+
+
+def _said(head: str, experiment: Experiment, text: str) -> list[str]:
+    """A paragraph, headed where it speaks of a paper."""
+    if not text:
+        return []
+    return [f"*{head}:* {text}" if experiment.name.startswith("paper-") else text, ""]
+
+
+def provenance(name: str, found: Results) -> str:
+    """Say which command made the readings, when, on what, and how many trials each mean has."""
+    about = found.about
+    counts = sorted({point.trials for point in found.points})
+    trials = str(counts[0]) if counts[:1] == counts[-1:] else f"{counts[0]} to {counts[-1]}"
+    wanted = 1 + max(row.trial for row in found.rows)
+    options = (" --quick" if about["quick"] else "") + (" --files DIR" if about["files"] else "")
+    versions = ", ".join(f"{what} {which}" for what, which in about["versions"].items())
+    return (
+        f"`dphist bench run {name}{options} --trials {wanted}`, {about['date']}; {trials} runs a point; "
+        f"{about['processor']}, {about['cores']} cores, {about['memory_gb']} GB; Python {about['python']}, {versions}."
+    )
+
+
+def _index(judged: Mapping[str, Sequence[Verdict]]) -> str:
+    every = [verdict for group, some in judged.items() if group.startswith("paper-") for verdict in some]
+    held, fell = (sum(verdict.finding.holds is which for verdict in every) for which in (True, False))
+    lines = [
+        "# Results",
+        "",
+        "Every table and figure of the five papers, run again with mechanisms that are private, and the claims the "
+        "papers draw from them, checked on our readings. Generated by `dphist bench report`.",
+        "",
+        f"Of the papers' {len(every)} claims {held} are confirmed and {fell} refuted.",
+        "",
+    ]
+    for group, verdicts_ in judged.items():
+        lines += [f"## [{GROUPS[group].title}]({group}.md)", ""]
+        if verdicts_:
+            lines += [*_CLAIMS, *(verdict.line() for verdict in verdicts_), ""]
+    return "\n".join(lines)
+
+
+def _save(path: Path, text: str) -> Path:
+    with atomic(path) as temporary:
+        temporary.write_text(text.rstrip() + "\n", encoding="utf-8")
+    return path
+
+
+def read(folder: Path, names: Sequence[str], quick: bool) -> dict[str, tuple[Experiment, Results]]:
+    """Load the readings of experiments that have any."""
+    from dphist_bench.catalogue import load
+    from dphist_bench.experiment import Setting
+    from dphist_bench.runner import path_of
+
+    paths = {name: path_of(folder, name, Setting(quick=quick)) for name in names}
+    return {name: (load(name), results.load(path)) for name, path in paths.items() if path.is_file()}

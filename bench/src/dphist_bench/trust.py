@@ -1,0 +1,265 @@
+"""Load and time: the ledger under many writers, the explorer under many clients, and what running times tell.
+
+    python -m dphist_bench trust [--writers 64] [--clients 16] [--seconds 20] [--quick]
+                                 [--only ledger|explorer|timing|quotes|precision]
+
+*ledger*: threads in several processes reserve from one budget; latencies are of `reserve`, durable on return.
+*explorer*: clients on loopback ask one after the other for as long as told; the server's memory is read
+every tenth of the time. *timing*: how far running time correlates with the noise drawn and with the data.
+*quotes*: what it costs to see that no quote of a CSV file goes on past its line, beside counting the file.
+*precision*: values that only one of two neighbours can produce, in every mechanism; see `dphist_bench.precision`.
+Latencies are wall time on a machine that may be busy with other things; they say what a user would have seen there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.audit.neighbours import worst_pairs
+from dphist.mechanisms.spec import parse
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.private.gate import open_gate
+from dphist.private.ledger import Ledger
+from dphist.private.noise import Keystream, Noise
+from dphist.publishing.door import publish
+from dphist.sources import count
+from dphist.sources.lines import check_lines
+from dphist.sources.open import connect
+from dphist.testing.gates import as_histogram
+from dphist_bench.audit.campaign import claims
+from dphist_bench.precision import look
+
+FloatArray = NDArray[np.float64]
+
+_PROCESSES = 4
+_TIMED = ("laplace", "s1", "structurefirst", "efpa", "privelet")
+_WRITER = """
+import sys, threading, time
+from dphist.private.ledger import Ledger
+place, threads, stop = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+taken = []
+def write():
+    with Ledger.open(place) as book:
+        while time.time() < stop:
+            begin = time.monotonic()
+            book.reserve("people", "1/1000", purpose="load")
+            taken.append(1000 * (time.monotonic() - begin))
+group = [threading.Thread(target=write) for _ in range(threads)]
+[thread.start() for thread in group]
+[thread.join() for thread in group]
+print(*taken)
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Print a table for each kind of load."""
+    parser = argparse.ArgumentParser(prog="trust")
+    parser.add_argument("--writers", type=int, default=64)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--only", choices=("ledger", "explorer", "timing", "quotes", "precision"))
+    parser.add_argument("--quick", action="store_true", help="a second each, to see that it runs")
+    options = parser.parse_args(argv)
+    seconds = 1.0 if options.quick else options.seconds
+    writers = 4 if options.quick else options.writers
+    clients = 2 if options.quick else options.clients
+    good = True
+    if options.only in (None, "ledger"):
+        good &= ledger_load(writers, seconds)
+    if options.only in (None, "explorer"):
+        good &= explorer_load(clients, seconds)
+    if options.only in (None, "timing"):
+        timing(20 if options.quick else 400)
+    if options.only in (None, "quotes"):
+        quotes(20_000 if options.quick else 5_000_000)
+    if options.only in (None, "precision"):
+        good &= precision(*(("laplace", "s1"), 2_000, 1.0) if options.quick else (claims(), 10**6, 20.0))
+    return 0 if good else 1
+
+
+def ledger_load(writers: int, seconds: float) -> bool:
+    """Let writers reserve at once; every acknowledged spend must be in the ledger, exactly once."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "budget.db"
+        with Ledger.open(place) as book:
+            book.create("people", 10**6)
+        processes = min(_PROCESSES, writers)
+        # Starting Python takes its time; all stop together.
+        stop = time.time() + seconds + 5
+        command = [sys.executable, "-c", _WRITER, str(place), str(writers // processes), str(stop)]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+        taken = [float(line) for child in running for line in child.communicate()[0].split()]
+        with Ledger.open(place) as book:
+            spent = book.spent("people") * 1000
+    exact = spent == len(taken) and all(child.returncode == 0 for child in running)
+    print(
+        f"ledger: {writers} writers, {len(taken):,} spends acknowledged, {spent} in the ledger "
+        f"({'exact' if exact else 'WRONG'}), {len(taken) / seconds:,.0f}/s, {_tail(np.array(taken))}"
+    )
+    return exact
+
+
+def explorer_load(clients: int, seconds: float) -> bool:
+    """Ask the explorer from many clients; every answer must be good, and memory must not grow."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "release.parquet"
+        domain = Domain([Ordinal("age", range(100)), Ordinal("income", range(100))])
+        counts = np.arange(domain.size, dtype=np.int64).reshape(domain.shape) % 97
+        publish(Histogram(domain, counts), epsilon=1).save(path)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        command = [sys.executable, "-m", "dphist", "explore", str(path), "--port", str(port), "--no-browser"]
+        server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            _wait_for(port)
+            return _ask_for(clients, seconds, port, server.pid)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def _ask_for(clients: int, seconds: float, port: int, process: int) -> bool:
+    stop = time.monotonic() + seconds
+    taken: list[float] = []
+    bad: list[int] = []
+
+    def ask(number: int) -> None:
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        turn = number
+        while time.monotonic() < stop:
+            turn += 1
+            low = turn % 90
+            begin = time.monotonic()
+            line.request("GET", f"/api/view?q=age+between+{low}+and+{low + 5}")
+            answer = line.getresponse()
+            answer.read()
+            taken.append(1000 * (time.monotonic() - begin))
+            if answer.status != 200:
+                bad.append(answer.status)
+        line.close()
+
+    threads = [threading.Thread(target=ask, args=(7 * i,)) for i in range(clients)]
+    for thread in threads:
+        thread.start()
+    held = []
+    for _ in range(10):
+        time.sleep(seconds / 10)
+        held.append(_memory(process))
+    for thread in threads:
+        thread.join()
+    # The pool's threads and caches fill up in the first fifth; after that nothing may grow.
+    growth = (held[-1] - held[1]) / held[1]
+    print(
+        f"explorer: {clients} clients, {len(taken):,} answers, {len(bad)} refused, {len(taken) / seconds:,.0f}/s, "
+        f"{_tail(np.array(taken))}; memory every tenth of the time, MB: {' '.join(f'{each:.0f}' for each in held)}"
+    )
+    return not bad and growth < 0.1
+
+
+def timing(runs: int) -> None:
+    """Print how far CPU time correlates with the size of the noise, and how far it differs between data sets."""
+    print(f"{'timing':<16} {'correlation with |noise|':>24} {'median µs, empty':>17} {'median µs, full':>16}")
+    empty, full = np.zeros(64, dtype=np.int64), np.arange(64) * 7919 % 997
+    for name in _TIMED:
+        spent, size = _timed(name, empty, runs)
+        other, _ = _timed(name, full, runs)
+        # Ranks, because a scheduler's hiccup is a thousand times a run.
+        related = np.corrcoef(np.argsort(np.argsort(spent)), np.argsort(np.argsort(size)))[0, 1]
+        print(f"{name:<16} {related:>24.3f} {np.median(spent):>17.1f} {np.median(other):>16.1f}")
+
+
+def _timed(name: str, counts: NDArray[np.int64], runs: int) -> tuple[FloatArray, FloatArray]:
+    mechanism, histogram = parse(name), as_histogram(counts)
+    spent, size = np.empty(runs), np.empty(runs)
+    for i in range(runs + 3):
+        # Seeds differ from run to run; they are used so that no other draw moves the buffer.
+        right, transcript = open_gate(histogram, Fraction(1), Unit(), noise=Noise(Keystream.for_tests(i)))
+        begin = time.perf_counter_ns()
+        mechanism.estimate(right)
+        if i >= 3:
+            spent[i - 3] = (time.perf_counter_ns() - begin) / 1000
+            size[i - 3] = sum(float(np.abs(entry.answer).sum()) for entry in transcript)
+    return spent, size
+
+
+def precision(names: Sequence[str], numbers: int, seconds: float) -> bool:
+    """Print how much of each mechanism was looked at; nothing may be seen on one side only."""
+    print(
+        f"{'precision':<32} {'runs a side':>11} {'numbers a side':>14} {'events':>8} {'on one side only':>16}"
+    )
+    pair = worst_pairs((64,))[1]
+    clean, all_runs, all_numbers, all_events = True, 0, 0, 0
+    for name in names:
+        once = look(parse(name), pair, 1)
+        found = look(parse(name), pair, -(-numbers // max(1, once.drawn)), seconds=seconds)
+        clean &= not found.telling
+        all_runs, all_numbers = all_runs + found.runs, all_numbers + found.drawn
+        all_events += found.compared
+        row = f"{found.runs:>11,} {found.drawn:>14,} {found.compared:>8,} {len(found.telling):>16}"
+        print(f"{name:<32} {row}", flush=True)
+    print(
+        f"{len(names)} mechanisms: {all_runs:,} runs, {all_numbers:,} numbers a side, {all_events:,} events"
+    )
+    return clean
+
+
+def quotes(rows: int) -> None:
+    """Print the processor time of checking the quotes of a CSV file, and of counting it."""
+    domain = Domain([Ordinal("age", range(100)), Ordinal("place", range(10))])
+    print(f"{'quotes':<34} {'check':>8} {'check and count':>16} {'share':>7}")
+    with tempfile.TemporaryDirectory() as folder, connect() as duck:
+        for words, force in (("no field quoted", ""), ("every field quoted", ", FORCE_QUOTE *")):
+            path = str(Path(folder) / "rows.csv")
+            columns = "hash(i) % 100 AS age, hash(i, 1) % 10 AS place, hash(i, 2) AS note"
+            table = f"SELECT {columns} FROM range({rows}) AS r(i)"  # noqa: S608 -- constants of this file
+            duck.execute(f"COPY ({table}) TO '{path}' (FORMAT csv{force})")
+            count(path, domain)  # compiles, and brings the file into memory
+            begin = time.process_time()
+            check_lines(duck, path, ",")
+            checked = time.process_time() - begin
+            begin = time.process_time()
+            count(path, domain)
+            counted = time.process_time() - begin
+            size = Path(path).stat().st_size / 1e6
+            print(
+                f"{words + f', {size:,.0f} MB':<34} {checked:>6.2f} s {counted:>14.2f} s {checked / counted:>7.0%}"
+            )
+
+
+def _tail(taken: FloatArray) -> str:
+    if not taken.size:
+        return "no answer"
+    half, most, all_but_one = np.quantile(taken, [0.5, 0.95, 0.99])
+    return f"ms: median {half:.1f}, 95 % {most:.1f}, 99 % {all_but_one:.1f}, worst {taken.max():.1f}"
+
+
+def _memory(process: int) -> float:
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise TimeoutError("the explorer did not start")

@@ -1,0 +1,1 @@
+"""Public arithmetic on released numbers: estimates, trees of totals, denoising, intervals. Nothing here spends."""

@@ -1,0 +1,237 @@
+"""A hidden level under every cell: what the noisy counts say once neighbours may share a level.
+
+The model behind ``Posterior``. Cell i has a hidden level on a grid μ_0 = 0 < μ_1 < …; given its level the
+count is Poisson or negative binomial with variance μ + φμ + (cμ)², φ > 0 where records come in clumps, and what we
+see is the count plus discrete Laplace noise. Here is what one noisy value says of its level and its count;
+`dphist.kernels.levels.chain` puts neighbours together.
+
+Everything here reads values that are already private. Arrays in, arrays out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.compile import kernel
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# From this variance on a count given its level is treated as Gaussian.
+GAUSSIAN_FROM = 60.0
+# A law whose variance is more than this many times its mean is cut off earlier: it is next to nothing but zeros.
+MOST_SKEWED = 200.0
+# A log-likelihood this far below the best level's cannot matter, whatever the neighbours say.
+NEGLIGIBLE = -75.0
+
+
+def level_grid(values: IntArray, rate: float, ratio: float = 1.15) -> FloatArray:
+    """Lay out the levels a count may have: zero, fine steps inside the noise, then constant ratios.
+
+    ``rate`` is one over the noise scale. Levels far below the noise cannot be told from zero, so the grid
+    starts at 1/150 of its deviation; it ends just above the largest noisy value.
+    """
+    sigma = math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
+    top = max(1.05 * float(values.max()), 2.0 * sigma, 1.0)
+    first = max(sigma / 150.0, 0.002)
+    fine = first * 1.3 ** np.arange(12)
+    coarse = max(0, math.ceil(math.log(top / fine[-1]) / math.log(ratio)))
+    return np.concatenate([[0.0], fine, fine[-1] * ratio ** np.arange(1, coarse + 1)])
+
+
+@kernel
+def scaled_tail(t: float) -> float:
+    """exp(t²/2)·P(N > t), to a relative 1.2e-7 (Numerical Recipes' Chebyshev fit of erfc, scaled)."""
+    x = t * 0.7071067811865476
+    z = abs(x)
+    u = 1.0 / (1.0 + 0.5 * z)
+    p = -1.13520398 + u * (1.48851587 + u * (-0.82215223 + u * 0.17087277))
+    p = 0.37409196 + u * (0.09678418 + u * (-0.18628806 + u * (0.27886807 + u * p)))
+    r = 0.5 * u * math.exp(-1.26551223 + u * (1.00002368 + u * p))
+    return r if x >= 0.0 else math.exp(z * z) - r
+
+
+@kernel
+def _gaussian_halves(d: float, v: float, rate: float) -> tuple[float, float, float, float, float]:
+    """Gaussian ⊛ Laplace in halves (count below, count above what we saw), both times e^−shift; and their two tails.
+
+    Returns shift, below, above, and the scaled tails that `_truncated` asks for: each is worked out once.
+    """
+    s = math.sqrt(v)
+    a = (d - rate * v) / s
+    b = (d + rate * v) / s
+    lower = scaled_tail(-a) if a < 8.0 else math.inf
+    upper = scaled_tail(b) if b > -8.0 else math.inf
+    h = 0.5 * rate * rate * v
+    # The scaled tail grows without bound on its long side, where the plain exponential is exact.
+    if a >= 5.0:
+        return h - rate * d, 1.0, upper * math.exp(-0.5 * a * a), lower, upper
+    if b <= -5.0:
+        return h + rate * d, lower * math.exp(-0.5 * b * b), 1.0, lower, upper
+    return -0.5 * d * d / v, lower, upper, lower, upper
+
+
+@kernel
+def _far(value: int, level: float, v: float, rate: float) -> bool:
+    """Whether a level is so far from a value that its likelihood cannot count: negligible beside the best level's.
+
+    The best level of a positive value is next to it; of a negative one it is zero, at e^(rate·value).
+    """
+    d = value - level
+    gap = abs(d)
+    most = rate * max(0.0, -float(value)) - NEGLIGIBLE
+    if gap > rate * v:
+        return rate * gap - 0.5 * rate * rate * v > most
+    return d * d > 2.0 * most * v
+
+
+@kernel
+def _truncated(t: float, tail: float) -> tuple[float, float]:
+    """Mean and variance of (bound − N) given N < bound, for a standard normal with its bound at t.
+
+    ``tail`` is the scaled tail at −t, infinite from t = 8 on.
+    """
+    if t < -12.0:
+        u = 1.0 / (t * t)
+        return -(1.0 - 2.0 * u + 10.0 * u * u) / t, u * (1.0 - 6.0 * u)
+    hazard = 0.3989422804014327 / tail
+    return t + hazard, max(1.0 - t * hazard - hazard * hazard, 0.0)
+
+
+@kernel
+def _count_weights(level: float, c: float, tail: int) -> FloatArray:
+    """Poisson (c = 0) or negative binomial probabilities of 0 … tail, by their recurrence, normalised."""
+    p = np.empty(tail + 1)
+    # Levels listed here are below 60, so the first probability is at least e⁻⁶⁰ and nothing underflows.
+    if c * c * level < 1e-3:
+        p[0] = math.exp(-level)
+        for x in range(tail):
+            p[x + 1] = p[x] * level / (x + 1.0)
+    else:
+        shape = 1.0 / (c * c)
+        p[0] = math.exp(shape * math.log(shape / (shape + level)))
+        step = level / (shape + level)
+        for x in range(tail):
+            p[x + 1] = p[x] * step * (x + shape) / (x + 1.0)
+    normalised: FloatArray = p / p.sum()
+    return normalised
+
+
+@kernel
+def _small_level(values: IntArray, level: float, c: float, rate: float, order: int, out: FloatArray) -> None:
+    """Exact log-likelihood (order 0) or else E[count^order | seen], for a level whose counts are few enough to list."""
+    v = level + (c * level) ** 2
+    tail = int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * min(v / level, MOST_SKEWED))
+    p = _count_weights(level, c, tail)
+    # below[j] = Σ_{x≤j} p(x) e^{rate(x−j)} and above[j] = Σ_{x>j} p(x) e^{−rate(x−j)}: running, so nothing overflows.
+    fade = math.exp(-rate)
+    below = np.empty(tail + 1)
+    above = np.zeros(tail + 2)
+    below_m = np.empty(tail + 1)
+    above_m = np.zeros(tail + 2)
+    run = 0.0
+    run_m = 0.0
+    for x in range(tail + 1):
+        power = 1.0 if order == 0 else float(x) if order == 1 else float(x) * x
+        run = run * fade + p[x]
+        run_m = run_m * fade + p[x] * power
+        below[x] = run
+        below_m[x] = run_m
+    run = 0.0
+    run_m = 0.0
+    for x in range(tail, -1, -1):
+        above[x] = run
+        above_m[x] = run_m
+        power = 1.0 if order == 0 else float(x) if order == 1 else float(x) * x
+        run = (run + p[x]) * fade
+        run_m = (run_m + p[x] * power) * fade
+    base = math.log(math.tanh(0.5 * rate))
+    for i in range(values.size):
+        y = values[i]
+        if y < 0:
+            total, weighted, shift = run, run_m, rate * (y + 1)
+        elif y > tail:
+            total, weighted, shift = below[tail], below_m[tail], -rate * (y - tail)
+        else:
+            total, weighted, shift = below[y] + above[y], below_m[y] + above_m[y], 0.0
+        if order == 0:
+            out[i] = base + shift + math.log(total + 1e-300)
+        else:
+            out[i] = weighted / (total + 1e-300)
+
+
+@kernel
+def likelihoods(
+    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float
+) -> tuple[FloatArray, FloatArray]:
+    """Likelihood of each value at each level, every row scaled to a largest entry of 1, and the scales' logs."""
+    n, levels = values.size, grid.size
+    table = np.empty((n, levels))
+    column = np.empty(n)
+    for k in range(levels):
+        level = grid[k]
+        v = (1.0 + clump) * level + (c * level) ** 2
+        if level == 0.0:
+            base = math.log(math.tanh(0.5 * rate))
+            for i in range(n):
+                table[i, k] = base - rate * abs(values[i])
+        elif v < GAUSSIAN_FROM:
+            _small_level(values, level, math.sqrt(c * c + clump / level), rate, 0, column)
+            table[:, k] = column
+        else:
+            base = math.log(0.5 * rate)
+            for i in range(n):
+                if _far(values[i], level, v, rate):
+                    table[i, k] = -math.inf
+                    continue
+                shift, below, above, _, _ = _gaussian_halves(values[i] - level, v, rate)
+                table[i, k] = base + shift + math.log(below + above)
+    scales = np.empty(n)
+    for i in range(n):
+        high = table[i].max()
+        scales[i] = high
+        for k in range(levels):
+            gap = table[i, k] - high
+            table[i, k] = math.exp(gap) if gap > NEGLIGIBLE else 0.0
+    return table, scales
+
+
+@kernel
+def moments(
+    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, table: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """E[count] and Var[count] given each value and each level; 0 where ``table`` says that the level cannot be."""
+    n, levels = values.size, grid.size
+    first = np.zeros((n, levels))
+    second = np.zeros((n, levels))
+    column = np.empty(n)
+    for k in range(1, levels):
+        level = grid[k]
+        v = (1.0 + clump) * level + (c * level) ** 2
+        if v < GAUSSIAN_FROM:
+            scatter = math.sqrt(c * c + clump / level)
+            _small_level(values, level, scatter, rate, 1, column)
+            first[:, k] = column
+            _small_level(values, level, scatter, rate, 2, column)
+            second[:, k] = np.maximum(column - first[:, k] ** 2, 0.0)
+        else:
+            s = math.sqrt(v)
+            for i in range(n):
+                if table[i, k] == 0.0:
+                    continue
+                d = values[i] - level
+                _, below, above, lower, upper = _gaussian_halves(d, v, rate)
+                w = below / (below + above)
+                m1, v1 = _truncated((d - rate * v) / s, lower)
+                m2, v2 = _truncated(-(d + rate * v) / s, upper)
+                m1 = values[i] - s * m1
+                m2 = values[i] + s * m2
+                m = w * m1 + (1.0 - w) * m2
+                second_moment = w * (m1 * m1 + v * v1) + (1.0 - w) * (m2 * m2 + v * v2)
+                variance = second_moment - m * m
+                first[i, k] = max(m, 0.0)
+                second[i, k] = max(variance, 0.0)
+    return first, second

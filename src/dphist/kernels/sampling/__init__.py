@@ -1,0 +1,1 @@
+"""Exact draws, vectorised: candidates by floats with certified bounds, decided in integers."""

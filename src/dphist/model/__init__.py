@@ -1,0 +1,1 @@
+"""The nouns: what is public (domain), counted (histogram), protected (unit) and asked (workload)."""

@@ -1,0 +1,174 @@
+"""Attributes without an order: sex, diagnosis, place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from dphist.errors import DomainError, QueryError
+from dphist.model.domain.hierarchy import Category, Hierarchy, Node, category_text, flatten, leaf, read_tree
+from dphist.model.domain.labels import OTHER, Labels
+from dphist.model.domain.ordinal import check_name
+from dphist.model.domain.scales import IntArray, _some
+
+
+class Nominal:
+    """An attribute of categories without an order, plain or grouped in a hierarchy of any depth.
+
+    ::
+
+        Nominal("sex", ["F", "M"])
+        Nominal("place", {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}})
+
+    Categories are texts, integers or truth values, all of one type. A group may be asked for by its name as
+    if it were one category. ``other=True`` adds a last cell, a child of the root, for everything that is not
+    listed and for NULL.
+    """
+
+    __slots__ = ("_places", "_spans", "categories", "hierarchy", "name", "other", "tree")
+
+    kind: Literal["nominal"] = "nominal"
+
+    def __init__(
+        self, name: str, categories: Mapping[str, Any] | Iterable[Any], *, other: bool = False
+    ) -> None:
+        check_name(name)
+        try:
+            tree = read_tree(name, categories)
+            hierarchy = flatten(Node(name, None, (*tree.children, leaf(OTHER))) if other else tree)
+            values = _leaves(tree)
+            spans = _spans(hierarchy)
+        except DomainError as error:
+            raise DomainError(f"{name}: {error}") from None
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "other", bool(other))
+        object.__setattr__(self, "tree", tree)
+        object.__setattr__(self, "categories", values)
+        object.__setattr__(self, "hierarchy", hierarchy)
+        object.__setattr__(self, "_places", {value: place for place, value in enumerate(values)})
+        object.__setattr__(self, "_spans", spans)
+
+    name: str
+    other: bool
+    tree: Node
+    categories: tuple[Category, ...]
+    hierarchy: Hierarchy
+    _places: dict[Category, int]
+    _spans: dict[str, tuple[int, int]]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("an attribute of a domain does not change; make another one")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from dphist.model.domain.schema import attribute_from_json, attribute_to_json
+
+        return attribute_from_json, (attribute_to_json(self),)
+
+    @property
+    def size(self) -> int:
+        """How many cells, the other cell included."""
+        return len(self.categories) + self.other
+
+    @property
+    def other_cell(self) -> int | None:
+        """The cell of everything that is not a listed category, if declared."""
+        return len(self.categories) if self.other else None
+
+    @property
+    def labels(self) -> Labels:
+        """A readable text per cell."""
+        return Labels(self._label, range(self.size))
+
+    def _label(self, cell: int) -> str:
+        return OTHER if cell == len(self.categories) else category_text(self.categories[cell])
+
+    def _find(self, value: Any) -> int:
+        if isinstance(value, np.generic):
+            value = value.item()
+        # True equals 1 in Python, but a truth value is not a number here.
+        if type(value) is not type(self.categories[0]):
+            return -1
+        return self._places.get(value, -1)
+
+    def index(self, value: Any) -> int:
+        """The cell of one category."""
+        cell = self._find(value)
+        if cell < 0 and isinstance(value, str):
+            start, stop = self._spans.get(value, (0, 0))
+            cell = start if stop - start == 1 else -1
+        if cell < 0:
+            raise QueryError(f"{self.name}: no such category; there are {_some(self.labels)}")
+        return cell
+
+    def span(self, low: Any = None, high: Any = None) -> tuple[int, int]:
+        """The cells of a category, or of a whole group, by its name.
+
+        With two names, the cells from the first to the second as they are listed; with none, all of them.
+        """
+        start = 0 if low is None else self._span(low)[0]
+        high = low if high is None else high
+        stop = len(self.categories) if high is None else self._span(high)[1]
+        return start, max(start, stop)
+
+    def _span(self, value: Any) -> tuple[int, int]:
+        cell = self._find(value)
+        if cell >= 0:
+            return cell, cell + 1
+        if isinstance(value, str) and value in self._spans:
+            return self._spans[value]
+        raise QueryError(
+            f"{self.name}: no such category or group; there are {_some(self.hierarchy.names[1:])}"
+        )
+
+    def cells(self, values: Iterable[Any]) -> IntArray:
+        """The cell of every value; the other cell, or -1, for those that have none."""
+        listed = list(values)
+        found = np.fromiter((self._find(value) for value in listed), np.int64, len(listed))
+        return np.where(found < 0, len(self.categories), found) if self.other else found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Nominal):
+            return NotImplemented
+        return (
+            (self.name, self.other, self.hierarchy) == (other.name, other.other, other.hierarchy)
+            and self.categories == other.categories
+            and type(self.categories[0]) is type(other.categories[0])
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.other, self.categories))
+
+    def __repr__(self) -> str:
+        groups = "" if self.hierarchy.levels == 2 else f", {self.hierarchy.levels} levels"
+        listed = _some([repr(c) for c in self.categories])
+        return f"Nominal({self.name!r}, [{listed}]{groups}{', other=True' if self.other else ''})"
+
+
+def _leaves(tree: Node) -> tuple[Category, ...]:
+    values: list[Category] = []
+    stack = list(reversed(tree.children))
+    while stack:
+        node = stack.pop()
+        if node.value is not None:
+            values.append(node.value)
+        stack.extend(reversed(node.children))
+    if not values:
+        raise DomainError("there are no categories")
+    if len({type(value) for value in values}) > 1:
+        raise DomainError("categories must be all texts, all integers or all truth values")
+    if len(set(values)) != len(values):
+        raise DomainError("a category is listed twice")
+    return tuple(values)
+
+
+def _spans(hierarchy: Hierarchy) -> dict[str, tuple[int, int]]:
+    """The cells under each name below the root; a name may come twice only if it means the same cells."""
+    spans: dict[str, tuple[int, int]] = {}
+    for place in range(1, hierarchy.size):
+        name = hierarchy.names[place]
+        cells = int(hierarchy.start[place]), int(hierarchy.stop[place])
+        if spans.setdefault(name, cells) != cells:
+            raise DomainError("a name is used twice in the hierarchy, for different categories")
+    return spans

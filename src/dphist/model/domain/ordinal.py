@@ -1,0 +1,175 @@
+"""Attributes with an order: ages, incomes, dates, school grades."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+
+from dphist.errors import DomainError, QueryError
+from dphist.model.domain.labels import OTHER, Labels
+from dphist.model.domain.scales import LARGEST, Bins, Dates, IntArray, Integers, Scale, Steps, _some
+
+
+class Ordinal:
+    """An attribute whose cells stand in order, so that a range of them is a question worth asking.
+
+    Give exactly one of::
+
+        Ordinal("age", range(100))                          # the integers 0..99, a cell each
+        Ordinal("grade", ["low", "middle", "high"])         # ordered categories
+        Ordinal("income", edges=[0, 10_000, 25_000, 1e6])   # [0, 10000), [10000, 25000), [25000, 1000000]
+        Ordinal("day", dates=("2024-01-01", "2025-01-01", "1mo"))   # stop excluded; steps d, w, mo, y
+
+    A range stays a range: ten million cells cost a few bytes. Rows with no cell (beyond the bounds, NULL,
+    NaN, infinite, between the integers) are dropped, or counted in one more, last cell with ``other=True``.
+    """
+
+    __slots__ = ("name", "other", "scale")
+
+    kind: Literal["ordinal"] = "ordinal"
+
+    def __init__(
+        self,
+        name: str,
+        values: range | Iterable[str] | None = None,
+        *,
+        edges: Iterable[float] | None = None,
+        dates: tuple[Any, Any, str] | tuple[Any, Any] | None = None,
+        other: bool = False,
+    ) -> None:
+        check_name(name)
+        if sum(given is not None for given in (values, edges, dates)) != 1:
+            raise DomainError(f"{name}: give exactly one of a range, ordered categories, edges or dates")
+        try:
+            scale = _scale(values, edges, dates)
+        except DomainError as error:
+            raise DomainError(f"{name}: {error}") from None
+        if other and isinstance(scale, Steps) and OTHER in scale.categories:
+            raise DomainError(f'{name}: "{OTHER}" is a category already, so other=True would make two of it')
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "other", bool(other))
+
+    name: str
+    scale: Scale
+    other: bool
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("an attribute of a domain does not change; make another one")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from dphist.model.domain.schema import attribute_from_json, attribute_to_json
+
+        return attribute_from_json, (attribute_to_json(self),)
+
+    @property
+    def size(self) -> int:
+        """How many cells, the other cell included."""
+        return self.scale.size + self.other
+
+    @property
+    def other_cell(self) -> int | None:
+        """The cell of everything out of the domain, if declared."""
+        return self.scale.size if self.other else None
+
+    @property
+    def labels(self) -> Labels:
+        """A readable text per cell."""
+        return Labels(self._label, range(self.size))
+
+    def _label(self, cell: int) -> str:
+        return OTHER if cell == self.scale.size else self.scale.label(cell)
+
+    def index(self, value: Any) -> int:
+        """The cell that holds a value given in the attribute's own units."""
+        if self.other and isinstance(value, str) and value == OTHER:
+            return self.scale.size
+        try:
+            cell = self.scale.find(value)
+        except QueryError as error:
+            raise QueryError(f"{self.name}: {error}") from None
+        if cell < 0:
+            raise QueryError(f"{self.name}: no cell holds this value; the cells are {_some(self.labels)}")
+        return cell
+
+    def span(self, low: Any = None, high: Any = None) -> tuple[int, int]:
+        """The cells from ``low`` to ``high``, both included, as a half-open range; None leaves a side open.
+
+        Nothing looks inside a cell, so a bound within a bin takes that whole bin. A range of bins that ends
+        exactly where a bin begins leaves that bin out: from 0 to 10000 is [0, 10000). The other cell is in no
+        range.
+        """
+        try:
+            return self.scale.span(low, high)
+        except QueryError as error:
+            raise QueryError(f"{self.name}: {error}") from None
+
+    def cells(self, values: Iterable[Any]) -> IntArray:
+        """The cell of every value; the other cell, or -1, for those that have none."""
+        if not isinstance(values, np.ndarray):
+            values = list(values)
+        found = self.scale.cells(values)
+        return np.where(found < 0, self.scale.size, found) if self.other else found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ordinal):
+            return NotImplemented
+        return (self.name, self.scale, self.other) == (other.name, other.scale, other.other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.scale, self.other))
+
+    def __repr__(self) -> str:
+        match self.scale:
+            case Integers(values=values):
+                inside = repr(values)
+            case Bins(edges=edges):
+                inside = f"edges={edges!r}" if isinstance(edges, range) else f"edges=[{_some(edges)}]"
+            case Steps(categories=categories):
+                inside = f"[{_some([repr(c) for c in categories])}]"
+            case Dates(start=start, stop=stop, step=step):
+                inside = f"dates=('{start}', '{stop}', '{step}')"
+        return f"Ordinal({self.name!r}, {inside}{', other=True' if self.other else ''})"
+
+
+def check_name(name: object) -> None:
+    """An attribute is named by a text that is not empty."""
+    if not isinstance(name, str) or not name.strip():
+        raise DomainError("an attribute needs a name: the column it stands for")
+
+
+def _scale(values: object, edges: Iterable[Any] | None, dates: object) -> Scale:
+    if edges is not None:
+        if isinstance(edges, str):
+            raise DomainError("edges must be a list of numbers")
+        return Bins.of(edges)
+    if dates is not None:
+        if not isinstance(dates, tuple | list) or not 2 <= len(dates) <= 3:
+            raise DomainError("dates must be (start, stop, step)")
+        return Dates.of(*dates)
+    if isinstance(values, range):
+        if values.step < 1:
+            raise DomainError("a range must go upwards")
+        if not values:
+            raise DomainError("the range is empty")
+        if max(abs(values.start), abs(values[-1])) > LARGEST:
+            raise DomainError("a range must fit in 64 bits")
+        # range(0, 10, 3) and range(0, 12, 3) are the same values; keep one spelling of each.
+        return Integers(range(values[0], values[-1] + 1, values.step if len(values) > 1 else 1))
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise DomainError("ordered categories must be a list of texts")
+    return Steps(check_categories(values))
+
+
+def check_categories(values: Iterable[Any]) -> tuple[str, ...]:
+    """Texts, at least one, each once."""
+    categories = tuple(values)
+    if not categories:
+        raise DomainError("there are no categories")
+    if not all(isinstance(category, str) for category in categories):
+        raise DomainError("ordered categories must be texts; for numbers give a range or edges")
+    if len(set(categories)) != len(categories):
+        raise DomainError("a category is listed twice")
+    return categories

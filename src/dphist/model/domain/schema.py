@@ -1,0 +1,174 @@
+"""Schemas as files: a domain in TOML or JSON, and a draft from a file's column names and types."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dphist.errors import DomainError
+from dphist.model.domain.hierarchy import write_tree
+from dphist.model.domain.nominal import Nominal
+from dphist.model.domain.ordinal import Ordinal
+from dphist.model.domain.scales import Bins, Dates, Integers, Steps
+
+if TYPE_CHECKING:
+    from dphist.model.domain.space import Attribute
+
+# Equally spaced edges beyond this many are written as from, to, width: a schema is read by people.
+_LISTED_EDGES = 32
+
+
+def attribute_to_json(attribute: Attribute, *, ordered: bool = True) -> dict[str, Any]:
+    """One attribute as plain values."""
+    written: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind}
+    if isinstance(attribute, Nominal):
+        written["categories"] = write_tree(attribute.tree, ordered=ordered)
+    else:
+        match attribute.scale:
+            case Integers(values=values):
+                written["range"] = [values.start, values.stop] + ([values.step] if values.step > 1 else [])
+            case Bins(edges=range() as even) if len(even) > _LISTED_EDGES:
+                written["edges"] = {"from": even[0], "to": even[-1], "width": even.step}
+            case Bins(edges=edges):
+                written["edges"] = list(edges)
+            case Steps(categories=categories):
+                written["categories"] = list(categories)
+            case Dates(start=start, stop=stop, step=step):
+                written["dates"] = [start.isoformat(), stop.isoformat(), step]
+    if attribute.other:
+        written["other"] = True
+    return written
+
+
+_FORMS = ("range", "edges", "categories", "dates")
+
+
+def attribute_from_json(value: Any) -> Attribute:
+    """Read one attribute."""
+    if not isinstance(value, Mapping):
+        raise DomainError("each attribute must be a table with a name, a kind and its values")
+    name = value.get("name")
+    if not isinstance(name, str):
+        raise DomainError('an attribute has no name: add name = "the column it stands for"')
+    unknown = set(value) - {"name", "kind", "other", *_FORMS}
+    if unknown:
+        known = ", ".join(("name", "kind", *_FORMS, "other"))
+        raise DomainError(f"{name}: unknown key {sorted(map(str, unknown))[0]}; the keys are {known}")
+    kind, other = value.get("kind"), value.get("other", False)
+    if not isinstance(other, bool):
+        raise DomainError(f"{name}: other must be true or false")
+    given = [form for form in _FORMS if form in value]
+    if len(given) != 1:
+        raise DomainError(f"{name}: give exactly one of {', '.join(_FORMS)}")
+    form, values = given[0], value[given[0]]
+    if kind == "nominal":
+        if form != "categories":
+            raise DomainError(f"{name}: a nominal attribute takes categories, not {form}")
+        return Nominal(name, values, other=other)
+    if kind != "ordinal":
+        raise DomainError(f'{name}: kind must be "ordinal" (the values have an order) or "nominal"')
+    if form == "range":
+        return Ordinal(name, _range(name, values), other=other)
+    if form == "edges":
+        return Ordinal(name, edges=_edges(name, values), other=other)
+    if not isinstance(values, list | tuple):
+        raise DomainError(f"{name}: {form} must be a list")
+    if form == "dates":
+        return Ordinal(name, dates=tuple(values), other=other)
+    return Ordinal(name, values, other=other)
+
+
+def _range(name: str, values: Any) -> range:
+    if (
+        not isinstance(values, list | tuple)
+        or not 2 <= len(values) <= 3
+        or not all(isinstance(v, int) and not isinstance(v, bool) for v in values)
+        or (len(values) == 3 and values[2] < 1)
+    ):
+        raise DomainError(
+            f"{name}: range must be [first, past the last] or [first, past the last, step], integers"
+        )
+    return range(*values)
+
+
+def _edges(name: str, values: Any) -> Iterable[Any]:
+    if not isinstance(values, Mapping):
+        if not isinstance(values, list | tuple):
+            raise DomainError(f"{name}: edges must be a list of numbers, or {{from, to, width}}")
+        return values
+    if set(values) != {"from", "to", "width"} or not all(
+        isinstance(v, int) and not isinstance(v, bool) for v in values.values()
+    ):
+        raise DomainError(f"{name}: evenly spaced edges are {{from = …, to = …, width = …}}, integers")
+    low, high, width = values["from"], values["to"], values["width"]
+    if width < 1 or high <= low or (high - low) % width:
+        raise DomainError(f"{name}: the width must divide the distance between from and to")
+    return range(low, high + 1, width)
+
+
+def attributes_from_json(value: Any) -> list[Attribute]:
+    """Read the attributes of a domain."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), list):
+        raise DomainError("a domain must be a mapping with a list of attributes")
+    return [attribute_from_json(attribute) for attribute in value["attributes"]]
+
+
+def to_toml(attributes: Iterable[Attribute]) -> str:
+    """Write a schema file, each attribute one block."""
+    blocks = []
+    for attribute in attributes:
+        written = attribute_to_json(attribute, ordered=False)
+        lines = [f"{key} = {_toml(value)}" for key, value in written.items()]
+        blocks.append("\n".join(["[[attribute]]", *lines, ""]))
+    return "\n".join(blocks)
+
+
+def _toml(value: Any) -> str:
+    """A value of a schema in TOML: nested ones inline, in time linear in their size."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{quote(key)} = {_toml(below)}" for key, below in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return quote(value) if isinstance(value, str) else repr(value)
+
+
+def quote(text: str) -> str:
+    """A text in TOML, which writes texts as JSON does, except that it escapes one more control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def from_toml(source: str | Path) -> list[Attribute]:
+    """Read a schema from TOML text or from a file."""
+    import tomllib
+
+    text = source if isinstance(source, str) and ("\n" in source or "=" in source) else None
+    if text is None:
+        try:
+            text = Path(source).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            raise DomainError(f"the schema {source} cannot be read as a text file") from None
+    try:
+        parsed = tomllib.loads(text)
+    except RecursionError:
+        raise DomainError("the schema is nested too deeply") from None
+    except ValueError as error:
+        # Also numbers of thousands of digits, which Python refuses to read.
+        raise DomainError(f"the schema is not valid TOML: {error}") from None
+    tables = parsed.get("attribute")
+    if set(parsed) != {"attribute"} or not isinstance(tables, list):
+        raise DomainError("a schema is a list of [[attribute]] tables and nothing else")
+    return [attribute_from_json(_plain(table)) for table in tables]
+
+
+def _plain(value: Any) -> Any:
+    """TOML has dates of its own; a schema may write them with or without quotes."""
+    if isinstance(value, dict):
+        return {key: _plain(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.isoformat() if type(value) is dt.date else value

@@ -1,0 +1,90 @@
+"""A domain: the attributes that span a histogram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dphist.errors import DomainError
+from dphist.model.domain import schema
+from dphist.model.domain.nominal import Nominal
+from dphist.model.domain.ordinal import Ordinal
+
+Attribute = Ordinal | Nominal
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Domain:
+    """The attributes that span a histogram, one axis each; public, and declared before any record is read."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __init__(self, attributes: Iterable[Attribute]) -> None:
+        listed = tuple(attributes)
+        if not listed:
+            raise DomainError("a domain needs at least one attribute")
+        for attribute in listed:
+            if not isinstance(attribute, Ordinal | Nominal):
+                raise DomainError(f"attributes must be Ordinal or Nominal, not {type(attribute).__name__}")
+        names = [attribute.name for attribute in listed]
+        for name in names:
+            if names.count(name) > 1:
+                raise DomainError(f"the attribute {name} is declared twice")
+        object.__setattr__(self, "attributes", listed)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many cells along each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def size(self) -> int:
+        """How many cells in all; a plain integer, however large."""
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def axis(self, name: str) -> int:
+        """The position of an attribute."""
+        for place, attribute in enumerate(self.attributes):
+            if attribute.name == name:
+                return place
+        raise DomainError(f"there is no attribute {name}; there are {', '.join(self.names)}")
+
+    def attribute(self, name: str) -> Attribute:
+        """An attribute by its name."""
+        return self.attributes[self.axis(name)]
+
+    def project(self, names: Sequence[str]) -> Domain:
+        """The domain of some attributes, in the order given."""
+        if isinstance(names, str):
+            names = (names,)
+        return Domain(self.attribute(name) for name in names)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` turns back into an equal domain."""
+        return {"attributes": [schema.attribute_to_json(attribute) for attribute in self.attributes]}
+
+    @staticmethod
+    def from_json(value: Any) -> Domain:
+        """Read what `to_json` wrote."""
+        return Domain(schema.attributes_from_json(value))
+
+    def to_toml(self) -> str:
+        """A schema file that `from_toml` turns back into an equal domain."""
+        return schema.to_toml(self.attributes)
+
+    @staticmethod
+    def from_toml(source: str | Path) -> Domain:
+        """Read a schema: TOML text, or the path of a file."""
+        return Domain(schema.from_toml(source))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(repr(attribute) for attribute in self.attributes)
+        return f"Domain([{inside}])"

@@ -1,0 +1,88 @@
+"""Integer counts over a domain: the secret that a release protects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.errors import InputError
+from dphist.model.domain import Domain, Ordinal
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Histogram:
+    """How many records fall in each cell of a domain.
+
+    The counts are secret until a mechanism has spent budget on them: neither ``repr`` nor any error shows
+    one. They are exact 64-bit integers; anything else, such as averages or weights, is refused, because the
+    noise is calibrated to one record moving one cell by one. A contiguous int64 array is used as it is, not
+    copied, and is never written to.
+    """
+
+    __slots__ = ("counts", "domain")
+
+    domain: Domain
+    counts: IntArray
+
+    def __init__(self, domain: Domain, counts: npt.ArrayLike) -> None:
+        if not isinstance(domain, Domain):
+            raise InputError("histogram: domain must be a Domain")
+        try:
+            array = np.asarray(counts)
+        except ValueError:
+            raise InputError("histogram: counts must be a plain array of integers") from None
+        if array.dtype.kind not in "iu":
+            raise InputError(f"histogram: counts must be integers, not {array.dtype}")
+        if array.shape != domain.shape:
+            raise InputError(f"histogram: counts have shape {array.shape}, but the domain has {domain.shape}")
+        if array.size:
+            if array.dtype.kind == "i" and bool(array.min() < 0):
+                raise InputError("histogram: counts must not be negative")
+            if array.dtype == np.uint64 and bool(array.max() > np.uint64(2**63 - 1)):
+                raise InputError("histogram: counts must fit in 64-bit signed integers")
+        own = np.ascontiguousarray(array, dtype=np.int64).view()
+        own.setflags(write=False)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "counts", own)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a histogram does not change; make another one")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Histogram, (self.domain, self.counts)
+
+    def project(self, names: Sequence[str]) -> Histogram:
+        """The histogram of some attributes, in the order given; the others are summed away."""
+        if isinstance(names, str):
+            names = (names,)
+        kept = [self.domain.axis(name) for name in names]
+        dropped = tuple(axis for axis in range(self.counts.ndim) if axis not in kept)
+        summed = self.counts.sum(axis=dropped, dtype=np.int64) if dropped else self.counts
+        order = np.argsort(np.argsort(kept))
+        return Histogram(self.domain.project(names), summed.transpose(order))
+
+    def unattributed(self) -> Histogram:
+        """The multiset of the counts: sorted ascending over ranks, forgetting which cell each belonged to.
+
+        Publish this when only the distribution of counts matters: sorted counts are smooth, so compression
+        and isotonic regression take most of the noise away. Raising one count of a multiset of integers
+        raises one entry of its sorted vector by one (the last copy of that value), so one record still moves
+        one cell by one and the guarantee is unchanged. The order itself is never released.
+        """
+        ranks = Domain([Ordinal("rank", range(self.counts.size))])
+        return Histogram(ranks, np.sort(self.counts, axis=None))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Histogram):
+            return NotImplemented
+        return self.domain == other.domain and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]  # a hash would be a fingerprint of secret counts
+
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{a.name}[{a.size}]" for a in self.domain.attributes)
+        return f"Histogram({axes}; counts are secret)"

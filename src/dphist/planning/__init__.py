@@ -1,0 +1,1 @@
+"""Before paying: forecasts of the error, and mechanisms side by side on public or made-up counts."""

@@ -1,0 +1,81 @@
+"""Mechanisms side by side on counts that are public or made up: error on a workload, and time.
+
+The errors are computed from the true counts, so they are not private. Never do this with data you protect.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphist.errors import DphistError
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import parse, show
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.private.exact import Number
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
+
+
+@dataclass(frozen=True)
+class Row:
+    """One mechanism: its root mean squared error, that error over the best one's, and CPU seconds a run."""
+
+    name: str
+    error: float
+    ratio: float
+    seconds: float
+    why_not: str = ""
+
+
+def compare(
+    histogram: Histogram,
+    epsilon: Number,
+    workload: Workload,
+    mechanisms: Mapping[str, Mechanism] | Iterable[Mechanism | str],
+    trials: int = 3,
+    *,
+    seed: int | None = None,
+) -> list[Row]:
+    """Run every mechanism on the counts and give its error on the workload, best first.
+
+    ``seed`` makes the noise reproducible. A mechanism that does not take this domain comes last, with the reason.
+    """
+    named = _named(mechanisms)
+    exact = np.asarray(workload.answer(histogram.counts), dtype=np.float64)
+    errors: dict[str, tuple[float, float, str]] = {}
+    for name, mechanism in named.items():
+        squared, spent = 0.0, 0.0
+        try:
+            for trial in range(trials):
+                noise = None if seed is None else Noise(Keystream.for_tests(seed * 1_000_003 + trial))
+                right, _ = open_gate(histogram, epsilon, Unit(), workload=workload, noise=noise)
+                started = time.process_time()
+                counts = mechanism.estimate(right).counts.reshape(histogram.counts.shape)
+                spent += time.process_time() - started
+                squared += float(np.mean((np.asarray(workload.answer(counts)) - exact) ** 2)) / trials
+            errors[name] = (math.sqrt(squared), spent / trials, "")
+        except DphistError as reason:
+            errors[name] = (math.inf, 0.0, str(reason))
+    best = min((error for error, _, _ in errors.values()), default=math.inf)
+    rows = [
+        Row(name, error, error / best if 0.0 < best < math.inf else math.nan, seconds, reason)
+        for name, (error, seconds, reason) in errors.items()
+    ]
+    return sorted(rows, key=lambda row: row.error)
+
+
+def _named(mechanisms: Mapping[str, Mechanism] | Iterable[Mechanism | str]) -> dict[str, Mechanism]:
+    if isinstance(mechanisms, Mapping):
+        return dict(mechanisms)
+    named: dict[str, Mechanism] = {}
+    for mechanism in mechanisms:
+        built = parse(mechanism) if isinstance(mechanism, str) else mechanism
+        named[mechanism if isinstance(mechanism, str) else show(mechanism)] = built
+    return named

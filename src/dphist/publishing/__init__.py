@@ -1,0 +1,1 @@
+"""The front door: where source, ledger, mechanism and release meet."""

@@ -1,0 +1,201 @@
+"""The front door: where histogram, ledger, mechanism and release meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from os import PathLike
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from dphist.errors import InputError, MechanismError
+from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.options import fitted
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.sparselaplace import SparseLaplace
+from dphist.mechanisms.spec import parse, show
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.private.exact import Number, positive
+from dphist.private.gate import open_gate
+from dphist.private.noise import Noise
+from dphist.private.sparse import Occupied, open_sparse_gate
+from dphist.release.release import Guarantee, Release
+from dphist.release.sparse import SparseRelease
+from dphist.sources import count
+from dphist.sources.count import occupied_cells
+from dphist.sources.open import spark_session
+
+if TYPE_CHECKING:
+    from dphist.model.histogram import Histogram
+    from dphist.private.ledger import Ledger
+
+DEFAULT_MECHANISM = "auto"
+
+
+def publish(
+    source: Histogram | Any,
+    domain: Domain | None = None,
+    epsilon: Number = 1,
+    mechanism: Mechanism | str = DEFAULT_MECHANISM,
+    *,
+    unit: Unit | None = None,
+    workload: Workload | None = None,
+    partition_by: str | Sequence[str] | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None,
+    dataset: str | None = None,
+    workers: int | None = None,
+) -> Release:
+    """Turn records into one private release: a `Release`, or a `SparseRelease` from ``sparselaplace``.
+
+    ``source`` is a path or glob, a data frame, an Ibis table or a `Histogram`. The budget is reserved in the ledger,
+    durably, right before the first noise is drawn: a crash after that leaves it spent, never the other way round, and
+    what is refused before (a wrong column, a mechanism that does not fit) spends nothing.
+
+    ``partition_by`` names public attributes: the mechanism runs once for each of their values, each time with the
+    whole ε, on all cores (``workers``), or on Spark's executors when the source is there.
+    """
+    spend = positive(epsilon, "epsilon")
+    recipe = fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism)
+    for name, value, kind in (
+        ("domain", domain, Domain),
+        ("unit", unit, Unit),
+        ("workload", workload, Workload),
+    ):
+        if value is not None and not isinstance(value, kind):
+            raise InputError(f"{name}: expected a dphist.{kind.__name__}, not a {type(value).__name__}")
+    if partition_by is not None:
+        from dphist.publishing.parts import names
+
+        by = names(partition_by)
+    else:
+        by = ()
+    if by:
+        if isinstance(recipe, SparseLaplace):
+            raise MechanismError(
+                "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
+            )
+        recipe = ByPart(by=by, inner=recipe)
+    protected = unit or Unit()
+    if (ledger is None) != (dataset is None):
+        raise InputError("ledger and dataset belong together: give both or neither")
+    if ledger is None or dataset is None:
+        return _publish(source, domain, spend, recipe, protected, workload, workers)
+    from dphist.private.ledger import Ledger
+
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    try:
+        book.check(dataset, spend)
+        return _publish(source, domain, spend, recipe, protected, workload, workers, (book, dataset))
+    finally:
+        if book is not ledger:
+            book.close()
+
+
+def _publish(
+    source: Any,
+    domain: Domain | None,
+    epsilon: Fraction,
+    mechanism: Mechanism,
+    unit: Unit,
+    workload: Workload | None,
+    workers: int | None,
+    account: tuple[Ledger, str] | None = None,
+) -> Release:
+    paid: list[int] = []
+
+    def pay() -> None:
+        if account is not None:
+            reservation = account[0].reserve(
+                account[1], epsilon, purpose=show(mechanism), unit=unit.describe()
+            )
+            reservation.open()
+            paid.append(reservation.id)
+
+    if isinstance(mechanism, SparseLaplace):
+        release: Any = _sparse(source, domain, epsilon, mechanism, unit, pay)
+    else:
+        histogram = count(source, domain, unit)
+        if workload is not None and workload.domain != histogram.domain:
+            raise InputError(
+                "workload is over another domain than the records; build it from the same domain"
+            )
+        if isinstance(mechanism, ByPart) and mechanism.by:
+            from dphist.publishing.parts import run_parts
+
+            session = spark_session(source)
+            counts, transcript = run_parts(
+                histogram, mechanism, epsilon, unit, workload, pay=pay, workers=workers, session=session
+            )
+            counts.setflags(write=False)
+            release = Release(
+                histogram.domain, counts, Guarantee(epsilon, unit), mechanism, transcript, workload=workload
+            )
+        else:
+            release = _release(histogram, epsilon, mechanism, unit, workload, pay=pay)
+    if not paid or account is None:
+        return cast(Release, release)
+    receipt = cast(Release, replace(release, receipt=(account[1], paid[0])))
+    if "_estimate" in release.__dict__:
+        receipt.__dict__["_estimate"] = release.__dict__["_estimate"]
+    return receipt
+
+
+def _sparse(
+    source: Any,
+    domain: Domain | None,
+    epsilon: Fraction,
+    mechanism: SparseLaplace,
+    unit: Unit,
+    pay: Callable[[], None],
+    noise: Noise | None = None,
+) -> SparseRelease:
+    """Publish the cells above a threshold; the domain is never enumerated."""
+    domain, cells, counts = occupied_cells(source, domain, unit)
+    right, transcript = open_sparse_gate(
+        Occupied.of(cells, counts), domain, epsilon, unit, noise=noise, pay=pay
+    )
+    pairs = mechanism.measure(right).values
+    cells, values = (np.ascontiguousarray(pairs[:, column]) for column in (0, 1))
+    test = noise is not None and noise.keystream.test
+    return SparseRelease(domain, cells, values, Guarantee(epsilon, unit), mechanism, transcript, test=test)
+
+
+def _release(
+    histogram: Histogram,
+    epsilon: Fraction,
+    mechanism: Mechanism,
+    unit: Unit,
+    workload: Workload | None,
+    noise: Noise | None = None,
+    pay: Callable[[], None] | None = None,
+) -> Release:
+    right, transcript = open_gate(histogram, epsilon, unit, workload=workload, noise=noise, pay=pay)
+    estimate = mechanism.estimate(right)
+    counts = estimate.counts.reshape(histogram.domain.shape)
+    counts.setflags(write=False)
+    release = Release(
+        histogram.domain,
+        counts,
+        Guarantee(epsilon, unit),
+        _explained(mechanism, estimate.note),
+        transcript,
+        note=estimate.note,
+        workload=workload,
+        test=noise is not None and noise.keystream.test,
+    )
+    # The estimate is a function of the transcript; keep it rather than replay it for the first interval.
+    release.__dict__["_estimate"] = estimate
+    return release
+
+
+def _explained(mechanism: Mechanism, note: str) -> Mechanism:
+    """Let a mechanism that chooses by itself carry its reason into the release."""
+    if getattr(mechanism, "why", None) != "":
+        return mechanism
+    value: Any = mechanism
+    explained: Mechanism = replace(value, why=note)
+    return explained

@@ -1,0 +1,86 @@
+"""What the DPCube experiments and measurements stand on: questions, people, and their own output."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+import numpy as np
+import pytest
+
+from dphist.model.domain import Domain, Ordinal
+from dphist_bench import cubes, people
+from dphist_bench.experiment import Case, Reading, Setting
+from dphist_bench.heatmap import Maps
+from dphist_bench.papers.dpcube_histograms import rectangles
+from dphist_bench.results import Results, Row
+
+
+def test_growth_is_measured(capsys):
+    assert cubes.growth(1_000) == 0
+    assert "µs/cell" in capsys.readouterr().out
+
+
+def test_coverage_is_measured(capsys):
+    assert cubes.main(["--coverage", "--quick"]) == 0
+    assert "hold the truth" in capsys.readouterr().out
+
+
+def test_errors_are_measured_on_the_sets_that_are_there(tmp_path, capsys):
+    assert cubes.main(["--data", str(tmp_path), "--quick"]) == 0
+    assert "is not in" in capsys.readouterr().out
+    (tmp_path / "plane.csv").write_text("row,col,count\n0,9,4\n255,255,1\n")
+    assert cubes.read(tmp_path / "plane.csv").sum() == 5
+
+
+@pytest.mark.parametrize("largest", [None, 1, 40])
+def test_rectangles_lie_in_the_domain(largest):
+    domain = Domain([Ordinal("x", range(30)), Ordinal("y", range(20)), Ordinal("z", range(7))])
+    asked = rectangles(domain, 500, largest)
+    assert (asked.low >= 0).all()
+    assert (asked.high <= np.array(domain.shape)).all()
+    assert (asked.high > asked.low).all()
+    if largest is not None:
+        assert asked.cells_in_each.max() <= largest
+
+
+RECORD = (
+    "39, State-gov, 77516, Bachelors, 13, Never-married, Clerk, Single, White, Male, 2174, 0, 40, {}, <=50K"
+)
+NAMES = "age,workclass,fnlwgt,education,education_num,marital_status,occupation,relationship,race,sex"
+
+
+def test_missing_census_file_is_replaced_by_made_up_people(tmp_path):
+    records = people.records(Setting(files=tmp_path))
+    assert people.count(records, "age", "salary").counts.sum() == len(records["age"]) > 30_000
+
+
+@pytest.mark.parametrize(
+    ("file", "head"),
+    [
+        ("adult.data", ""),
+        ("adult-records.csv", NAMES + ",capital_gain,capital_loss,hours_per_week,native,salary\n"),
+    ],
+)
+def test_the_census_is_read_without_records_that_lack_a_value(file, head, tmp_path):
+    (tmp_path / file).write_text(head + RECORD.format("Peru") + "\n" + RECORD.format("?") + "\n\n")
+    found = people.count(people.records(Setting(files=tmp_path)), "age", "education_num", "salary")
+    assert found.counts.sum() == found.counts[39, 12, 0] == 1
+
+
+def test_a_quick_run_never_reads_a_file(tmp_path):
+    (tmp_path / "adult.data").write_text("not,a,census\n")
+    assert len(people.records(Setting(quick=True, files=tmp_path))["age"]) == 3_000
+
+
+def test_maps_show_each_plane_the_right_way_up(tmp_path):
+    # A record in the first row and the last column: the map's left edge, at the top.
+    counts = np.zeros((4, 4))
+    counts[0, 3] = 8.0
+    rows = [Row(Case("d", "m"), 0, Reading("count", value, place)) for place, value in enumerate(counts.flat)]
+    view = Maps(title="T", measure="count", axes=("first", "second"), cut=0.0)
+    assert "![T](map.svg)" in view.markdown(Results(rows, {}), tmp_path, "map")
+    picture = (tmp_path / "map.svg").read_text(encoding="utf-8")
+    image = base64.b64decode(picture.partition("data:image/png;base64,")[2].partition('"')[0])
+    lines = zlib.decompress(image[image.index(b"IDAT") + 4 :])
+    assert list(lines) == [0, 255, 0, 0, 0] + [0] * 15
