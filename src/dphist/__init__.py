@@ -9,83 +9,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dphist import audit, errors, testing
-    from dphist.mechanisms import mechanisms
-    from dphist.mechanisms.adaptivetree import AdaptiveTree
-    from dphist.mechanisms.auto import Auto
-    from dphist.mechanisms.baseline import Laplace, Uniform
-    from dphist.mechanisms.blocks import Blocks, Sort
-    from dphist.mechanisms.bypart import ByPart
-    from dphist.mechanisms.dpcube import DPCube
-    from dphist.mechanisms.fourier import EFPA, FPA, SPA
-    from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid
-    from dphist.mechanisms.hpartition import HPartition, PHPartition
-    from dphist.mechanisms.isotonic import Isotonic
-    from dphist.mechanisms.marginals import Marginals
-    from dphist.mechanisms.matrix import Matrix
-    from dphist.mechanisms.mwem import MWEM
-    from dphist.mechanisms.noisefirst import NoiseFirst
-    from dphist.mechanisms.posterior import Posterior
-    from dphist.mechanisms.privelet import Privelet
-    from dphist.mechanisms.smooth import Smooth
-    from dphist.mechanisms.sparselaplace import SparseLaplace
-    from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
-    from dphist.mechanisms.structurefirst import StructureFirst
-    from dphist.mechanisms.tree import Tree
+    from dphist import audit, errors, mechanisms, testing
+    from dphist.mechanisms import list_mechanisms
     from dphist.model.domain import Domain, Nominal, Ordinal
     from dphist.model.histogram import Histogram
     from dphist.model.unit import Unit
     from dphist.model.workload import Workload
     from dphist.private.ledger import Ledger
     from dphist.publishing.door import publish
-    from dphist.release import Answer, Answers, Release, SparseRelease, load
+    from dphist.release import Answer, Answers, Release, load
 
 __version__ = "0.1.0"
 
-# Where each public name lives; a module stands for itself.
+# Where each public name lives; a module stands for itself. At most twenty: what more there is lives in its own room.
 _HOMES = {
-    "AdaptiveGrid": "mechanisms.grids",
-    "AdaptiveTree": "mechanisms.adaptivetree",
     "Answer": "release",
     "Answers": "release",
-    "Auto": "mechanisms.auto",
-    "Blocks": "mechanisms.blocks",
-    "ByPart": "mechanisms.bypart",
-    "DPCube": "mechanisms.dpcube",
     "Domain": "model.domain",
-    "EFPA": "mechanisms.fourier",
-    "FPA": "mechanisms.fourier",
-    "HPartition": "mechanisms.hpartition",
-    "HierarchicalKD": "mechanisms.spatialtrees",
     "Histogram": "model.histogram",
-    "Isotonic": "mechanisms.isotonic",
-    "KDHybrid": "mechanisms.spatialtrees",
-    "Laplace": "mechanisms.baseline",
     "Ledger": "private.ledger",
-    "MWEM": "mechanisms.mwem",
-    "Marginals": "mechanisms.marginals",
-    "Matrix": "mechanisms.matrix",
-    "NoiseFirst": "mechanisms.noisefirst",
     "Nominal": "model.domain",
     "Ordinal": "model.domain",
-    "PHPartition": "mechanisms.hpartition",
-    "Posterior": "mechanisms.posterior",
-    "Privelet": "mechanisms.privelet",
-    "QuadTree": "mechanisms.spatialtrees",
     "Release": "release",
-    "SPA": "mechanisms.fourier",
-    "Smooth": "mechanisms.smooth",
-    "Sort": "mechanisms.blocks",
-    "SparseLaplace": "mechanisms.sparselaplace",
-    "SparseRelease": "release",
-    "StructureFirst": "mechanisms.structurefirst",
-    "Tree": "mechanisms.tree",
-    "Uniform": "mechanisms.baseline",
-    "UniformGrid": "mechanisms.grids",
     "Unit": "model.unit",
     "Workload": "model.workload",
     "audit": "audit",
     "errors": "errors",
+    "list_mechanisms": "mechanisms",
     "load": "release",
     "mechanisms": "mechanisms",
     "publish": "publishing.door",
@@ -100,11 +50,26 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'dphist' has no attribute {name!r}")
+        return _moved(name)
     home = import_module(f"dphist.{_HOMES[name]}")
     value = home if _HOMES[name] == name else getattr(home, name)
     globals()[name] = value
     return value
+
+
+def _moved(name: str) -> Any:
+    """Give an old spelling for one more version, and say where it lives now."""
+    from warnings import warn
+
+    from dphist.mechanisms.registry import CLASSES, at
+
+    if name == "SparseRelease":
+        warn("dphist.SparseRelease is dphist.Release now", DeprecationWarning, stacklevel=3)
+        return __getattr__("Release")
+    if name not in CLASSES:
+        raise AttributeError(f"module 'dphist' has no attribute {name!r}")
+    warn(f"dphist.{name} is dphist.mechanisms.{name} now", DeprecationWarning, stacklevel=3)
+    return at(CLASSES[name])
 
 
 def __dir__() -> list[str]:

@@ -33,7 +33,9 @@ def disguised(release, other):
     # Words such as "kept 5 of 12 coordinates" are a function of the answers: a replay without data finds the same.
     words = release._estimate.note
     mechanism = (
-        replace(other.mechanism, why=words) if isinstance(other.mechanism, dphist.Auto) else other.mechanism
+        replace(other.mechanism, why=words)
+        if isinstance(other.mechanism, dphist.mechanisms.Auto)
+        else other.mechanism
     )
     return replace(
         other, counts=release.counts, transcript=release.transcript, note=words, mechanism=mechanism

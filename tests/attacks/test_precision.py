@@ -97,7 +97,7 @@ def test_both_neighbours_give_numbers_of_one_kind(text):
 def test_the_lowest_bits_of_wavelet_cells_say_nothing():
     # Cells rebuilt in floats are rounded numerators of noisy integers over a public denominator.
     data = open_counts(np.array([5, 0, 1, 2, 9, 9, 1, 3]), 1, seed=5)
-    release = dphist.mechanisms()["privelet"]().estimate(data)
+    release = dphist.list_mechanisms()["privelet"]().estimate(data)
     numerators = release.counts * 8
     assert np.array_equal(numerators, np.rint(numerators))
 

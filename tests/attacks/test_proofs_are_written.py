@@ -31,7 +31,7 @@ def test_every_question_argues_for_its_promise(question, module):
     assert f"`{question.__name__}`" in INDEX
 
 
-@pytest.mark.parametrize("name", sorted(dphist.mechanisms()))
+@pytest.mark.parametrize("name", sorted(dphist.list_mechanisms()))
 def test_every_mechanism_is_in_the_index(name):
-    assert inspect.getdoc(dphist.mechanisms()[name])
+    assert inspect.getdoc(dphist.list_mechanisms()[name].build)
     assert f"`{name}`" in INDEX

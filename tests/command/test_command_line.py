@@ -116,6 +116,17 @@ def test_mechanisms_are_listed_with_their_options():
     rows = json.loads(dphist("mechanisms", "--json").stdout)
     assert {"laplace", "uniform"} <= {row["name"] for row in rows}
     assert all(row["summary"] for row in rows)
+    assert rows[0]["name"] == "auto"
+    assert rows[0]["status"] == "default"
+
+
+def test_the_few_to_reach_for_come_first_and_all_on_demand():
+    short, long = dphist("mechanisms").stdout, dphist("mechanisms", "--all").stdout
+    assert short.index("auto (default)") < short.index("laplace") < short.index("noisefirst")
+    assert "h (= tree)" in short
+    assert "spa (comparison only)" in short
+    assert "statistic=mean" not in short
+    assert "statistic=mean" in long
 
 
 def test_an_audit_passes_the_baseline():

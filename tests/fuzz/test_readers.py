@@ -192,7 +192,7 @@ def test_domains_as_json(described):
     refuses(lambda: dphist.Domain.from_json(described))
 
 
-NAMES = sorted(dphist.mechanisms())
+NAMES = sorted(dphist.list_mechanisms())
 
 
 @QUICK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphist.mechanisms import mechanisms
+from dphist.mechanisms import list_mechanisms
 from dphist.mechanisms.blocks import Blocks, Sort
 from dphist.mechanisms.matrix import Matrix
 from dphist.mechanisms.smooth import Smooth
@@ -22,7 +22,7 @@ LITERATURE = ["tree", "boost", "hb", "greedyh", "dawa", "ahp"]
 
 @pytest.mark.parametrize("name", TABLE_1 + LITERATURE)
 def test_conforms(name: str) -> None:
-    check_mechanism(mechanisms()[name]())
+    check_mechanism(list_mechanisms()[name]())
 
 
 @pytest.mark.parametrize("name", ["s1", "s-approx", "s1+h", "dawa"])
@@ -31,7 +31,7 @@ def test_median_variants_conform(name: str) -> None:
 
 
 def test_presets_are_what_the_paper_says() -> None:
-    built = {name: mechanisms()[name]() for name in TABLE_1}
+    built = {name: list_mechanisms()[name]() for name in TABLE_1}
     assert built["s1"] == Blocks(group=Smooth("absolute"))
     assert built["o+s2"] == Blocks(order=Sort(share="0.65"), group=Smooth("squared"))
     assert built["s-approx+pmm"].inner == Matrix(workload="prefixes")
@@ -48,5 +48,5 @@ def test_a_preset_prints_as_the_blocks_it_is_made_of() -> None:
 def test_all_schemes_beat_a_uniform_guess_on_easy_data(name: str) -> None:
     """Two plateaus far apart and a good budget: whoever gets this wrong is broken."""
     x = np.repeat([1000, 0], 64)
-    estimate = run(mechanisms()[name](), x, 1, seed=3)
+    estimate = run(list_mechanisms()[name](), x, 1, seed=3)
     assert np.abs(estimate.counts - x).mean() < 25

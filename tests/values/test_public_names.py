@@ -1,9 +1,15 @@
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import dphist
+from dphist.mechanisms import CLASSES
 
 HEAVY = ("numpy", "numba", "ibis", "pandas", "duckdb", "pyarrow", "scipy")
 
@@ -20,10 +26,48 @@ def test_every_public_name_is_there_sorted_and_typed():
     assert typed == set(names)
 
 
-def test_functions_named_like_their_module_are_functions():
-    assert callable(dphist.publish)
-    assert callable(dphist.mechanisms)
-    assert "laplace" in dphist.mechanisms()
+def test_the_face_has_at_most_twenty_names():
+    assert len(dphist.__all__) <= 20
+    assert set(dphist.__all__) >= {
+        "Answer", "Answers", "Domain", "Histogram", "Ledger", "Nominal", "Ordinal", "Release", "Unit", "Workload",
+        "audit", "errors", "list_mechanisms", "load", "mechanisms", "publish", "testing", "__version__",
+    }  # fmt: skip
+    assert set(dir(dphist)) == set(dphist.__all__)
+
+
+def test_mechanisms_is_a_plain_module_of_classes():
+    assert type(dphist.mechanisms) is ModuleType
+    with pytest.raises(TypeError):
+        dphist.mechanisms()
+    for name in CLASSES:
+        assert getattr(dphist.mechanisms, name).__name__ == name
+        assert name in dir(dphist.mechanisms)
+    tree = ast.parse(Path(dphist.mechanisms.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    assert {alias.name for node in block.body for alias in node.names} == set(CLASSES)
+    with pytest.raises(AttributeError, match="Nothing"):
+        dphist.mechanisms.Nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_an_old_spelling_works_for_one_version_and_says_where_it_went(name):
+    with pytest.warns(DeprecationWarning, match=rf"dphist\.mechanisms\.{name}"):
+        assert getattr(dphist, name) is getattr(dphist.mechanisms, name)
+
+
+def test_a_sparse_release_is_a_release():
+    with pytest.warns(DeprecationWarning, match=r"dphist\.Release"):
+        assert dphist.SparseRelease is dphist.Release
+    with pytest.raises(AttributeError, match="Nothing"):
+        dphist.Nothing  # noqa: B018
+
+
+def test_the_version_is_written_once():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", dphist.__version__)
+    root = Path(dphist.__file__).parent.parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in project["project"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/dphist/__init__.py"
 
 
 def test_importing_dphist_imports_nothing_heavy():

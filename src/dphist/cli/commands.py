@@ -211,17 +211,19 @@ def verify(release: ReleaseFile, as_json: Json = False) -> None:
 
 
 @app.command()
-def mechanisms(as_json: Json = False) -> None:
-    """List every mechanism with its options."""
-    from dphist.cli.showing import mechanism_table
+def mechanisms(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every one, by family, with its options.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List mechanisms: the default and the recommended first, then families."""
+    from dphist.cli.showing import mechanism_rows, show_mechanisms
 
-    rows = mechanism_table()
     if as_json:
-        screen.line(json.dumps(rows, ensure_ascii=False))
+        screen.line(json.dumps(mechanism_rows(), ensure_ascii=False))
     else:
-        screen.table(
-            ("name", "what it does", "options"), [(r["name"], r["summary"], r["options"]) for r in rows]
-        )
+        show_mechanisms(everything)
 
 
 @app.command()

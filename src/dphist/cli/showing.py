@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, is_dataclass
-from inspect import getdoc
+from dataclasses import MISSING, is_dataclass
+from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
 from dphist.cli import screen
 from dphist.errors import LedgerError
-from dphist.mechanisms import mechanisms
+from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
 from dphist.private.ledger import Ledger
 from dphist.release import Release, SparseRelease
@@ -63,13 +63,58 @@ def draw(release: Release | SparseRelease) -> None:
         screen.line(f"{label:>{width}} {bar} {values[i]:,.0f}")
 
 
-def mechanism_table() -> list[dict[str, str]]:
-    """List names, the first line of what each does, and its options with their defaults."""
-    rows = []
-    for name, build in mechanisms().items():
-        text = (getdoc(build) or "").strip().split("\n")[0]
-        rows.append({"name": name, "summary": text, "options": _options(build)})
-    return rows
+def mechanism_rows() -> list[dict[str, Any]]:
+    """Everything the registry knows, for a program: the default first, then the recommended, then by family."""
+    return [
+        {
+            "name": entry.name,
+            "status": entry.status,
+            "family": entry.family,
+            "summary": entry.summary,
+            "options": _options(entry),
+            "preset_of": entry.preset_of,
+            "alias_of": entry.alias_of,
+        }
+        for entry in list_mechanisms().values()
+    ]
+
+
+def show_mechanisms(everything: bool) -> None:
+    """Print the default and the recommended with their options, then the families' names, or all of them."""
+    entries = list(list_mechanisms().values())
+    first = [entry for entry in entries if entry.status in ("default", "recommended")]
+    screen.table(
+        ("name", "for", "options"),
+        [(_marked(entry), entry.summary, _options(entry)) for entry in first],
+    )
+    rest = [entry for entry in entries if entry not in first]
+    for family, title in FAMILIES.items():
+        members = [entry for entry in rest if entry.family == family]
+        if not members:
+            continue
+        screen.line("")
+        screen.line(title)
+        if everything:
+            screen.table(
+                ("name", "for", "options"),
+                [(_marked(entry), entry.summary, _options(entry)) for entry in members],
+            )
+        else:
+            screen.line("  " + ", ".join(map(_marked, members)))
+    if not everything:
+        screen.line("")
+        screen.line(
+            "`dphist mechanisms --all` says what each is for; `--mechanism 'name(option=value)'` sets options"
+        )
+
+
+def _marked(entry: Entry) -> str:
+    """The name, and what sets it apart."""
+    if entry.status == "default":
+        return f"{entry.name} (default)"
+    if entry.status == "reference":
+        return f"{entry.name} (comparison only)"
+    return f"{entry.name} (= {entry.alias_of})" if entry.alias_of else entry.name
 
 
 def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
@@ -98,11 +143,12 @@ def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
         ]
 
 
-def _options(build: Any) -> str:
-    if not is_dataclass(build):
-        return ""
+def _options(entry: Entry) -> str:
     listed = []
-    for option in fields(build):
-        default = "" if option.default is MISSING else f"={option.default}"
-        listed.append(f"{option.name}{default}")
+    for name, default in entry.options.items():
+        if default is MISSING or default is Parameter.empty:
+            listed.append(name)
+        else:
+            shown = show(default) if is_dataclass(default) and not isinstance(default, type) else default
+            listed.append(f"{name}={shown}")
     return ", ".join(listed)

@@ -1,101 +1,52 @@
-"""Mechanisms by name. A new one is one file and one line here.
+"""Mechanisms: classes by their own names, and everything that ``--mechanism`` accepts by `list_mechanisms`.
 
-Values are ``module:attribute`` so that listing names imports nothing heavy; an attribute is a frozen dataclass, or a
-function that builds one (a preset).
+    >>> import dphist
+    >>> dphist.mechanisms.Tree(fanout=4)
+    Tree(fanout=4, budgets='optimal', root=True, nonnegative=True, workload=None)
+
+Classes are imported when they are first used. A new mechanism is one file and one line in `registry`.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-MECHANISMS: dict[str, str] = {
-    "posterior": "posterior:Posterior",
-    "adaptivetree": "adaptivetree:AdaptiveTree",
-    "marginals": "marginals:Marginals",
-    "auto": "auto:Auto",
-    "laplace": "baseline:Laplace",
-    "uniform": "baseline:Uniform",
-    "sparselaplace": "sparselaplace:SparseLaplace",
-    "bypart": "bypart:ByPart",
-    "noisefirst": "noisefirst:NoiseFirst",
-    "structurefirst": "structurefirst:StructureFirst",
-    "fpa": "fourier:FPA",
-    "efpa": "fourier:EFPA",
-    "spa": "fourier:SPA",
-    "phpartition": "hpartition:PHPartition",
-    "isotonic": "isotonic:Isotonic",
-    "mwem": "mwem:MWEM",
-    "privelet": "privelet:Privelet",
-    "dpcube": "dpcube:DPCube",
-    "kdhybrid": "spatialtrees:KDHybrid",
-    "hierarchicalkd": "spatialtrees:HierarchicalKD",
-    "quadtree": "spatialtrees:QuadTree",
-    "uniformgrid": "grids:UniformGrid",
-    "adaptivegrid": "grids:AdaptiveGrid",
-    "blocks": "blocks:Blocks",
-    "matrix": "matrix:Matrix",
-    "tree": "tree:Tree",
-    "boost": "presets:boost",
-    "hb": "presets:hb",
-    "greedyh": "presets:greedyh",
-    "dawa": "presets:dawa",
-    "ahp": "presets:ahp",
-    "s1": "presets:s1",
-    "s-approx": "presets:s_approx",
-    "s2": "presets:s2",
-    "o+s1": "presets:o_s1",
-    "o+s-approx": "presets:o_s_approx",
-    "o+s2": "presets:o_s2",
-    "s1+mm": "presets:s1_mm",
-    "s-approx+mm": "presets:s_approx_mm",
-    "s2+mm": "presets:s2_mm",
-    "s1+pmm": "presets:s1_pmm",
-    "s-approx+pmm": "presets:s_approx_pmm",
-    "s2+pmm": "presets:s2_pmm",
-    "h": "presets:h",
-    "s1+h": "presets:s1_h",
-    "s2+h": "presets:s2_h",
-}
+from dphist.mechanisms.registry import CLASSES, INGREDIENTS, MECHANISMS, Entry, at, list_mechanisms
 
-# Values that mechanisms are built of, but that are no mechanisms themselves.
-INGREDIENTS: dict[str, str] = {
-    "smooth": "smooth:Smooth",
-    "sort": "blocks:Sort",
-}
+if TYPE_CHECKING:
+    from dphist.mechanisms.adaptivetree import AdaptiveTree
+    from dphist.mechanisms.auto import Auto
+    from dphist.mechanisms.baseline import Laplace, Uniform
+    from dphist.mechanisms.blocks import Blocks, Sort
+    from dphist.mechanisms.bypart import ByPart
+    from dphist.mechanisms.dpcube import DPCube
+    from dphist.mechanisms.fourier import EFPA, FPA, SPA
+    from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid
+    from dphist.mechanisms.hpartition import HPartition, PHPartition
+    from dphist.mechanisms.isotonic import Isotonic
+    from dphist.mechanisms.marginals import Marginals
+    from dphist.mechanisms.matrix import Matrix
+    from dphist.mechanisms.mwem import MWEM
+    from dphist.mechanisms.noisefirst import NoiseFirst
+    from dphist.mechanisms.posterior import Posterior
+    from dphist.mechanisms.privelet import Privelet
+    from dphist.mechanisms.smooth import Smooth
+    from dphist.mechanisms.sparselaplace import SparseLaplace
+    from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
+    from dphist.mechanisms.structurefirst import StructureFirst
+    from dphist.mechanisms.tree import Tree
+
+__all__ = ["INGREDIENTS", "MECHANISMS", "Entry", "list_mechanisms"]
+__all__ += sorted(CLASSES)
 
 
-class _Registry(Mapping[str, Callable[..., Any]]):
-    """Names to classes, each imported when it is first looked up."""
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self._places = places
-
-    def __getitem__(self, name: str) -> Callable[..., Any]:
-        module, attribute = self._places[name].split(":")
-        built: Callable[..., Any] = getattr(import_module(f"dphist.mechanisms.{module}"), attribute)
-        return built
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._places))
-
-    def __len__(self) -> int:
-        return len(self._places)
+def __getattr__(name: str) -> Any:
+    if name not in CLASSES:
+        raise AttributeError(f"module 'dphist.mechanisms' has no attribute {name!r}")
+    value = at(CLASSES[name])
+    globals()[name] = value
+    return value
 
 
-def mechanisms() -> Mapping[str, Callable[..., Any]]:
-    """Give everything that ``--mechanism`` accepts, by name."""
-    return _Registry(MECHANISMS)
-
-
-class _CallableFolder(ModuleType):
-    """Lets ``dphist.mechanisms()`` list mechanisms although ``dphist.mechanisms`` is also the folder they live in."""
-
-    def __call__(self) -> Mapping[str, Callable[..., Any]]:
-        return mechanisms()
-
-
-sys.modules[__name__].__class__ = _CallableFolder
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()})

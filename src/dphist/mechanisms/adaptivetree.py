@@ -26,6 +26,7 @@ from dphist.mechanisms.growing import (
     slight,
     uneven,
 )
+from dphist.mechanisms.options import checked
 from dphist.mechanisms.planned import BoxNoise, grow_boxes
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
@@ -76,6 +77,7 @@ def line_blocks(size: int) -> GridBlocks:
 _COULD_HIDE = 120.0
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveTree:
     """Spend on the paths that matter, stop early, pool what is left.

@@ -10,6 +10,7 @@ import numpy as np
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.options import checked
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.workload import Kind
@@ -23,6 +24,7 @@ _MOST_TABLES = 16
 _SAMPLE = 4096
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Auto:
     """Choose what to measure from what will be asked, and what to infer from what was measured.

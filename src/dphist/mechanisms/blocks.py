@@ -12,6 +12,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Errors, Estimate, IndependentNoise, PieceNoise
 from dphist.inference.intervals import Spread
 from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
@@ -25,6 +26,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Sort:
     """Put like cells next to one another: noise every cell with ``share`` of the budget and sort by what comes out.
@@ -40,6 +42,7 @@ class Sort:
             raise MechanismError("sort: share must lie between 0 and 1")
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
     """Compose a histogram scheme of blocks: ``order``, then ``group``, then ``inner`` on the groups.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import Errors, Estimate
 from dphist.inference.intervals import Spread
 from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
@@ -21,6 +22,7 @@ from dphist.private.gate import PrivateCounts
 FloatArray = NDArray[np.float64]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ByPart:
     """Cut the cube along public attributes and run a mechanism on every piece by itself.

@@ -15,6 +15,7 @@ from dphist.inference.intervals import Spread
 from dphist.inference.trees import infer
 from dphist.kernels.grouping import part_sums
 from dphist.kernels.trees import kdtree
+from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
@@ -140,6 +141,7 @@ _APPROXIMATE = (
 )
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class DPCube:
     """Look at noisy cells, find boxes in which they are even, then count those boxes afresh (Xiao et al., paper 001).

@@ -14,6 +14,7 @@ from scipy import fft
 from dphist.errors import MechanismError, NotPrivate
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.intervals import Spread
+from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
@@ -26,6 +27,7 @@ IntArray = NDArray[np.int64]
 Shape = tuple[int, ...]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class FPA:
     """Keep a fixed number of low frequencies: for counts that are known to be smooth.
@@ -62,6 +64,7 @@ class FPA:
         )
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class EFPA:
     """Keep as many low frequencies as are worth their noise.
@@ -103,6 +106,7 @@ class EFPA:
         return _reconstruct(measuring, shape, keep, basis)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SPA:
     """Rastogi and Nath's sampling perturbation, for comparison in benchmarks only.

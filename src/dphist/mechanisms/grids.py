@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.boxes import BoxGrower, ExactTreeNoise
+from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
@@ -33,6 +34,7 @@ def fineness(records: FloatArray, epsilon: float, axes: int, constant: float) ->
     return np.maximum(1.0, np.ceil(dense ** (2.0 / (max(axes, 1) + 2.0))))
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class UniformGrid:
     """One grid, as fine as the records and the budget bear (Qardaji et al.).
@@ -66,6 +68,7 @@ class UniformGrid:
         return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveGrid:
     """A coarse grid, and in each of its boxes a grid of its own, finer where there are more records (Qardaji et al.).

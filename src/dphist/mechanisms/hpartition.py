@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphist.errors import InputError, MechanismError, NotPrivate
 from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
 from dphist.kernels.bisection import LATTICE, best_bisections, run_errors
+from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity, Totals
 from dphist.private.scores.bisections import Bisections, Configurations
@@ -20,6 +21,7 @@ from dphist.private.scores.bisections import Bisections, Configurations
 IntArray = NDArray[np.int64]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class PHPartition:
     """Cut runs of cells in two again and again, keep the best partition on the way, release its means.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.intervals import Spread
+from dphist.mechanisms.options import checked
 from dphist.mechanisms.posterior import PosteriorNoise
 from dphist.mechanisms.spatial import denoise_field
 from dphist.model.workload import Workload
@@ -66,6 +67,7 @@ class TableNoise:
         return Spread(variance, largest)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Marginals:
     """Measure the tables people ask for, each with an equal share, and fit the whole to them.

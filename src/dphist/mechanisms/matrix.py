@@ -13,6 +13,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.intervals import Spread
 from dphist.mechanisms.levels import Kind, searched
+from dphist.mechanisms.options import checked
 from dphist.mechanisms.tree import Tree, usable
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -27,6 +28,7 @@ _LARGEST_DENSE = 128
 _GRAIN = 4096
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
     """Measure a strategy chosen for the workload and answer everything from its least squares solution.

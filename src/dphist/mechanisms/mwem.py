@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, PieceNoise
 from dphist.kernels.summed_area import add_box_sums, running_sums
+from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.scores.disagreements import Disagreements
@@ -22,6 +23,7 @@ IntArray = NDArray[np.int64]
 _MOST_BOXES = 1 << 21
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class MWEM:
     """Start from even counts; each round, find the range that is furthest off and bend the counts to it.

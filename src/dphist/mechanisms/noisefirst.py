@@ -15,6 +15,7 @@ from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.intervals import Spread
 from dphist.kernels.medians import part_middles
 from dphist.kernels.segmentation import LARGEST_SUM, segment
+from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
 from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts
@@ -28,6 +29,7 @@ _LOG_PRICE_MEAN = 3.0  # noise variances per bucket and per ln n
 _LOG_PRICE_MEDIAN = 0.9  # noise scales per bucket and per ln n
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class NoiseFirst:
     """Noise every cell, then merge runs of neighbours whose noise outweighs their difference.

@@ -1,51 +1,108 @@
-"""Options that are not what a mechanism declares are refused by name, before anything is counted or paid for.
+"""The one validator of a mechanism's options: the same from Python, from the command line and from a saved file.
 
-A mechanism checks what its options mean. That they are numbers, words or mechanisms at all is checked here, once for
-all of them and by their own annotations: a text where a number belongs, or a float whose shares do not sum to
-exactly one, might otherwise come to light halfway through, with the budget spent.
+A mechanism checks what its options mean (a share lies between 0 and 1). That they are numbers, words or mechanisms at
+all is checked here, once for all of them and by their own annotations: what converts exactly is converted (the text
+"0.5" and the float 0.5 to the fraction 1/2, 16.0 to 16, a name to the mechanism), the rest is refused by name.
+`checked` does so when a mechanism is built; `fitted` at the front door, for mechanisms from outside, before anything is
+counted or paid for.
 """
 
 from __future__ import annotations
 
 import math
 import types
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from functools import cache, wraps
+from numbers import Integral, Real
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from dphist.errors import MechanismError
+from dphist.errors import EpsilonError, MechanismError
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import to_json
+from dphist.mechanisms.spec import named, to_json
 from dphist.private.exact import exact
+
+Class = TypeVar("Class", bound=type)
+_LARGEST = 2**62
+
+
+class _Misfit(Exception):  # noqa: N818 -- never leaves this module
+    """The value is not of this kind, and nothing that converts exactly to it."""
+
+
+def checked(cls: Class) -> Class:
+    """Let a mechanism's dataclass read its options by their annotations when it is built.
+
+    Args:
+        cls: A frozen dataclass.
+
+    Returns:
+        The same class; its constructor now converts what converts exactly and refuses the rest by a `MechanismError`.
+
+    Example:
+        >>> from dphist.mechanisms import DPCube, Tree
+        >>> DPCube(cells_share="0.5").cells_share
+        Fraction(1, 2)
+        >>> Tree(fanout=16.0).fanout
+        16
+        >>> Tree(fanout="many")
+        Traceback (most recent call last):
+            ...
+        dphist.errors.MechanismError: tree: fanout must be a whole number, 'hb' or 'auto'
+    """
+    changed: Any = cls
+    build: Callable[..., None] = changed.__init__
+    names = [option.name for option in fields(cls) if option.init and not option.kw_only]
+
+    @wraps(build)
+    def construct(self: object, *given: Any, **options: Any) -> None:
+        if len(given) > len(names):
+            # Python's own words for too many arguments.
+            build(self, *given, **options)
+        for name, value in zip(names, given, strict=False):
+            if name in options:
+                build(self, *given, **options)
+            options[name] = value
+        hints = _hints(cls)
+        read = {
+            name: _option(cls, name, value, hints[name]) if name in hints else value
+            for name, value in options.items()
+        }
+        build(self, **read)
+
+    changed.__init__ = construct
+    return cls
 
 
 def fitted(mechanism: Any) -> Mechanism:
-    """The mechanism with its shares as exact fractions; refused if an option is of the wrong kind."""
-    known = isinstance(mechanism, Mechanism) and not isinstance(mechanism, type)
-    if not known:
+    """Give the mechanism with its options read by their annotations, at the front door.
+
+    Args:
+        mechanism: A mechanism, ours or somebody else's.
+
+    Returns:
+        The mechanism, or an equal one whose shares are exact fractions.
+
+    Raises:
+        MechanismError: if it is no mechanism, an option is of the wrong kind, or it could not be written into a file.
+    """
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, type):
         raise MechanismError("mechanism must be a mechanism or its name; `dphist mechanisms` lists them")
     made: Any = mechanism
     if not is_dataclass(type(made)):
         return made  # type: ignore[no-any-return]
-    try:
-        hints = get_type_hints(type(mechanism))
-    except Exception:
-        # Somebody else's mechanism may be annotated with names that exist for type checkers only.
-        hints = {}
+    kind: Any = type(made)
+    hints = _hints(kind)
     changed: dict[str, Any] = {}
     for option in fields(made):
         if not option.init or option.name not in hints:
             continue
-        hint, value = hints[option.name], getattr(mechanism, option.name)
-        if not _fits(value, hint):
-            raise MechanismError(
-                f"{type(mechanism).__name__}: the option {option.name} cannot be a {type(value).__name__} like this; "
-                f"it takes {getattr(option.type, '__name__', option.type)}"
-            )
-        if isinstance(value, float) and Fraction in (hint, *get_args(hint)):
-            changed[option.name] = exact(value, option.name)
-        elif hint is Mechanism and (inner := fitted(value)) is not value:
-            changed[option.name] = inner
+        value = getattr(made, option.name)
+        read = _option(kind, option.name, value, hints[option.name])
+        if read is not value:
+            changed[option.name] = read
     if changed:
         made = replace(made, **changed)
     # What cannot be written into the release must not be found out when it is saved.
@@ -53,32 +110,185 @@ def fitted(mechanism: Any) -> Mechanism:
     return made  # type: ignore[no-any-return]
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    kind = get_origin(hint)
-    if hint is Any:
-        return True
-    if kind is Literal:
-        return isinstance(value, str | int) and value in get_args(hint)
-    if kind in (Union, types.UnionType):
-        return any(_fits(value, each) for each in get_args(hint))
-    if kind is tuple:
-        items = get_args(hint)
-        if not isinstance(value, tuple):
-            return False
-        if len(items) == 2 and items[1] is Ellipsis:
-            return all(_fits(item, items[0]) for item in value)
-        return len(value) == len(items) and all(map(_fits, value, items))
-    if hint in (Fraction, float):
-        return isinstance(value, int | float | Fraction) and not isinstance(value, bool) and _is_finite(value)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
-    if isinstance(hint, type):
-        return isinstance(value, hint) and not isinstance(value, type)
-    return value is hint
-
-
-def _is_finite(value: float | Fraction) -> bool:
+@cache
+def _hints(cls: type) -> dict[str, Any]:
     try:
-        return math.isfinite(float(value))
+        return get_type_hints(cls)
+    except Exception:
+        # Somebody else's mechanism may be annotated with names that exist for type checkers only.
+        return {}
+
+
+def _option(cls: type, option: str, value: Any, hint: Any) -> Any:
+    try:
+        return _read(value, hint)
+    except _Misfit:
+        raise MechanismError(f"{cls.__name__.lower()}: {option} must be {_takes(hint)}") from None
+
+
+def _read(value: Any, hint: Any) -> Any:
+    """Give the value as the hint has it, unchanged if it fits already."""
+    if hint is Any:
+        return value
+    kind = get_origin(hint)
+    if kind in (Union, types.UnionType):
+        return _read_one_of(value, get_args(hint))
+    if kind is Literal:
+        if isinstance(value, str | int) and not isinstance(value, bool) and value in get_args(hint):
+            return value
+        raise _Misfit
+    if kind is tuple:
+        return _read_tuple(value, get_args(hint))
+    if hint is Mechanism:
+        return _read_mechanism(value)
+    if hint in _READERS:
+        return _READERS[hint](value)
+    if not isinstance(hint, type):
+        if value is hint:
+            return value
+        raise _Misfit
+    if isinstance(value, str) and not issubclass(hint, str):
+        # An ingredient by its name, as the text form writes one with nothing changed.
+        value = _by_name(value)
+    if not isinstance(value, hint) or isinstance(value, type):
+        raise _Misfit
+    return value
+
+
+def _read_one_of(value: Any, hints: tuple[Any, ...]) -> Any:
+    """Take the first that the value fits as it is; failing that, the first it converts to."""
+    converted: list[Any] = []
+    for hint in hints:
+        try:
+            read = _read(value, hint)
+        except _Misfit:
+            continue
+        if read is value:
+            return value
+        converted.append(read)
+    if not converted:
+        raise _Misfit
+    return converted[0]
+
+
+def _read_tuple(value: Any, items: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list):
+        raise _Misfit
+    if len(items) == 2 and items[1] is Ellipsis:
+        read = tuple(_read(item, items[0]) for item in value)
+    elif len(value) == len(items):
+        read = tuple(map(_read, value, items))
+    else:
+        raise _Misfit
+    same = isinstance(value, tuple) and all(new is old for new, old in zip(read, value, strict=True))
+    return value if same and isinstance(value, tuple) else read
+
+
+def _read_mechanism(value: Any) -> Mechanism:
+    if isinstance(value, str):
+        value = _by_name(value)
+    if not isinstance(value, Mechanism) or isinstance(value, type):
+        raise _Misfit
+    return fitted(value)
+
+
+def _by_name(text: str) -> Any:
+    try:
+        return named(text)
+    except MechanismError:
+        raise _Misfit from None
+
+
+def _fraction(value: Any) -> Fraction:
+    if isinstance(value, Fraction):
+        # What no float can hold overflows on the way, with the budget spent.
+        _finite(value)
+        return value
+    try:
+        read = exact(value, "option")
+    except EpsilonError:
+        raise _Misfit from None
+    _finite(read)
+    return read
+
+
+def _float(value: Any) -> float:
+    if type(value) is float:
+        if not math.isfinite(value):
+            raise _Misfit
+        return value
+    return _finite(_fraction(value))
+
+
+def _finite(value: Fraction) -> float:
+    try:
+        return float(value)
     except OverflowError:
-        return False
+        raise _Misfit from None
+
+
+def _int(value: Any) -> int:
+    if type(value) is int and abs(value) < _LARGEST:
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
+        raise _Misfit
+    # The fraction is exact, so nothing is rounded on the way; long integers need none.
+    read = int(value) if isinstance(value, Integral) else _whole(_fraction(value))
+    if abs(read) >= _LARGEST:
+        raise _Misfit
+    return read
+
+
+def _whole(value: Fraction) -> int:
+    if value.denominator != 1:
+        raise _Misfit
+    return value.numerator
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if not isinstance(value, bool):
+        raise _Misfit
+    return value
+
+
+def _none(value: Any) -> None:
+    if value is not None and not (isinstance(value, str) and value.lower() == "none"):
+        raise _Misfit
+
+
+_READERS: dict[Any, Callable[[Any], Any]] = {
+    Fraction: _fraction,
+    float: _float,
+    int: _int,
+    bool: _bool,
+    type(None): _none,
+}
+
+
+def _takes(hint: Any) -> str:
+    """Say in words what an option takes."""
+    kind = get_origin(hint)
+    if kind in (Union, types.UnionType, Literal):
+        listed = [
+            word
+            for each in get_args(hint)
+            for word in ([_takes(each)] if kind is not Literal else [repr(each)])
+        ]
+        flat = ", ".join(listed).replace(" or ", ", ").split(", ") if kind is not Literal else listed
+        return flat[0] if len(flat) == 1 else f"{', '.join(flat[:-1])} or {flat[-1]}"
+    if kind is tuple:
+        return "a tuple"
+    if hint is Mechanism:
+        return "a mechanism"
+    known = {
+        Fraction: "a number",
+        float: "a number",
+        int: "a whole number",
+        bool: "True or False",
+        str: "text",
+    }
+    if hint in known:
+        return known[hint]
+    return "None" if hint is type(None) else f"a {getattr(hint, '__name__', hint)}"

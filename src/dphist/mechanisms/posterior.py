@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import Estimate
 from dphist.inference.intervals import Spread
 from dphist.kernels.summed_area import add_box_sums, running_sums
+from dphist.mechanisms.options import checked
 from dphist.mechanisms.spatial import denoise_field
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -69,6 +70,7 @@ def _box_sums(table: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     return out
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
     """Noise every cell with the whole budget, then publish each count's posterior mean.

@@ -17,6 +17,7 @@ from dphist.inference.intervals import Spread
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands
+from dphist.mechanisms.options import checked
 from dphist.model.domain import Domain, Nominal
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -33,6 +34,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Privelet:
     """Noise wavelet coefficients instead of cells (Xiao, Wang and Gehrke, paper 004).

@@ -20,6 +20,7 @@ from dphist.kernels.groupings import (
     squared_power_grouping,
     tree_grouping,
 )
+from dphist.mechanisms.options import checked
 from dphist.private.exact import exact
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
@@ -34,6 +35,7 @@ _FAST_SCALE = 64
 _LONGEST_SQUARED = 1 << 17
 
 
+@checked
 @dataclass(frozen=True)
 class Smooth:
     """How cells are grouped: by absolute deviations (S₁, S̃) or by squared ones (S₂).

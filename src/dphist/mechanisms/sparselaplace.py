@@ -10,6 +10,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.mechanisms.options import checked
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.sparse import Above, chance
 
@@ -19,6 +20,7 @@ _BY_CHANCE = 100
 _TOO_MANY = 50_000_000
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SparseLaplace:
     """Noise every cell, publish those that reach a threshold, and visit only those that hold records.

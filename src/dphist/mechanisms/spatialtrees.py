@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.boxes import BoxGrower, ExactTreeNoise, geometric_shares
+from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.scores.medians import Medians
 
@@ -33,6 +34,7 @@ def _check_height(name: str, height: object) -> None:
         raise MechanismError(f'{name}: height must be "auto" or 0 or more')
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class QuadTree:
     """Halve every axis again and again and count every box on the way, so that a large range is a few counts.
@@ -72,6 +74,7 @@ class QuadTree:
         return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class KDHybrid:
     """Cut boxes at noisy medians for some levels, then in halves, counting all the way (Cormode et al., "kd-hybrid").
@@ -131,6 +134,7 @@ class KDHybrid:
         return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class HierarchicalKD:
     """Cut boxes in two at noisy medians, one axis after the other, and count every box (Inan et al.).

@@ -9,16 +9,16 @@ from inspect import signature
 from typing import Any
 
 from dphist.errors import MechanismError
-from dphist.mechanisms import INGREDIENTS, MECHANISMS, _Registry
 from dphist.mechanisms.protocol import Mechanism
-from dphist.private.exact import exact, fraction
+from dphist.mechanisms.registry import INGREDIENTS, MECHANISMS, at
+from dphist.private.exact import fraction
 
-_ALL = {**INGREDIENTS, **MECHANISMS}
+_ALL = {**INGREDIENTS, **{name: entry.home for name, entry in MECHANISMS.items()}}
 
 
 def parse(text: str) -> Mechanism:
     """Read ``name`` or ``name(option=value, …)``; values may be numbers, 'text', tuples or mechanisms."""
-    built = _parse(text)
+    built = named(text)
     if not isinstance(built, Mechanism):
         raise MechanismError(f"{text.split('(')[0]!r} is an ingredient of mechanisms, not a mechanism")
     return built
@@ -26,7 +26,7 @@ def parse(text: str) -> Mechanism:
 
 def to_json(value: object) -> dict[str, Any]:
     """Write a mechanism as its name and options."""
-    place = f"{type(value).__module__.rsplit('.', 1)[-1]}:{type(value).__name__}"
+    place = f"{type(value).__module__.removeprefix('dphist.mechanisms.')}:{type(value).__name__}"
     for name, target in _ALL.items():
         if target == place:
             return {
@@ -74,17 +74,18 @@ def _show(value: object) -> str:
     return repr(value)
 
 
-def _parse(text: str) -> Any:
+def named(text: str) -> Any:
+    """Read a mechanism or an ingredient of one, such as a `Sort`."""
     name, bracket, rest = text.strip().partition("(")
     if not bracket:
-        return _build(name, {})
+        return build(name, {})
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise MechanismError(f"cannot read the options of {name!r}: write name(option=value, …)") from None
     if not isinstance(call, ast.Call):
         raise MechanismError(f"cannot read the options of {name!r}: write name(option=value, …)")
-    return _build(name, _arguments(name, call))
+    return build(name, _arguments(name, call))
 
 
 def _arguments(name: str, call: ast.Call) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def _arguments(name: str, call: ast.Call) -> dict[str, Any]:
 
 def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return _build(node.func.id, _arguments(node.func.id, node))
+        return build(node.func.id, _arguments(node.func.id, node))
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(_value(item) for item in node.elts)
     if isinstance(node, ast.Name):
@@ -106,7 +107,8 @@ def _value(node: ast.expr) -> Any:
         raise MechanismError("an option's value must be a number, 'text', a tuple or a mechanism") from None
 
 
-def _build(name: str, options: dict[str, Any]) -> Any:
+def build(name: str, options: dict[str, Any]) -> Any:
+    """Build what a name stands for; its class reads the options (`dphist.mechanisms.options`)."""
     key = name.strip().lower()
     if key not in _ALL:
         import difflib
@@ -114,31 +116,16 @@ def _build(name: str, options: dict[str, Any]) -> Any:
         near = difflib.get_close_matches(key, _ALL, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`dphist mechanisms` lists them"
         raise MechanismError(f"there is no mechanism {name.strip()!r}; {hint}")
-    build = _Registry(_ALL)[key]
-    known = signature(build).parameters
+    made = at(_ALL[key])
+    known = signature(made).parameters
     for option in options:
         if option not in known:
             listed = ", ".join(known) or "none"
             raise MechanismError(f"{key!r} has no option {option!r}; it has: {listed}")
-    read = {option: _read(value, str(known[option].annotation), option) for option, value in options.items()}
     try:
-        return build(**read)
+        return made(**options)
     except (TypeError, ValueError) as error:
         raise MechanismError(f"{key!r} refuses its options: {error}") from None
-
-
-def _read(value: Any, annotation: str, option: str) -> Any:
-    """Read text and floats as what the option wants: exact shares, or a mechanism by its name."""
-    if "Fraction" in annotation and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return exact(value, option)
-        except Exception:
-            if "Literal" in annotation or "str" in annotation:
-                return value
-            raise
-    if "Mechanism" in annotation and isinstance(value, str):
-        return _parse(value)
-    return value
 
 
 def _encode(value: Any) -> Any:
@@ -162,7 +149,7 @@ def _decode(value: Any) -> Any:
         if set(value) == {"name", "options"}:
             if not isinstance(value["name"], str) or not isinstance(value["options"], dict):
                 raise MechanismError("a mechanism's description must be a name and its options")
-            return _build(value["name"], {key: _decode(item) for key, item in value["options"].items()})
+            return build(value["name"], {key: _decode(item) for key, item in value["options"].items()})
         raise MechanismError("a mechanism's description has an unknown part")
     if isinstance(value, list):
         raise MechanismError("a mechanism's option cannot be a list")

@@ -15,6 +15,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Errors, Estimate, PieceNoise
 from dphist.inference.intervals import Spread
 from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -31,6 +32,7 @@ _TIMES_MEAN = 128
 _GRID = 64
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class StructureFirst:
     """Place the bins' boundaries by the exponential mechanism, then noise one number a bin.

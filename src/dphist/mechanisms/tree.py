@@ -23,6 +23,7 @@ from dphist.mechanisms.levels import (
     searched,
     volumes,
 )
+from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
@@ -34,6 +35,7 @@ IntArray = NDArray[np.int64]
 _ANCHOR = Fraction(1, 20)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Tree:
     """Measure totals of nested blocks, so that a long range is a few totals and not the sum of many noisy cells.

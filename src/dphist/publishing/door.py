@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dphist.errors import InputError, MechanismError
+from dphist.errors import EpsilonError, InputError, MechanismError
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import Mechanism
@@ -39,7 +39,7 @@ DEFAULT_MECHANISM = "auto"
 def publish(
     source: Histogram | Any,
     domain: Domain | None = None,
-    epsilon: Number = 1,
+    epsilon: Number | None = None,
     mechanism: Mechanism | str = DEFAULT_MECHANISM,
     *,
     unit: Unit | None = None,
@@ -58,6 +58,10 @@ def publish(
     ``partition_by`` names public attributes: the mechanism runs once for each of their values, each time with the
     whole ε, on all cores (``workers``), or on Spark's executors when the source is there.
     """
+    if epsilon is None:
+        raise EpsilonError(
+            "epsilon is missing: say what privacy loss you may spend, such as publish(source, domain, epsilon=1)"
+        )
     spend = positive(epsilon, "epsilon")
     recipe = fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism)
     for name, value, kind in (

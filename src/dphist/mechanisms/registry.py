@@ -1,0 +1,225 @@
+"""The one list of mechanisms: name, family, what it is for, standing, and where it lives.
+
+A new mechanism is one file and one line here. Homes are ``module:attribute``, so that listing imports nothing heavy; an
+attribute is a frozen dataclass, or a function that builds one (a preset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from importlib import import_module
+from inspect import signature
+from types import MappingProxyType
+from typing import Any, Literal, cast
+
+Status = Literal["default", "recommended", "paper", "reference"]
+
+FAMILIES: dict[str, str] = {
+    "ours": "Chosen and inferred by evidence in what was measured",
+    "baselines": "Baselines, very large domains, parts",
+    "buckets": "Buckets of neighbours (Xu et al. 2013)",
+    "spatial": "Boxes and grids for two and more attributes (Xiao et al. 2014 and before)",
+    "trees": "Trees of totals",
+    "blocks": "Order, smooth, measure (Kellaris et al. 2015) and kin",
+    "compression": "Frequencies and partitions (Acs et al. 2012), sorted counts, rounds",
+    "wavelets": "Wavelets (Xiao et al. 2010)",
+}
+STATUSES: dict[Status, str] = {
+    "default": "what publish takes when nothing is named",
+    "recommended": "the few that we would reach for",
+    "paper": "a scheme of the literature, or a part that schemes are made of",
+    "reference": "for comparison only; refused in a release",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the registry knows of one name. Calling it builds the mechanism: ``entry(option=value)``.
+
+    Args:
+        name: What ``--mechanism`` and `publish` accept.
+        family: One of the families that `dphist mechanisms --all` lists.
+        status: ``"default"``, ``"recommended"``, ``"paper"`` (from the literature) or ``"reference"`` (comparison only;
+            a release refuses it).
+        summary: What it is for, in one line.
+        home: Where it lives, as ``module:attribute`` inside `dphist.mechanisms`.
+        preset_of: The mechanism whose options this name sets, if it is a preset.
+        alias_of: Another name for exactly the same value, if there is one.
+
+    Example:
+        >>> entry = list_mechanisms()["boost"]
+        >>> entry.family, entry.status, entry.preset_of
+        ('trees', 'paper', 'tree')
+        >>> entry()
+        Tree(fanout=2, budgets='uniform', root=True, nonnegative=True, workload=None)
+    """
+
+    name: str
+    family: str
+    status: Status
+    summary: str
+    home: str
+    preset_of: str | None = None
+    alias_of: str | None = None
+
+    @cached_property
+    def build(self) -> Any:
+        """The class, or the function that a preset is; imported when it is first asked for."""
+        return at(self.home)
+
+    @cached_property
+    def cls(self) -> type:
+        """The class of what the name builds: for a preset, that of the mechanism it is a preset of."""
+        return cast(type, self.build if self.preset_of is None else MECHANISMS[self.preset_of].build)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Its options and their defaults; `dataclasses.MISSING` where one must be given."""
+        if self.preset_of is None:
+            return {
+                option.name: option.default if option.default_factory is MISSING else option.default_factory()
+                for option in fields(self.build)
+                if option.init and option.compare
+            }
+        return {name: each.default for name, each in signature(self.build).parameters.items()}
+
+    def __call__(self, **options: Any) -> Any:
+        """Build the mechanism, its options read as everywhere else."""
+        from dphist.mechanisms.spec import build
+
+        return build(self.name, options)
+
+
+def at(home: str) -> Any:
+    """Import what lives at ``module:attribute`` of `dphist.mechanisms`."""
+    module, attribute = home.split(":")
+    return getattr(import_module(f"dphist.mechanisms.{module}"), attribute)
+
+
+def _table(*entries: Entry) -> dict[str, Entry]:
+    return {entry.name: entry for entry in entries}
+
+
+MECHANISMS: dict[str, Entry] = _table(
+    Entry("posterior", "ours", "recommended", "single cells: each is inferred from its neighbours",
+          "posterior:Posterior"),
+    Entry("adaptivetree", "ours", "recommended", "ranges of all sizes: a tree that is measured where it is full",
+          "adaptivetree:AdaptiveTree"),
+    Entry("marginals", "ours", "recommended", "tables of a few attributes: exactly these are measured",
+          "marginals:Marginals"),
+    Entry("auto", "ours", "default", "anything: chooses from what will be asked, and says why", "auto:Auto"),
+    Entry("laplace", "baselines", "recommended", "no bias and the plainest intervals: noise on every cell",
+          "baseline:Laplace"),
+    Entry("uniform", "baselines", "paper", "the total alone, spread evenly: the least anyone should beat",
+          "baseline:Uniform"),
+    Entry("sparselaplace", "baselines", "recommended", "domains too large to visit: the cells above a threshold",
+          "sparselaplace:SparseLaplace"),
+    Entry("bypart", "baselines", "paper", "each value of public attributes by itself, all with the whole budget",
+          "bypart:ByPart"),
+    Entry("noisefirst", "buckets", "paper", "histograms with flat stretches, when cells are asked for",
+          "noisefirst:NoiseFirst"),
+    Entry("structurefirst", "buckets", "paper", "histograms with flat stretches, when ranges are asked for",
+          "structurefirst:StructureFirst"),
+    Entry("fpa", "compression", "paper", "smooth counts: a fixed number of low frequencies", "fourier:FPA"),
+    Entry("efpa", "compression", "paper", "smooth counts: as many low frequencies as pay for their noise",
+          "fourier:EFPA"),
+    Entry("spa", "compression", "reference", "sampling perturbation of frequencies, as Rastogi and Nath have it",
+          "fourier:SPA"),
+    Entry("phpartition", "compression", "paper", "counts of few distinct levels: runs cut in two again and again",
+          "hpartition:PHPartition"),
+    Entry("isotonic", "compression", "paper", "counts that never fall, such as sorted ones", "isotonic:Isotonic"),
+    Entry("mwem", "compression", "paper", "few records for many questions: even counts, bent to the worst answer",
+          "mwem:MWEM"),
+    Entry("privelet", "wavelets", "paper", "ranges over ordered and nominal attributes with known, even errors",
+          "privelet:Privelet"),
+    Entry("dpcube", "spatial", "paper", "cubes with even regions: boxes found in noisy cells, counted afresh",
+          "dpcube:DPCube"),
+    Entry("kdhybrid", "spatial", "paper", "points in a plane: cuts at noisy medians, then halves",
+          "spatialtrees:KDHybrid"),
+    Entry("hierarchicalkd", "spatial", "paper", "points in a plane: cuts at noisy medians all the way",
+          "spatialtrees:HierarchicalKD"),
+    Entry("quadtree", "spatial", "paper", "points in a plane: halves all the way, no budget for medians",
+          "spatialtrees:QuadTree"),
+    Entry("uniformgrid", "spatial", "paper", "points in a plane: one grid, as fine as the budget bears",
+          "grids:UniformGrid"),
+    Entry("adaptivegrid", "spatial", "paper", "points in a plane: a coarse grid, finer where records are",
+          "grids:AdaptiveGrid"),
+    Entry("blocks", "blocks", "paper", "your own composition of ordering, smoothing and measuring",
+          "blocks:Blocks"),
+    Entry("matrix", "blocks", "paper", "a known workload on few cells: a strategy and its least squares",
+          "matrix:Matrix"),
+    Entry("tree", "trees", "paper", "ranges: totals of nested blocks, made consistent", "tree:Tree"),
+    Entry("boost", "trees", "paper", "Hay et al.: a binary tree with equal shares, made consistent",
+          "presets:boost", "tree"),
+    Entry("hb", "trees", "paper", "Qardaji et al.: a fan-out chosen by the number of cells", "presets:hb", "tree"),
+    Entry("greedyh", "trees", "paper", "the second half of DAWA: binary levels weighted for the workload",
+          "presets:greedyh", "tree"),
+    Entry("dawa", "blocks", "paper", "Li et al.: power-of-two groups, then a strategy for the workload",
+          "presets:dawa", "blocks"),
+    Entry("ahp", "blocks", "paper", "Zhang et al.: order, group by squared deviations, measure groups anew",
+          "presets:ahp", "blocks"),
+    Entry("s1", "blocks", "paper", "smooth by absolute deviations", "presets:s1", "blocks"),
+    Entry("s-approx", "blocks", "paper", "smooth by absolute deviations, power-of-two buckets",
+          "presets:s_approx", "blocks"),
+    Entry("s2", "blocks", "paper", "smooth by squared deviations of a noisy copy", "presets:s2", "blocks"),
+    Entry("o+s1", "blocks", "paper", "order, then smooth by absolute deviations", "presets:o_s1", "blocks"),
+    Entry("o+s-approx", "blocks", "paper", "order, then smooth into power-of-two buckets",
+          "presets:o_s_approx", "blocks"),
+    Entry("o+s2", "blocks", "paper", "order, then smooth by squared deviations", "presets:o_s2", "blocks"),
+    Entry("s1+mm", "blocks", "paper", "smooth, then a strategy for all ranges", "presets:s1_mm", "blocks"),
+    Entry("s-approx+mm", "blocks", "paper", "power-of-two buckets, then a strategy for all ranges",
+          "presets:s_approx_mm", "blocks"),
+    Entry("s2+mm", "blocks", "paper", "smooth by squares, then a strategy for all ranges",
+          "presets:s2_mm", "blocks"),
+    Entry("s1+pmm", "blocks", "paper", "smooth, then a strategy for prefixes", "presets:s1_pmm", "blocks"),
+    Entry("s-approx+pmm", "blocks", "paper", "power-of-two buckets, then a strategy for prefixes",
+          "presets:s_approx_pmm", "blocks"),
+    Entry("s2+pmm", "blocks", "paper", "smooth by squares, then a strategy for prefixes",
+          "presets:s2_pmm", "blocks"),
+    Entry("h", "trees", "paper", "the paper's name for the tree as it stands",
+          "presets:h", "tree", alias_of="tree"),
+    Entry("s1+h", "blocks", "paper", "smooth whole subtrees, then a tree that stops there",
+          "presets:s1_h", "blocks"),
+    Entry("s2+h", "blocks", "paper", "smooth whole subtrees by squares, then a tree that stops there",
+          "presets:s2_h", "blocks"),
+)  # fmt: skip
+
+# Values that mechanisms are built of, but that are no mechanisms themselves.
+INGREDIENTS: dict[str, str] = {
+    "smooth": "smooth:Smooth",
+    "sort": "blocks:Sort",
+}
+
+# Classes that no name stands for, beside those of the registry.
+_OTHERS = ("smooth:Smooth", "blocks:Sort", "hpartition:HPartition")
+
+# Every class a user may build, by its own name.
+CLASSES: dict[str, str] = {
+    home.split(":")[1]: home
+    for home in (*(entry.home for entry in MECHANISMS.values() if entry.preset_of is None), *_OTHERS)
+}
+
+
+def list_mechanisms() -> Mapping[str, Entry]:
+    """Give everything that ``--mechanism`` accepts: the default first, then the recommended, then the rest by family.
+
+    Returns:
+        A read-only mapping from name to `Entry` (``cls``, ``family``, ``status``, ``summary``, ``options`` …). Nothing
+        is imported until an entry's class is asked for.
+
+    Example:
+        >>> names = list_mechanisms()
+        >>> next(iter(names)), names["auto"].status
+        ('auto', 'default')
+        >>> names["noisefirst"].cls.__name__
+        'NoiseFirst'
+    """
+    families, statuses = list(FAMILIES), list(STATUSES)
+
+    def rank(entry: Entry) -> tuple[int, int, str]:
+        standing = statuses.index(entry.status)
+        return (standing, 0, entry.name) if standing < 2 else (2, families.index(entry.family), entry.name)
+
+    return MappingProxyType({entry.name: entry for entry in sorted(MECHANISMS.values(), key=rank)})
