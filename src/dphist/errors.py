@@ -13,6 +13,7 @@
     │   └── ReleaseError           a file that is not a readable release
     ├── BudgetError                exit code 3
     │   ├── BudgetExhausted        the ledger refuses: nothing was spent
+    │   ├── UnitMismatch           the budget protects somebody whom the release promises nothing
     │   └── UnknownDataset         the ledger has no such budget
     ├── LedgerError                the ledger cannot be opened, read or trusted
     ├── EngineError                an engine failed after the gate was opened: no release, the budget stays spent
@@ -76,6 +77,10 @@ class BudgetError(DphistError):
 
 class BudgetExhausted(BudgetError):
     """The ledger refuses because the budget would be exceeded; nothing was spent."""
+
+
+class UnitMismatch(BudgetError):
+    """The ledger refuses because the spend protects another unit and cannot be converted; nothing was spent."""
 
 
 class UnknownDataset(BudgetError):

@@ -92,7 +92,7 @@ def publish(
 
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     try:
-        book.check(dataset, spend)
+        book.check(dataset, spend, protected)
         return _publish(source, domain, spend, recipe, protected, workload, workers, (book, dataset))
     finally:
         if book is not ledger:
@@ -114,7 +114,7 @@ def _publish(
     def pay() -> None:
         if account is not None:
             reservation = account[0].reserve(
-                account[1], epsilon, purpose=show(mechanism), unit=unit.describe()
+                account[1], epsilon, purpose=show(mechanism), unit=unit
             )
             reservation.open()
             paid.append(reservation.id)

@@ -4,14 +4,18 @@
 
     amounts.py   amounts as they are kept and shown
     lines.py     the history: hash-chained lines, and the books that follow from them
+    units.py     for whom a budget counts, and what a spend for somebody else costs in it
     witness.py   a note beside the ledger of how far it had come, against restoring an old one
+    guarded.py   what every store does alike: turns, transactions, forks
     sqlite.py    the store: one file, many processes
     postgres.py  the store: one database, many machines
     store.py     what a store promises, so that a second one fits the same tests
-    book.py      Ledger and Reservation, which users meet
+    spending.py  one spend: what it costs, and the reservation that comes of it
+    book.py      Ledger, which users meet
 """
 
-from dphist.private.ledger.book import Ledger, Reservation
+from dphist.private.ledger.book import Ledger
 from dphist.private.ledger.lines import Entry, Head, Line
+from dphist.private.ledger.spending import Reservation
 
 __all__ = ["Entry", "Head", "Ledger", "Line", "Reservation"]

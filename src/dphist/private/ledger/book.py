@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
@@ -13,47 +12,20 @@ from typing import NoReturn, TypeVar
 
 from dphist import errors
 from dphist.extras import need
+from dphist.model.unit import Unit
 from dphist.private.exact import Number
-from dphist.private.ledger.amounts import added, amount_of, shown
+from dphist.private.ledger.amounts import amount_of, shown
 from dphist.private.ledger.lines import COLUMNS, START, Books, Budget, Entry, Head, Line, line_from
+from dphist.private.ledger.spending import Reservation, affordable, protected_by
 from dphist.private.ledger.sqlite import SqliteStore
 from dphist.private.ledger.store import Run, Store
+from dphist.private.ledger.units import described, written
 from dphist.private.ledger.witness import Witness
-from dphist.private.ledger.wording import beside, empty, exhausted, now, older, one_line, path_of, unknown
+from dphist.private.ledger.wording import beside, empty, now, older, one_line, path_of, unknown
 
 _ALL = ", ".join(COLUMNS)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reservation:
-    """Budget that is spent, on disk, for one opening of the gate.
-
-    It is never given back: if the process dies, or the answers are thrown away, the budget stays spent,
-    because nobody can prove that nothing was seen. A retry is a new reservation.
-    """
-
-    id: int
-    dataset: str
-    epsilon: Fraction
-    purpose: str
-    unit: str
-    when: datetime
-    hash: str
-    _ledger: Ledger = field(repr=False, compare=False)
-
-    def open(self) -> None:
-        """Claim the one opening of the gate that this reservation pays for.
-
-        The claim is a line in the ledger, so a copy of the reservation in another thread or process cannot
-        claim it again: the second raises `errors.RightUsed`.
-        """
-        self._ledger._open(self)
-
-    def complete(self, digest: str) -> None:
-        """Write down the digest of the release that came of this reservation."""
-        self._ledger.complete(self, digest)
 
 
 class Ledger:
@@ -129,9 +101,17 @@ class Ledger:
                     line = self._append(run, Line(number=1, kind="began", purpose=str(uuid4()), time=now()))
             self._written(line)
 
-    def create(self, dataset: str, total: Number) -> None:
-        """Give a population its total budget, once."""
+    def create(self, dataset: str, total: Number, *, unit: Unit | None = None) -> None:
+        """Give a population its total budget, once.
+
+        Args:
+            dataset: The protected population.
+            total: What may be spent on it in all.
+            unit: Whom the total protects; the unit of the first spend if it is not said. Spends for other units are
+                converted to it, or refused where no factor is known.
+        """
         dataset, amount = one_line(dataset, "dataset"), amount_of(total, "total")
+        protected = written(protected_by(unit))
         with self._store.writing() as run:
             self._catch_up(run)
             if dataset in self._books.budgets:
@@ -139,7 +119,9 @@ class Ledger:
                     f"dataset {dataset!r} already has a budget in {self._store.place}; spend from it, or "
                     "raise it with raise_total and a reason"
                 )
-            line = self._append(run, self._next("created", dataset, amount=str(amount), time=now()))
+            line = self._append(
+                run, self._next("created", dataset, amount=str(amount), unit=protected, time=now())
+            )
             run("INSERT INTO budgets (dataset, total, spent) VALUES (?, ?, '0')", (dataset, str(amount)))
         self._written(line)
 
@@ -160,24 +142,40 @@ class Ledger:
             self._update(run, dataset, budget, total=amount, spent=budget.spent)
         self._written(line)
 
-    def reserve(self, dataset: str, epsilon: Number, purpose: str, unit: object = "") -> Reservation:
+    def reserve(
+        self, dataset: str, epsilon: Number, purpose: str, unit: Unit | str | None = None
+    ) -> Reservation:
         """Spend `epsilon` of a population's budget, durably, or refuse and spend nothing.
 
         When this returns the spend is on disk. If it raises anything but a refusal, the spend may or may not
         have been written; draw no noise and reserve again.
+
+        Args:
+            dataset: Which budget.
+            epsilon: What the release claims for its own unit.
+            purpose: What for; kept as written.
+            unit: Whom the release protects. For another unit than the budget's, ε is converted
+                (`dphist.private.ledger.units`). Without one it is the budget's; words of your own match only
+                the same words.
+
+        Returns:
+            The reservation, which opens the gate once; its ``cost`` is what was taken from the budget.
         """
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
-        amount, protected = amount_of(epsilon, "epsilon"), one_line(str(unit), "unit", blank=True)
+        asked, protected = amount_of(epsilon, "epsilon"), protected_by(unit)
         with self._store.writing() as run:
             self._catch_up(run)
             budget = self._budget(dataset)
-            spent = added(budget.spent, amount)
-            if spent > budget.total:
-                raise exhausted(dataset, amount, budget)
+            amount, spent = affordable(dataset, budget, asked, protected)
             line = self._append(
                 run,
                 self._next(
-                    "reserved", dataset, amount=str(amount), purpose=purpose, unit=protected, time=now()
+                    "reserved",
+                    dataset,
+                    amount=str(amount),
+                    purpose=purpose,
+                    unit=written(protected, asked),
+                    time=now(),
                 ),
             )
             self._update(run, dataset, budget, total=budget.total, spent=spent)
@@ -185,21 +183,21 @@ class Ledger:
         return Reservation(
             id=line.number,
             dataset=dataset,
-            epsilon=amount,
+            epsilon=asked,
+            cost=amount,
             purpose=purpose,
-            unit=protected,
+            unit=described(protected),
             when=datetime.fromisoformat(line.time),
             hash=line.hash,
             _ledger=self,
         )
 
-    def check(self, dataset: str, epsilon: Number) -> None:
+    def check(self, dataset: str, epsilon: Number, unit: Unit | str | None = None) -> None:
         """Refuse now what `reserve` would refuse, and spend nothing: so that no long work is done in vain."""
 
         def look() -> None:
-            amount, budget = amount_of(epsilon, "epsilon"), self._budget(one_line(dataset, "dataset"))
-            if added(budget.spent, amount) > budget.total:
-                raise exhausted(dataset, amount, budget)
+            budget = self._budget(one_line(dataset, "dataset"))
+            affordable(dataset, budget, amount_of(epsilon, "epsilon"), protected_by(unit))
 
         self._look(look)
 
@@ -246,6 +244,10 @@ class Ledger:
         """Return what may be spent in all."""
         return self._look(lambda: self._budget(one_line(dataset, "dataset")).total)
 
+    def unit(self, dataset: str) -> Unit | str | None:
+        """Return whom the budget protects: as created, or as its first spend said; None while nobody has said."""
+        return self._look(lambda: self._budget(one_line(dataset, "dataset")).unit)
+
     def remaining(self, dataset: str) -> Fraction:
         """Return what may still be spent."""
 
@@ -256,7 +258,7 @@ class Ledger:
         return self._look(rest)
 
     def entries(self, dataset: str) -> list[Entry]:
-        """List every spend, in the order they were made; their sum is `spent`."""
+        """List every spend, in the order they were made; the sum of their costs is `spent`."""
         return self._look(
             lambda: [self._books.entries[n] for n in self._budget(one_line(dataset, "dataset")).entries]
         )

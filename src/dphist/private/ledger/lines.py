@@ -2,7 +2,7 @@
 
 A ledger *is* its lines. Totals and sums are consequences, recomputed by replaying the lines through `Books`,
 which refuses a line that breaks the chain or a rule. So a ledger that opens has, at every point of its
-history, spent = Σ entries ≤ total.
+history, spent = Σ costs of its entries ≤ total.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from dphist.private.ledger.amounts import stored
+from dphist.private.ledger.units import Protected, cost, described, read
 
 Status = Literal["reserved", "opened", "published"]
 
@@ -70,11 +71,16 @@ def line_from(row: Sequence[object]) -> Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One spend: what was reserved, for what, and which release came of it."""
+    """One spend: what was reserved, for what, and which release came of it.
+
+    ``epsilon`` is the release's own, for its own ``unit``; ``cost`` is what that took from the budget, in the
+    budget's unit (`dphist.private.ledger.units`). The costs of a budget's entries add up to what it has spent.
+    """
 
     id: int
     dataset: str
     epsilon: Fraction
+    cost: Fraction
     purpose: str
     unit: str
     when: datetime
@@ -89,6 +95,7 @@ class Budget:
 
     total: Fraction
     spent: Fraction = Fraction(0)
+    unit: Protected = None
     entries: list[int] = field(default_factory=list)
 
 
@@ -114,7 +121,7 @@ class Books:
             case "created":
                 if line.dataset in self.budgets:
                     raise ValueError("a budget is created twice")
-                self.budgets[line.dataset] = Budget(_positive(line.amount))
+                self.budgets[line.dataset] = Budget(_positive(line.amount), unit=read(line.unit)[0])
             case "raised":
                 total = _positive(line.amount)
                 if total <= self._budget(line).total:
@@ -137,18 +144,25 @@ class Books:
 
     def _reserve(self, line: Line) -> None:
         budget = self._budget(line)
-        epsilon = _positive(line.amount)
+        amount = _positive(line.amount)
         when = datetime.fromisoformat(line.time)
-        if budget.spent + epsilon > budget.total:
+        unit, asked = read(line.unit)
+        # Lines from before units were kept say no ε of their own: their amounts stand as they were written.
+        if asked is not None and cost(budget.unit, unit, asked) != amount:
+            raise ValueError("a spend was not converted to its budget's unit")
+        if budget.spent + amount > budget.total:
             raise ValueError("more is spent than the total")
-        budget.spent += epsilon
+        budget.spent += amount
+        if budget.unit is None:
+            budget.unit = unit
         budget.entries.append(line.number)
         self.entries[line.number] = Entry(
             id=line.number,
             dataset=line.dataset,
-            epsilon=epsilon,
+            epsilon=amount if asked is None else asked,
+            cost=amount,
             purpose=line.purpose,
-            unit=line.unit,
+            unit=described(unit),
             when=when,
             status="reserved",
             digest="",

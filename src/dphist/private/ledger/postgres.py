@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dphist import errors
 from dphist.extras import need
+from dphist.private.ledger.guarded import FORMAT, Guarded, readable, tables, vacant
 from dphist.private.ledger.sqlite import SqliteStore
 from dphist.private.ledger.store import Run
 
-if TYPE_CHECKING:
-    import psycopg
-
-FORMAT = 1
 SCHEMES = ("postgresql", "postgres")
 _SCHEMA = "dphist_ledger"
 
 _TABLES = (
     "CREATE SCHEMA IF NOT EXISTS {schema}",
-    """CREATE TABLE lines (
-        number BIGINT PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL, amount TEXT NOT NULL,
-        purpose TEXT NOT NULL, unit TEXT NOT NULL, time TEXT NOT NULL, subject BIGINT NOT NULL,
-        digest TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)""",
-    "CREATE TABLE budgets (dataset TEXT PRIMARY KEY, total TEXT NOT NULL, spent TEXT NOT NULL)",
+    *tables("BIGINT"),
     # Against accidents with psql; against intent there is the chain and the witness.
     """CREATE FUNCTION lines_are_kept() RETURNS trigger LANGUAGE plpgsql AS
         $$BEGIN RAISE EXCEPTION 'lines of a ledger are never changed or removed'; END$$""",
@@ -42,7 +33,7 @@ _TABLES = (
 )
 
 
-class PostgresStore:
+class PostgresStore(Guarded):
     """Keeps a ledger in a schema of a PostgreSQL database.
 
     A writing block locks the table of lines against other writers before it reads anything, at an isolation
@@ -54,15 +45,8 @@ class PostgresStore:
 
     def __init__(self, url: str, patience: float) -> None:
         self._address, self._schema = _parts(url)
-        self.place = shown(url)
-        self._patience = patience
-        self._lock = threading.RLock()
-        self._connection: psycopg.Connection[Any] | None = None
-        self._owner = os.getpid()
-        self._closed = False
-        self._inside = False
+        super().__init__(shown(url), patience)
         self._furnished = False
-        _stores.add(self)
 
     @contextmanager
     def writing(self) -> Iterator[Run]:
@@ -92,10 +76,7 @@ class PostgresStore:
 
     def backup(self, path: Path) -> None:
         """Copy a consistent state to a new SQLite ledger, which `Ledger.open` reads like any other."""
-        if path.exists():
-            raise errors.OutputError(f"{path} exists; a backup is never written over another file")
-        if not path.parent.is_dir():
-            raise errors.OutputError(f"the backup {path} cannot be written: there is no such folder")
+        vacant(path)
         with self.reading() as run:
             lines, budgets = run("SELECT * FROM lines ORDER BY number"), run("SELECT * FROM budgets")
         partial = path.with_name(path.name + ".copying")
@@ -112,56 +93,26 @@ class PostgresStore:
             for leftover in path.parent.glob(f"{partial.name}*"):
                 leftover.unlink()
 
-    def close(self) -> None:
-        """Let go of the database."""
-        with self._lock:
-            self._closed = True
-            self._hang_up()
-
-    def __del__(self) -> None:
-        self._hang_up()
-
-    @contextmanager
-    def _transaction(self, mode: str, lock: str | None = None) -> Iterator[Run]:
-        import psycopg
-
-        with self._lock:
-            if self._closed:
-                raise errors.LedgerError(f"the ledger {self.place} is closed; open it again with Ledger.open")
-            if self._inside:
-                raise errors.LedgerError(
-                    f"the ledger {self.place} is in use by this very thread; do not use it in signal handlers"
-                )
-            self._inside = True
-            try:
-                self._begin(mode, lock)
-                yield self._run
-                self._run("COMMIT")
-            except BaseException as error:
-                self._roll_back()
-                if isinstance(error, psycopg.Error):
-                    raise errors.LedgerError(self._explained(error)) from error
-                raise
-            finally:
-                self._inside = False
-
-    def _begin(self, mode: str, lock: str | None) -> None:
+    def _begin(self, *how: str) -> None:
         import psycopg
 
         try:
-            self._prepare(mode, lock)
+            self._prepare(*how)
         except psycopg.OperationalError as error:
             # A server that restarted has hung up on us. Nothing has been asked yet, so it is safe to call again.
             if isinstance(error, psycopg.errors.LockNotAvailable) or self._connection is None:
                 raise
             self._hang_up()
-            self._prepare(mode, lock)
+            self._prepare(*how)
 
-    def _prepare(self, mode: str, lock: str | None) -> None:
-        self._connect()
+    def _prepare(self, mode: str, *locks: str) -> None:
+        self._connected()
+        if not self._furnished:
+            self._furnish()
+            self._furnished = True
         self._run(f"BEGIN {mode}")
         self._settle()
-        if lock:
+        for lock in locks:
             self._run(lock)
 
     def _settle(self) -> None:
@@ -169,28 +120,19 @@ class PostgresStore:
         self._run("SET LOCAL synchronous_commit = on")
         self._run(f"SET LOCAL lock_timeout = {max(1, round(self._patience * 1000))}")
 
-    def _run(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        if self._connection is None or self._owner != os.getpid():
-            raise errors.LedgerError(f"the connection to the ledger {self.place} did not survive a fork")
-        cursor = self._connection.execute(sql.replace("?", "%s") if values else sql, tuple(values) or None)
+    def _execute(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        cursor = self._connection.execute(sql.replace("?", "%s") if values else sql, values or None)
         return cursor.fetchall() if cursor.description else []
 
-    def _connect(self) -> None:
-        if self._owner != os.getpid():
-            self._hang_up()
-            self._owner = os.getpid()
-        if self._connection is None:
-            psycopg = need("psycopg", "postgres")
-            self._connection = psycopg.connect(
-                self._address,
-                autocommit=True,
-                connect_timeout=max(2, round(min(self._patience, 60))),
-                prepare_threshold=None,
-                client_encoding="utf8",
-            )
-        if not self._furnished:
-            self._furnish()
-            self._furnished = True
+    def _connect(self) -> Any:
+        psycopg = need("psycopg", "postgres")
+        return psycopg.connect(
+            self._address,
+            autocommit=True,
+            connect_timeout=max(2, round(min(self._patience, 60))),
+            prepare_threshold=None,
+            client_encoding="utf8",
+        )
 
     def _furnish(self) -> None:
         """Make the tables, once; refuse a schema that holds something else."""
@@ -231,34 +173,16 @@ class PostgresStore:
             )
         self._settle()
         ((version,),) = self._run("SELECT version FROM format")
-        if version != FORMAT:
-            raise errors.LedgerError(
-                f"the ledger {self.place} has format {version} and this dphist reads format {FORMAT}; "
-                "use a dphist as new as the one that wrote it"
-            )
+        readable(version, self.place)
 
-    def _roll_back(self) -> None:
-        import psycopg
+    def _abandon(self) -> None:
+        self._connection.execute("ROLLBACK")
 
-        if self._connection is not None and self._owner == os.getpid():
-            try:
-                self._connection.execute("ROLLBACK")
-            except psycopg.Error:
-                self._hang_up()
-
-    def _hang_up(self) -> None:
-        connection, self._connection = self.__dict__.get("_connection"), None
-        if connection is not None:
-            if self._owner != os.getpid():
-                # The socket is the parent's: neither used nor closed here.
-                _inherited.append(connection)
-            else:
-                with suppress(Exception):
-                    connection.close()
-
-    def _explained(self, error: psycopg.Error) -> str:
+    def _explained(self, error: BaseException) -> str | None:
         import psycopg.errors as kinds
 
+        if not isinstance(error, kinds.Error):
+            return None
         meanings: list[tuple[type[Exception], str]] = [
             (kinds.LockNotAvailable, "stayed locked by another process; nothing was acknowledged, try again"),
             (kinds.InsufficientPrivilege, "cannot be used by this user; grant it the schema and its tables"),
@@ -308,19 +232,3 @@ def witness_path(url: str) -> Path:
             f"the witness of the ledger cannot be kept in {folder} ({error.strerror}); name a place with witness=…"
         ) from error
     return folder / f"{sha256(shown(url).encode()).hexdigest()[:24]}.witness"
-
-
-# A connection must not be carried across a fork: parent and child would speak over one socket.
-_stores: weakref.WeakSet[PostgresStore] = weakref.WeakSet()
-_inherited: list[Any] = []
-
-
-def _after_fork_in_child() -> None:
-    for store in list(_stores):
-        # Locks may belong to threads that the child does not have.
-        store._lock = threading.RLock()
-        store._inside = False
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

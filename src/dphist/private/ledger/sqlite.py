@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from dphist import errors
+from dphist.private.ledger.guarded import FORMAT, Guarded, readable, tables, vacant
 from dphist.private.ledger.store import Run
 
-FORMAT = 1
 _APPLICATION = 0x64706C67  # "dplg": marks the file as a ledger of ours
 _SMALLEST = 512  # bytes: the smallest page of a database
 _LOOK = 0.003  # seconds between looks at a lock that another process holds
 
 _TABLES = (
-    """CREATE TABLE lines (
-        number INTEGER PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL, amount TEXT NOT NULL,
-        purpose TEXT NOT NULL, unit TEXT NOT NULL, time TEXT NOT NULL, subject INTEGER NOT NULL,
-        digest TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)""",
-    "CREATE TABLE budgets (dataset TEXT PRIMARY KEY NOT NULL, total TEXT NOT NULL, spent TEXT NOT NULL)",
+    *tables("INTEGER"),
     # Against accidents with the sqlite3 shell; against intent there is the chain and the witness.
     """CREATE TRIGGER lines_are_not_changed BEFORE UPDATE ON lines
         BEGIN SELECT RAISE(ABORT, 'lines of a ledger are never changed'); END""",
@@ -39,7 +33,7 @@ _TABLES = (
 _WAIT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 
 
-class SqliteStore:
+class SqliteStore(Guarded):
     """Keeps a ledger in an SQLite file with a write-ahead log, synced to disk at every commit.
 
     ``BEGIN IMMEDIATE`` takes the one write lock before anything is read, so what was read is still true when
@@ -48,16 +42,9 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, patience: float) -> None:
+        super().__init__(str(path), patience)
         self.path = path
-        self.place = str(path)
-        self._patience = patience
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._owner = os.getpid()
         self._file: tuple[int, int] | None = None
-        self._closed = False
-        self._inside = False
-        _stores.add(self)
 
     @contextmanager
     def writing(self) -> Iterator[Run]:
@@ -79,8 +66,7 @@ class SqliteStore:
 
     def backup(self, path: Path) -> None:
         """Copy a consistent state, with everything committed so far, to a new file."""
-        if path.exists():
-            raise errors.OutputError(f"{path} exists; a backup is never written over another file")
+        vacant(path)
         partial = path.with_name(path.name + ".partial")
         try:
             with self.reading():
@@ -94,48 +80,11 @@ class SqliteStore:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
 
-    def close(self) -> None:
-        """Let go of the file."""
-        with self._lock:
-            self._closed = True
-            self._hang_up()
+    def _execute(self, sql: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchall()
+        return rows
 
-    def __del__(self) -> None:
-        self._hang_up()
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Run]:
-        with _forking:
-            pass  # a fork that waits for the lock goes first, however busy the other threads are
-        with self._lock:
-            if self._closed:
-                raise errors.LedgerError(f"the ledger {self.place} is closed; open it again with Ledger.open")
-            if self._inside:
-                # Rolling back here would tear the transaction that this one interrupts.
-                raise errors.LedgerError(
-                    f"the ledger {self.place} is in use by this very thread; do not use it in signal handlers"
-                )
-            self._inside = True
-            try:
-                self._patiently(begin)
-                yield self._run
-                self._run("COMMIT")
-            except BaseException as error:
-                self._roll_back()
-                if isinstance(error, sqlite3.Error):
-                    raise errors.LedgerError(_explained(error, self.place)) from error
-                if isinstance(error, UnicodeDecodeError):
-                    # A damaged page may hold anything, also where SQLite keeps the text of its schema.
-                    raise errors.LedgerError(_DAMAGED.format(place=self.place)) from error
-                raise
-            finally:
-                self._inside = False
-
-    def _run(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        assert self._connection is not None  # noqa: S101 -- only handed out inside a transaction
-        return self._connection.execute(sql, tuple(values)).fetchall()
-
-    def _patiently(self, begin: str) -> None:
+    def _begin(self, *how: str) -> None:
         # SQLite would wait by itself, ever longer between looks, so that whoever has waited longest looks least often
         # and newcomers pass: with 64 writers one in a hundred waited for ten seconds. Here everybody looks equally
         # often, so nobody is passed for long. (Nor does SQLite wait everywhere: where waiting might deadlock, when
@@ -143,7 +92,7 @@ class SqliteStore:
         deadline = time.monotonic() + self._patience
         while True:
             try:
-                self._connected().execute(begin)
+                self._connected().execute(*how)
                 # Fixes the state that a reading block sees.
                 self._run("SELECT count(*) FROM budgets")
                 return
@@ -153,28 +102,25 @@ class SqliteStore:
                 self._roll_back()
                 time.sleep(_LOOK)
 
-    def _roll_back(self) -> None:
-        connection = self._connection
-        if connection is not None and connection.in_transaction:
-            try:
-                connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                self._hang_up()
+    def _abandon(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
-    def _connected(self) -> sqlite3.Connection:
-        if self._owner != os.getpid():
-            # A connection that crossed a fork unnoticed must be neither used nor closed here.
-            self._hang_up()
-            self._owner = os.getpid()
-        if self._connection is None:
-            self._connection = self._connect()
-        elif _identity(self.path) != self._file:
+    def _explained(self, error: BaseException) -> str | None:
+        if isinstance(error, sqlite3.Error):
+            return _explained(error, self.place)
+        # A damaged page may hold anything, also where SQLite keeps the text of its schema.
+        return _DAMAGED.format(place=self.place) if isinstance(error, UnicodeDecodeError) else None
+
+    def _connected(self) -> Any:
+        known = self._connection if self._owner == os.getpid() else None
+        if known is not None and _identity(self.path) != self._file:
             # SQLite would go on writing to the file that is no longer there, and the spend would be lost.
             raise errors.LedgerError(
                 f"the ledger {self.place} was moved or replaced while it was open; put the newest one in "
                 "place while nothing uses it, then open it again"
             )
-        return self._connection
+        return super()._connected()
 
     def _connect(self) -> sqlite3.Connection:
         if self._file is not None and _identity(self.path) != self._file:
@@ -214,11 +160,7 @@ class SqliteStore:
             return True
         if application != _APPLICATION:
             raise errors.LedgerError(f"{self.place} is a database but not a dphist ledger; name another file")
-        if version != FORMAT:
-            raise errors.LedgerError(
-                f"the ledger {self.place} has format {version} and this dphist reads format {FORMAT}; "
-                "use a dphist as new as the one that wrote it"
-            )
+        readable(version, self.place)
         return False
 
     def _furnish(self, connection: sqlite3.Connection) -> None:
@@ -229,15 +171,6 @@ class SqliteStore:
                 connection.execute(statement)
         connection.execute("COMMIT")
         _sync(self.path.parent)
-
-    def _hang_up(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            if self._owner != os.getpid():
-                _inherited.append(connection)
-            else:
-                with suppress(sqlite3.Error):
-                    connection.close()
 
 
 _DAMAGED = (
@@ -292,44 +225,3 @@ def _sync(path: Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-# SQLite forbids carrying a connection across a fork. Before a fork every store finishes its transaction and
-# hangs up; parent and child each connect again when they next need to.
-_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-_inherited: list[sqlite3.Connection] = []
-_forking = threading.RLock()
-_held: list[SqliteStore] = []
-
-
-def _before_fork() -> None:
-    _forking.acquire()
-    _held[:] = sorted(_stores, key=id)
-    for store in _held:
-        store._lock.acquire()
-        if store._connection is not None and not store._connection.in_transaction:
-            store._hang_up()
-
-
-def _after_fork_in_parent() -> None:
-    for store in reversed(_held):
-        store._lock.release()
-    _held.clear()
-    _forking.release()
-
-
-def _after_fork_in_child() -> None:
-    global _forking
-    # Locks may belong to threads that the child does not have.
-    for store in _held:
-        store._lock = threading.RLock()
-    _held.clear()
-    _forking = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )

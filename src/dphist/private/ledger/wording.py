@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from dphist import errors
 from dphist.private.ledger.amounts import shown
 from dphist.private.ledger.lines import Budget
+from dphist.private.ledger.units import described
 from dphist.private.ledger.witness import Witness
 
 
@@ -69,13 +70,26 @@ def now() -> str:
     return datetime.now(UTC).replace(microsecond=0).isoformat()
 
 
-def exhausted(dataset: str, epsilon: Fraction, budget: Budget) -> errors.BudgetExhausted:
+def exhausted(dataset: str, asked: Fraction, cost: Fraction, budget: Budget) -> errors.BudgetExhausted:
     """Refuse a spend: what remains is public, so it is said."""
     rest = budget.total - budget.spent
-    way = f"ask for at most {shown(rest)}" if rest else "answer from the releases you have; that is free"
+    way = (
+        f"ask for at most {shown(rest * asked / cost)}"
+        if rest
+        else "answer from the releases you have; that is free"
+    )
+    price = "" if cost == asked else f", which costs {shown(cost)} for {described(budget.unit)},"
     return errors.BudgetExhausted(
-        f"dataset {dataset!r}: epsilon {shown(epsilon)} was asked and {shown(rest)} of {shown(budget.total)} "
-        f"remains. Nothing was spent; {way}"
+        f"dataset {dataset!r}: epsilon {shown(asked)} was asked{price} and {shown(rest)} of "
+        f"{shown(budget.total)} remains. Nothing was spent; {way}"
+    )
+
+
+def foreign(dataset: str, budget: str, spend: str) -> errors.UnitMismatch:
+    """Refuse a spend whose promise says nothing about those whom the budget protects."""
+    return errors.UnitMismatch(
+        f"dataset {dataset!r}: unit: its budget is for {budget}, and a release for {spend} promises them nothing that "
+        "could be charged. Nothing was spent; publish for the budget's unit, or open a budget for the other one"
     )
 
 
