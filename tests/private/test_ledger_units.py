@@ -75,8 +75,8 @@ def counted(rows: list[tuple[int, int]], unit: Unit) -> np.ndarray:
     counts = np.zeros(3, dtype=int)
     for person in range(3):
         own = [row for row in rows if row[0] == person]
-        own.sort(key=lambda row: hash((row, len(own))))  # noqa: B023 -- used at once
-        for _, cell in own if unit.id is None else own[: unit.rows]:
+        ranked = sorted((hash((row, len(own))), row[1]) for row in own)
+        for _, cell in ranked if unit.id is None else ranked[: unit.rows]:
             counts[cell] += 1
     return counts
 

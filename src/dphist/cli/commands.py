@@ -432,6 +432,7 @@ def ledger_show(
         screen.line(
             f"{budget['dataset']}: spent {budget['spent']} of {budget['total']}, {budget['remaining']} left"
         )
-        rows = [(str(e["id"]), e["epsilon"], e["purpose"], e["status"], e["when"]) for e in budget["entries"]]
+        columns = ("id", "epsilon", "cost", "purpose", "status", "when")
+        rows = [tuple(str(entry[column]) for column in columns) for entry in budget["entries"]]
         if rows:
-            screen.table(("id", "epsilon", "purpose", "status", "when"), rows)
+            screen.table(columns, rows)

@@ -12,6 +12,7 @@ from dphist.errors import LedgerError
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
 from dphist.private.ledger import Ledger
+from dphist.private.ledger.units import described
 from dphist.release import Release, SparseRelease
 
 _WIDTH = 50
@@ -125,6 +126,7 @@ def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
         return [
             {
                 "dataset": name,
+                "unit": described(book.unit(name)) or None,
                 "total": str(book.total(name)),
                 "spent": str(book.spent(name)),
                 "remaining": str(book.remaining(name)),
@@ -132,6 +134,8 @@ def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
                     {
                         "id": entry.id,
                         "epsilon": str(entry.epsilon),
+                        "cost": str(entry.cost),
+                        "unit": entry.unit,
                         "purpose": entry.purpose,
                         "status": entry.status,
                         "when": str(entry.when),

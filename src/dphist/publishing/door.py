@@ -113,9 +113,7 @@ def _publish(
 
     def pay() -> None:
         if account is not None:
-            reservation = account[0].reserve(
-                account[1], epsilon, purpose=show(mechanism), unit=unit
-            )
+            reservation = account[0].reserve(account[1], epsilon, purpose=show(mechanism), unit=unit)
             reservation.open()
             paid.append(reservation.id)
 
