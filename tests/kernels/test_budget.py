@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.inference.measured import MeasuredTree
+from dphist.inference.trees import TreeNoise
 from dphist.kernels.trees.budget import best_shares, range_error
 from dphist.mechanisms.planning import contrasts, halvings
 from dphist.model.domain import Domain, Ordinal
@@ -29,10 +30,10 @@ def test_the_closed_form_is_the_error_of_least_squares(shape):
     workload = Workload.random(_domain(shape), 200, seed=3)
     shares = np.linspace(1, 2, len(sides))
     shares /= shares.sum()
-    tree = NodeTree.of_blocks(shape, sides)
     level = np.repeat(np.arange(len(sides)), [np.prod(shape) // int(c) for c in _cells(sides)])
     variance = 2.0 / shares[level] ** 2
-    exact = TreeNoise(tree, variance, np.sqrt(variance / 2)).spread(workload).variance.mean()
+    tree = MeasuredTree.of_blocks(shape, sides, np.zeros(level.size), variance)
+    exact = TreeNoise(tree).spread(workload).variance.mean()
     weight = contrasts(shape, sides, workload.low, workload.high)
     # Counts far from even: only noise is left.
     found = range_error(weight, _cells(sides), np.zeros(len(sides)), shares, 1.0, FAR, ONE, 0.0)

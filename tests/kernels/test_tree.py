@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize
 
 from dphist.errors import MechanismError
-from dphist.inference.trees import NodeTree, TreeNoise, infer, pool
+from dphist.inference.measured import MeasuredTree, twice
+from dphist.inference.trees import TreeNoise
 from dphist.kernels.trees.passes import project_family
+
+
+def infer(parent, values, variances, *, nonnegative: bool = False) -> np.ndarray:
+    """Totals in the order of the nodes that were given, whatever order the tree took."""
+    n = len(parent)
+    tree = MeasuredTree.of((n,), parent, np.arange(n), np.arange(n) + 1, values, variances)
+    totals = tree.nonnegative() if nonnegative else tree.least_squares()
+    named = np.full(n + 1, np.nan)
+    extra = len(tree) > n  # a root of its own over several
+    named[tree.low[extra:, 0]] = totals[extra:]
+    return named[:n]
 
 
 def random_tree(seed: int, nodes: int = 30, roots: int = 1) -> np.ndarray:
@@ -57,7 +71,7 @@ def test_projection_of_a_family_against_a_general_solver(seed: int) -> None:
     z, V = rng.normal(0, 5, 6), rng.uniform(0.2, 4, 6)
     total = float(rng.uniform(0.1, 12))
     out = np.empty(6)
-    project_family(z, V, total, out)
+    project_family(z, V, np.ones(6, dtype=bool), total, out)
     best = optimize.minimize(
         lambda x: ((x - z) ** 2 / V).sum(),
         np.full(6, total / 6),
@@ -112,7 +126,7 @@ def test_variance_of_every_box_and_its_heaviest_draw(
 ) -> None:
     """Against (HᵀΣ⁻¹H)⁻¹ written out; leaves of several cells are spread evenly."""
     rng = np.random.default_rng(5)
-    tree = NodeTree.of_blocks(shape, sides)
+    tree = MeasuredTree.of_blocks(shape, sides)
     scales = rng.uniform(0.5, 3, len(tree))
     variances = 2 * scales**2
     inner = np.setdiff1d(np.arange(len(tree)), tree.leaves)
@@ -130,14 +144,14 @@ def test_variance_of_every_box_and_its_heaviest_draw(
         solved = np.linalg.solve(information, weights)
         expected[q] = weights @ solved
         heaviest[q] = np.abs(H[kept] @ solved / variances[kept] * scales[kept]).max()
-    spread = TreeNoise(tree, variances, scales).spread_boxes(low, high)
+    spread = TreeNoise(replace(tree, variance=variances)).spread_boxes(low, high)
     assert spread.variance == pytest.approx(expected, rel=1e-9)
     assert (spread.largest >= heaviest * (1 - 1e-9)).all()
     assert (2 * spread.largest**2 <= spread.variance * (1 + 1e-9)).all()
 
 
 def test_the_heaviest_draw_is_exact_where_levels_are_noised_alike() -> None:
-    tree = NodeTree.of_blocks((64,), [(64,), (16,), (4,), (1,)])
+    tree = MeasuredTree.of_blocks((64,), [(64,), (16,), (4,), (1,)])
     scales = np.repeat([4.0, 2.0, 3.0, 5.0], [1, 4, 16, 64])
     H, _ = leaf_matrix(tree.parent)
     covariance = np.linalg.inv(H.T @ np.diag(0.5 / scales**2) @ H)
@@ -146,24 +160,65 @@ def test_the_heaviest_draw_is_exact_where_levels_are_noised_alike() -> None:
     for a, b in zip(low[:, 0], high[:, 0], strict=True):
         query = (np.arange(64) >= a) & (np.arange(64) < b)
         heaviest.append(np.abs(H @ covariance @ query / (2 * scales)).max())
-    assert TreeNoise(tree, 2 * scales**2, scales).spread_boxes(low, high).largest == pytest.approx(heaviest)
+    noise = TreeNoise(replace(tree, variance=2 * scales**2))
+    assert noise.spread_boxes(low, high).largest == pytest.approx(heaviest)
 
 
 def test_blocks_nest_and_cells_take_even_shares() -> None:
-    tree = NodeTree.of_blocks((5,), [(5,), (2,)])
+    tree = MeasuredTree.of_blocks((5,), [(5,), (2,)])
     assert tree.parent.tolist() == [-1, 0, 0, 0]
     assert tree.low[:, 0].tolist() == [0, 0, 2, 4]
     assert tree.high[:, 0].tolist() == [5, 2, 4, 5]
-    assert tree.cells(np.array([9.0, 2, 4, 3]), (5,)).tolist() == [1, 1, 2, 2, 3]
-    square = NodeTree.of_blocks((3, 2), [(2, 2), (1, 2)])
-    assert square.parent.tolist() == [-1, -1, 0, 0, 1]
-    assert square.cells(np.array([0.0, 0, 2, 4, 6]), (3, 2)).tolist() == [[1, 1], [2, 2], [3, 3]]
+    assert tree.leaf.tolist() == [1, 1, 2, 2, 3]
+    assert tree.cells(np.array([9.0, 2, 4, 3])).tolist() == [1, 1, 2, 2, 3]
+    square = MeasuredTree.of_blocks((3, 2), [(2, 2), (1, 2)])
+    assert square.parent.tolist() == [-1, 0, 0, 1, 1, 2], "two roots get one over them"
+    assert square.first.tolist() == [1, 3, 5, -1, -1, -1]
+    assert square.cells(np.array([0.0, 0, 0, 2, 4, 6])).tolist() == [[1, 1], [2, 2], [3, 3]]
 
 
-def test_pooling_two_measurements() -> None:
-    value, variance = pool(np.array([1.0]), np.array([1.0]), np.array([4.0]), np.array([2.0]))
+def test_two_measurements_of_one_total() -> None:
+    value, variance = twice(np.array([1.0]), np.array([1.0]), np.array([4.0]), np.array([2.0]))
     assert value == pytest.approx([2.0])
     assert variance == pytest.approx([2 / 3])
+    tree = MeasuredTree.of((1,), [-1], [[0]], [[1]], value, variance, seen=[1.0], seen_variance=[1.0])
+    assert tree.again()[0] == pytest.approx([4.0])
+    assert tree.again()[1] == pytest.approx([2.0])
+
+
+def pooled_tree() -> MeasuredTree:
+    """Blocks 0–1, 4–5 and 8–9 pooled; the others and everything measured by themselves, one of them in cells."""
+    parent = [-1, 0, 0, 0, 1, 1, 1, 2, 2]
+    low = [0, 0, 2, 6, 0, 4, 8, 2, 3]
+    high = [10, 10, 4, 8, 2, 6, 10, 3, 4]
+    value = [50.0, 28.0, 12.0, 9.0, 10.0, 6.0, 15.0, 7.0, 4.0]
+    variance = [9.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, 3.0, 3.0]
+    return MeasuredTree.of((10,), parent, low, high, value, variance, pool=[0, 1, 0, 0, 0, 0, 0, 0, 0])
+
+
+def test_a_pool_is_a_node_over_its_blocks() -> None:
+    tree = pooled_tree()
+    assert tree.size.tolist() == [10, 6, 2, 2, 2, 2, 2, 1, 1]
+    assert tree.leaf.tolist() == [4, 4, 7, 8, 5, 5, 3, 3, 6, 6]
+    z, variance = tree.gathered
+    assert z[1] == pytest.approx((28 / 2 + 31 / 12) / (1 / 2 + 1 / 12))
+    assert variance[1] == pytest.approx(1 / (1 / 2 + 1 / 12))
+    for totals in (tree.least_squares(), tree.nonnegative(shrink=3.0)):
+        assert totals[1:4].sum() == pytest.approx(totals[0])
+        assert totals[4:7].sum() == pytest.approx(totals[1])
+        assert tree.cells(totals).sum() == pytest.approx(totals[0])
+
+
+def test_the_noise_of_ranges_that_cut_a_pool_is_exact() -> None:
+    tree = pooled_tree()
+    H, leaves = leaf_matrix(tree.parent)
+    information = H.T @ np.diag(1 / tree.variance) @ H
+    bounds = np.array([(a, b) for a in range(10) for b in range(a + 1, 11)])
+    spread = TreeNoise(tree).spread_boxes(bounds[:, :1], bounds[:, 1:])
+    for (a, b), found in zip(bounds, spread.variance, strict=True):
+        overlap = np.minimum(tree.high[leaves, 0], b) - np.maximum(tree.low[leaves, 0], a)
+        weights = np.maximum(overlap, 0) / tree.size[leaves]
+        assert found == pytest.approx(weights @ np.linalg.solve(information, weights), rel=1e-9)
 
 
 def test_a_tree_that_is_not_one_is_refused() -> None:

@@ -54,7 +54,8 @@ def test_a_grid_tiles_its_box(shape, fine):
 def test_full_boxes_are_cut_finer_than_empty_ones():
     counts = np.zeros((80, 80), dtype=np.int64)
     counts[:16, :16] = 200
-    low, high = run(AdaptiveGrid(), counts, 1, seed=3).errors.leaves()
+    tree = run(AdaptiveGrid(), counts, 1, seed=3).errors.tree
+    low, high = tree.low[tree.leaves], tree.high[tree.leaves]
     volume = np.prod(high - low, axis=1)
     full = (low < 16).all(axis=1)
     assert volume[full].mean() < 0.3 * volume[~full].mean()

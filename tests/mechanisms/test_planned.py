@@ -67,7 +67,7 @@ def test_every_cell_pays_everything_exactly_once(shape, records):
     histogram = Histogram(_domain(shape), _clusters(shape, records))
     noise = Noise(Keystream.for_tests(records))
     right, transcript = open_gate(histogram, Fraction(1, 3), Unit(), noise=noise)
-    tree = grow_boxes(right)
+    tree = grow_boxes(right).tree
     assert transcript.spent() == Fraction(1, 3)
     size = np.bincount(tree.leaf, minlength=tree.size.size)
     leaves = tree.first < 0
@@ -77,8 +77,7 @@ def test_every_cell_pays_everything_exactly_once(shape, records):
 
 @pytest.mark.parametrize("shape", [(32, 32), (33, 5), (7, 6, 5)])
 def test_boxes_tile_their_parents(shape):
-    tree = grow_boxes(open_counts(_clusters(shape, 3000), 1, seed=2))
-    noise = tree.noise("").tree
+    tree = noise = grow_boxes(open_counts(_clusters(shape, 3000), 1, seed=2)).tree
     volume = np.prod(noise.high - noise.low, axis=1)
     assert np.array_equal(volume, tree.size)
     inner = np.flatnonzero(tree.first >= 0)
@@ -94,11 +93,12 @@ def test_boxes_tile_their_parents(shape):
 def test_crowded_places_are_followed_down_and_empty_ones_left_alone():
     counts = np.zeros((256, 256), dtype=np.int64)
     counts[100, 37] = 10**6
-    tree = grow_boxes(open_counts(counts, "0.1", seed=3))
+    planned = grow_boxes(open_counts(counts, "0.1", seed=3))
+    tree = planned.tree
     where = tree.leaf.reshape(256, 256)
     assert tree.size[where[100, 37]] == 1
     assert tree.first.size < 8000
-    assert abs(tree.counts().reshape(256, 256)[100, 37] - 10**6) < 2000
+    assert abs(planned.counts()[100, 37] - 10**6) < 2000
 
 
 def test_ranges_that_were_announced_are_served():
@@ -110,7 +110,7 @@ def test_ranges_that_were_announced_are_served():
     told, untold = (_error(AdaptiveTree(), counts, small, 1, tell) for tell in (True, False))
     assert told < 0.9 * untold
     last = [
-        float(grow_boxes(open_counts(counts, 1, seed=1, workload=workload)).weight[-1])
+        float(1 / grow_boxes(open_counts(counts, 1, seed=1, workload=workload)).tree.variance[-1])
         for workload in (small, Workload.random(domain, 300, seed=7))
     ]
     assert last[0] > 1.2 * last[1]

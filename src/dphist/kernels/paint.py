@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,9 +14,9 @@ from dphist.kernels.compile import kernel
 def paint_boxes(
     low: NDArray[np.int64],
     high: NDArray[np.int64],
-    values: NDArray[np.float64],
+    values: NDArray[Any],
     strides: NDArray[np.int64],
-    out: NDArray[np.float64],
+    out: NDArray[Any],
 ) -> None:
     """Write ``values[b]`` into every cell of box b; ``strides`` are those of the cells in C order."""
     boxes, axes = low.shape

@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate
-from dphist.inference.intervals import Spread
+from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
-from dphist.kernels.trees.dyadic import combine, distribute
-from dphist.kernels.trees.evenness import divide_pools
 from dphist.mechanisms.growing import (
     Blocks,
     GridBlocks,
-    GrownTree,
     HierarchyBlocks,
     Measured,
     faint,
@@ -27,32 +23,18 @@ from dphist.mechanisms.growing import (
     uneven,
 )
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.planned import BoxNoise, grow_boxes
+from dphist.mechanisms.planned import grow_boxes
 from dphist.model.domain import Nominal
-from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class GrownNoise:
-    """Errors of a grown tree: least-squares variances on the tree that was grown, worked out when first asked for."""
-
-    tree: GrownTree
-    method: str = (
-        "variance of least squares on the tree, given the tree; not covered: that the tree was chosen with the same "
-        "noise, what is wrong inside blocks that the range only cuts, and the bias of cutting at zero"
-    )
-
-    @cached_property
-    def _noise(self) -> TreeNoise:
-        return self.tree.noise(self.method)
-
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload."""
-        return self._noise.spread(workload)
+_METHOD = (
+    "variance of least squares on the tree, given the tree; not covered: that the tree was chosen with the same noise, "
+    "the bias inside blocks that the range only cuts, and that of cutting at zero"
+)
 
 
 def line_blocks(size: int) -> GridBlocks:
@@ -105,12 +87,14 @@ class AdaptiveTree:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
             boxes = grow_boxes(data)
-            return Estimate(boxes.counts().reshape(data.shape), BoxNoise(boxes), boxes.story())
+            return Estimate(boxes.counts(), TreeNoise(boxes.tree, _METHOD), boxes.note())
         tree = self.grow(data)
-        note = f"a tree of blocks was measured where it was full: {tree.first.size - 1} totals for {data.size} cells"
-        return Estimate(counts_of(tree).reshape(data.shape), GrownNoise(tree), note)
+        # A pool and a leaf are one total each, however many blocks the pool has.
+        totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
+        note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
+        return Estimate(counts_of(tree), TreeNoise(tree, _METHOD), note)
 
-    def grow(self, data: PrivateCounts) -> GrownTree:
+    def grow(self, data: PrivateCounts) -> MeasuredTree:
         """Measure the tree; all of the budget is spent here."""
         blocks = blocks_of(data)
         # The first level carries every long range, so it gets a little more; what stops early flows down.
@@ -142,18 +126,6 @@ def blocks_of(data: PrivateCounts) -> Blocks:
     return line_blocks(data.size)
 
 
-def counts_of(tree: GrownTree) -> FloatArray:
-    """Best linear unbiased totals, shrunk a little towards an even spread, handed down without going below zero.
-
-    What blocks showed before they were measured together is used once more, to divide what they hold together.
-    """
-    best, variance = combine(tree.first, tree.last, tree.value, tree.weight)
-    totals = distribute(tree.first, tree.last, tree.size, best, variance, np.zeros(best.size), 3.0)
-    cells: FloatArray = (totals / tree.size)[tree.leaf]
-    for level, ((witness, node, _), (seen, spread)) in enumerate(zip(tree.boxes, tree.seen, strict=True)):
-        pooled = np.flatnonzero(np.bincount(node)[node] > 1)
-        if pooled.size:
-            order = pooled[np.argsort(node[pooled], kind="stable")]
-            low, high = tree.blocks.bounds(level, witness[order])
-            divide_pools(node[order], low[:, 0], high[:, 0], seen[order], spread, totals, cells)
-    return cells
+def counts_of(tree: MeasuredTree) -> FloatArray:
+    """Best linear unbiased totals, shrunk a little towards an even spread, handed down without going below zero."""
+    return tree.cells(tree.nonnegative(shrink=3.0))

@@ -5,16 +5,14 @@ Shared by trees and grids of boxes. Nothing here costs a Python object for a box
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Errors, Estimate
-from dphist.inference.intervals import Spread
-from dphist.inference.trees import NodeTree, TreeNoise, pool
-from dphist.model.workload import Workload
+from dphist.inference.estimate import Estimate
+from dphist.inference.measured import MeasuredTree, twice
+from dphist.inference.trees import UnprojectedNoise
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Totals
 
@@ -47,7 +45,8 @@ class BoxGrower:
         self._highs: list[IntArray] = []
         self._values: list[FloatArray] = []
         self._variances: list[FloatArray] = []
-        self._scales: list[FloatArray] = []
+        self._seen: list[FloatArray] = []
+        self._seen_variances: list[FloatArray] = []
         self._nodes = 0
 
     @property
@@ -86,20 +85,22 @@ class BoxGrower:
         if sure.any():
             closed = self._close(sure)
             noisy = closed.measure(Totals())
-            self._note(self._drop(sure), noisy.values, noisy)
+            self._note(self._drop(sure), noisy.values.astype(np.float64), noisy)
         if self.finished:
             return np.zeros(0)
         noisy = self.pay(share).measure(Totals())
         values = noisy.values.astype(np.float64)
         variances = np.full(values.size, float(noisy.variance))
         little = values < (stop or 0.0) * float(noisy.scale) if stop is not None else values != values
+        seen, seen_variances = values.copy(), np.where(little, variances, np.inf)
         if little.any():
             again = self._close(little).measure(Totals())
             spread = np.full(int(little.sum()), float(again.variance))
-            values[little], variances[little] = pool(
+            values[little], variances[little] = twice(
                 values[little], variances[little], again.values.astype(np.float64), spread
             )
         nodes = self._note((self._above, self.low, self.high), values, noisy, variances)
+        self._seen[-1], self._seen_variances[-1] = seen, seen_variances
         self._above = nodes
         if little.any():
             self._drop(little)
@@ -125,36 +126,21 @@ class BoxGrower:
         """Cut every open box into any grid at once: box j of the new ones lies in ``owner[j]`` of the old."""
         self.label, self.low, self.high, self._above = label, low, high, self._above[owner]
 
-    def tree(self) -> tuple[NodeTree, FloatArray, FloatArray, FloatArray]:
-        """Everything measured, as a tree: nodes, values, variances, scales."""
-        parent = np.concatenate(self._parents)
-        order = np.argsort(parent >= 0, kind="stable")  # roots first, else as they were made
-        back = np.empty_like(order)
-        back[order] = np.arange(order.size)
-        parent = parent[order]
-        tree = NodeTree(
-            np.where(parent >= 0, back[parent], -1),
-            np.concatenate(self._lows)[order],
-            np.concatenate(self._highs)[order],
-        )
-        return (
-            tree,
-            np.concatenate(self._values)[order],
-            np.concatenate(self._variances)[order],
-            np.concatenate(self._scales)[order],
+    def tree(self) -> MeasuredTree:
+        """Everything measured, as a tree."""
+        return MeasuredTree.of(
+            self.shape,
+            *(np.concatenate(each) for each in (self._parents, self._lows, self._highs)),
+            *(np.concatenate(each) for each in (self._values, self._variances)),
+            seen=np.concatenate(self._seen),
+            seen_variance=np.concatenate(self._seen_variances),
         )
 
-    def estimate(
-        self,
-        errors: Callable[[NodeTree, FloatArray, FloatArray, FloatArray, str], Errors],
-        method: str,
-        *,
-        nonnegative: bool,
-    ) -> Estimate:
+    def estimate(self, method: str, *, nonnegative: bool) -> Estimate:
         """Reconcile all counts; spread the leaves over their cells."""
-        tree, values, variances, scales = self.tree()
-        totals = tree.infer(values, variances, nonnegative=nonnegative)
-        return Estimate(tree.cells(totals, self.shape), errors(tree, values, variances, scales, method))
+        tree = self.tree()
+        totals = tree.nonnegative() if nonnegative else tree.least_squares()
+        return Estimate(tree.cells(totals), UnprojectedNoise(tree, method))
 
     def _close(self, mask: BoolArray) -> PrivateCounts:
         """Split off the boxes of the mask, with all the budget they have left."""
@@ -174,7 +160,7 @@ class BoxGrower:
     def _note(
         self,
         boxes: tuple[IntArray, IntArray, IntArray],
-        values: NDArray[np.float64] | IntArray,
+        values: FloatArray,
         noisy: Noisy,
         variances: FloatArray | None = None,
     ) -> IntArray:
@@ -183,38 +169,13 @@ class BoxGrower:
         self._parents.append(parent)
         self._lows.append(low)
         self._highs.append(high)
-        self._values.append(values.astype(np.float64))
-        each = np.full(count, float(noisy.variance)) if variances is None else variances
-        self._variances.append(each)
-        self._scales.append(np.minimum(float(noisy.scale), np.sqrt(each / 2.0)))
+        self._values.append(values)
+        self._variances.append(np.full(count, float(noisy.variance)) if variances is None else variances)
+        self._seen.append(values)
+        self._seen_variances.append(np.full(count, np.inf))
         nodes = self._nodes + np.arange(count, dtype=np.int64)
         self._nodes += count
         return nodes
-
-
-class ExactTreeNoise:
-    """Errors of a reconciled tree of boxes; when counts were projected, intervals stand on those before."""
-
-    def __init__(
-        self, tree: NodeTree, values: FloatArray, variances: FloatArray, scales: FloatArray, method: str
-    ) -> None:
-        self.tree, self.method = tree, method
-        self._values, self._variances = values, variances
-        self._noise = TreeNoise(tree, variances, scales, method)
-
-    def leaves(self) -> tuple[IntArray, IntArray]:
-        """Bounds of the boxes that were not cut."""
-        ends = self.tree.leaves
-        return self.tree.low[ends], self.tree.high[ends]
-
-    def centre(self, workload: Workload) -> FloatArray:
-        """Answers of plain least squares, before anything was projected."""
-        totals = self.tree.infer(self._values, self._variances)
-        return np.asarray(workload.answer(self.tree.cells(totals, workload.domain.shape)), dtype=np.float64)
-
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload."""
-        return self._noise.spread(workload)
 
 
 def geometric_shares(levels: int, axes: int) -> tuple[Fraction, ...]:

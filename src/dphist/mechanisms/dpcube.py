@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.intervals import Spread
-from dphist.inference.trees import infer
+from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
 from dphist.kernels.trees import kdtree
 from dphist.mechanisms.options import checked
@@ -215,32 +215,34 @@ class DPCube:
         noise = BoxNoise(tree, pull, cell_scale, leaf_scale, _APPROXIMATE)
         if self.estimator != "nonnegative":
             return Estimate(counts, noise)
-        projected = _hand_down(flat, totals, tree, float(cells.variance), float(leaves.variance))
+        projected = _hand_down(noisy, totals, tree, float(cells.variance), float(leaves.variance))
         method = _APPROXIMATE + "; standing on the estimate before negative counts were removed"
         return Estimate(projected.reshape(noisy.shape), ProjectedNoise(counts, noise, method))
 
 
 def _hand_down(
-    cells: IntArray, totals: FloatArray, tree: BoxTree, cell_variance: float, leaf_variance: float
+    noisy: IntArray, totals: FloatArray, tree: BoxTree, cell_variance: float, leaf_variance: float
 ) -> FloatArray:
     """Project family by family from the root down, cells being the children of their leaf."""
-    nodes = tree.left.size
-    leaves = tree.leaves
+    cells, leaves = noisy.reshape(-1).astype(np.float64), tree.leaves
     single = tree.sizes == 1
-    values = np.zeros(nodes)
-    variances = np.full(nodes, np.inf)
+    values = np.zeros(tree.left.size)
+    variances = np.full(tree.left.size, np.inf)
     values[leaves], variances[leaves] = totals, leaf_variance
-    # A leaf of one cell was measured twice: combine both by inverse variance.
+    # A leaf of one cell was measured twice.
     alone = np.zeros(leaves.size)
     alone[tree.labels] = cells
-    share = leaf_variance / (leaf_variance + cell_variance)
-    values[leaves[single]] += share * (alone - totals)[single]
-    variances[leaves[single]] = share * cell_variance
+    values[leaves[single]], variances[leaves[single]] = twice(
+        totals[single], np.full(1, leaf_variance), alone[single], np.full(1, cell_variance)
+    )
     below = np.flatnonzero(~single[tree.labels])
-    parent = np.concatenate([tree.parent, leaves[tree.labels[below]]])
-    values = np.concatenate([values, cells[below].astype(np.float64)])
-    variances = np.concatenate([variances, np.full(below.size, cell_variance)])
-    settled = infer(parent, values, variances, nonnegative=True)
-    counts: FloatArray = settled[leaves[tree.labels]]
-    counts[below] = settled[nodes:]
-    return counts
+    place = np.stack(np.unravel_index(below, noisy.shape), axis=1)
+    measured = MeasuredTree.of(
+        noisy.shape,
+        np.concatenate([tree.parent, leaves[tree.labels[below]]]),
+        np.concatenate([tree.low, place]),
+        np.concatenate([tree.high, place + 1]),
+        np.concatenate([values, cells[below]]),
+        np.concatenate([variances, np.full(below.size, cell_variance)]),
+    )
+    return measured.cells(measured.nonnegative())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.mechanisms.boxes import BoxGrower, ExactTreeNoise
+from dphist.mechanisms.boxes import BoxGrower
 from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 
@@ -65,7 +65,7 @@ class UniformGrid:
         if not grower.finished:
             lay_grid(grower, fineness(records, epsilon, axes, self.constant))
             grower.count(1 - self.total_share, stop=None, last=True)
-        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -114,7 +114,7 @@ class AdaptiveGrid:
             second = epsilon * float(1 - self.first_share)
             lay_grid(grower, fineness(records, second, axes, self.constant / 2.0))
             grower.count(left * (1 - self.first_share), stop=None, last=True)
-        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
 
 
 def lay_grid(grower: BoxGrower, fine: FloatArray) -> None:

@@ -1,21 +1,20 @@
 """Measure a tree top-down, where it matters: split what is full, stop where there is little, pool what is left.
 
-Shared by the adaptive mechanisms on lines, hierarchies and boxes. What comes back is a flat list of nodes
-that `dphist.kernels.trees.dyadic` turns into counts.
+Shared by the adaptive mechanisms on lines and hierarchies. What comes back is a measured tree.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.inference.measured import MeasuredTree, twice
 from dphist.model.domain.hierarchy import Hierarchy
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -110,58 +109,6 @@ class HierarchyBlocks:
 
 
 @dataclass(frozen=True, eq=False)
-class GrownTree:
-    """A measured tree as a node list, and the leaf that holds every cell.
-
-    The children of node i are ``first[i]`` up to ``last[i]``; ``starts`` bounds the levels. ``boxes`` remembers, level
-    by level, one cell of every block that was measured and the node it became part of; ``seen`` what was measured
-    of each of them before any were put together, and with what variance.
-    """
-
-    blocks: Blocks
-    first: IntArray
-    last: IntArray
-    size: FloatArray
-    value: FloatArray
-    weight: FloatArray
-    starts: IntArray
-    leaf: IntArray
-    boxes: list[tuple[IntArray, IntArray, FloatArray]] = field(repr=False)
-    seen: list[tuple[FloatArray, float]] = field(repr=False)
-
-    def noise(self, method: str) -> TreeNoise:
-        """What is known of the noise of any box, given the tree.
-
-        A pool is written as its blocks, each with its share of the pool's variance: all of them together carry
-        the pool's noise exactly, and a part of them carries less than is said.
-        """
-        above = np.zeros(self.first.size, dtype=np.int64)  # the parent of each of our nodes
-        inner = self.first >= 0
-        above[1:] = np.repeat(np.flatnonzero(inner), (self.last - self.first)[inner])
-        at = np.zeros(self.first.size, dtype=np.int64)  # where each of our nodes stands in the tree of boxes
-        parents = [np.array([-1])]
-        variances = [1.0 / self.weight[:1] if self.weight[0] > 0.0 else np.array([np.inf])]
-        lows: list[IntArray] = []
-        highs: list[IntArray] = []
-        count = 1
-        for level, (cells, node, extent) in enumerate(self.boxes):
-            low, high = self.blocks.bounds(level, cells)
-            if level == 0:
-                lows.append(low.min(axis=0, keepdims=True))
-                highs.append(high.max(axis=0, keepdims=True))
-            lows.append(low)
-            highs.append(high)
-            parents.append(at[above[node]])
-            variances.append(extent / self.size[node] / self.weight[node])
-            at[node] = count + np.arange(node.size)
-            count += node.size
-        tree = NodeTree(np.concatenate(parents), np.concatenate(lows), np.concatenate(highs))
-        variance = np.concatenate(variances)
-        scales = np.sqrt(np.where(np.isfinite(variance), variance, 0.0) / 2.0)
-        return TreeNoise(tree, variance, scales, method)
-
-
-@dataclass(frozen=True, eq=False)
 class Measured:
     """One level of a growing tree, as the rule that decides how to go on sees it: released values only."""
 
@@ -191,7 +138,7 @@ def grow(
     *,
     finish: Callable[[Measured], tuple[BoolArray, BoolArray]],
     root: tuple[float, float] = (0.0, 0.0),
-) -> GrownTree:
+) -> MeasuredTree:
     """Measure nested blocks top-down, going on only below the children that ``finish`` does not stop.
 
     Level l costs ``shares[l]`` of the budget (they sum to 1). After each level ``finish`` says which children are not
@@ -204,13 +151,11 @@ def grow(
     budget exactly once, and every decision reads only answers that were already paid for: adaptive sequential
     composition over levels, parallel composition within one.
     """
-    # One array a level, the root's first.
-    parent, size = [np.array([-1])], [np.array([float(data.size)])]
-    value, weight = [np.array([root[0]])], [np.array([root[1]])]
-    boxes: list[tuple[IntArray, IntArray, FloatArray]] = []
-    seen: list[tuple[FloatArray, float]] = []
-    start, nodes = 0, 1  # where the level above starts in the list, and how many nodes the list has
-    leaf = np.zeros(data.size, dtype=np.int64)
+    nodes = _Nodes(blocks, data, root)
+    start, values_above = (
+        0,
+        np.array([root[0]]),
+    )  # where the level above starts in the list, and its measured totals
     right, cells = data, np.arange(data.size, dtype=np.int64)
     above = np.zeros(data.size, dtype=np.int64)  # each cell's parent, by its place in the level above
     left = Fraction(1)
@@ -223,64 +168,131 @@ def grow(
         deepest = level == blocks.levels - 1
         now, rest = (right, right) if deepest else right.split(share, 1 - share)
         noisy = now.partition(here, count).measure(Totals())
-        totals = noisy.values.astype(np.float64)
-        precision = 1.0 / float(noisy.variance)
+        totals, variance = noisy.values.astype(np.float64), float(noisy.variance)
         extent = np.bincount(here, minlength=count).astype(np.float64)
         family, witness = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         family[here], witness[here] = above, cells
+        low, high = blocks.bounds(level, witness)
         if deepest:
-            done = together = np.zeros(count, dtype=bool)
-        else:
-            view = Measured(
-                level,
-                totals,
-                extent,
-                float(noisy.scale),
-                float(rest.unit_scale),
-                family,
-                value[-1][: family[-1] + 1],
-            )
-            done, together = finish(view)
-        finished = np.flatnonzero(done)
-        pool, owner = _pools(family[finished], together[finished])
-        if owner.size:
-            member = np.zeros(count, dtype=np.int64)
-            member[finished] = pool
-            pooled, rest = rest.partition(here, count).select(done)
-            again = pooled.partition(member[here[pooled.cells]], owner.size).measure(Totals())
-            earlier = precision / np.bincount(pool, minlength=owner.size)
-            later = 1.0 / float(again.variance)
-            before = np.bincount(pool, totals[finished], minlength=owner.size)
-            pool_total = (earlier * before + later * again.values) / (earlier + later)
-            pool_weight = earlier + later
-            pool_size = np.bincount(pool, extent[finished], minlength=owner.size).astype(np.float64)
-        else:
-            pool_total, pool_weight, pool_size = np.empty(0), np.empty(0), np.empty(0)
-
-        # Within a family the children that go on stand first, then its pools.
-        going = np.flatnonzero(~done)
-        families = np.concatenate([family[going], owner])
-        order = np.argsort(families, kind="stable")
-        place = np.empty(order.size, dtype=np.int64)
-        place[order] = np.arange(order.size)
-        parent.append(families[order] + start)
-        size.append(np.concatenate([extent[going], pool_size])[order])
-        value.append(np.concatenate([totals[going], pool_total])[order])
-        weight.append(np.concatenate([np.full(going.size, precision), pool_weight])[order])
-        where = np.empty(count, dtype=np.int64)
-        where[going] = place[: going.size]
-        where[finished] = place[going.size :][pool]
-        boxes.append((witness, nodes + where, extent))
-        seen.append((totals, 1.0 / precision))
-        above = where[here]
-        leaf[cells] = nodes + above
-        start, nodes = nodes, nodes + order.size
-        if deepest or not going.size:
+            nodes.add(family + start, low, high, totals, variance)
             break
+        view = Measured(
+            *(level, totals, extent, float(noisy.scale), float(rest.unit_scale)),
+            *(family, values_above[: family[-1] + 1]),
+        )
+        done, together = finish(view)
+        finished, going = np.flatnonzero(done), np.flatnonzero(~done)
+        unit, units = _pools(family[finished], together[finished])
+        again, later = np.empty(0), math.inf
+        if finished.size:
+            member = np.zeros(count, dtype=np.int64)
+            member[finished] = unit
+            pooled, rest = rest.partition(here, count).select(done)
+            second = pooled.partition(member[here[pooled.cells]], units).measure(Totals())
+            again, later = second.values.astype(np.float64), float(second.variance)
+
+        begin = nodes.count
+        where, values_above = nodes.add_level(
+            *(start + family, low, high, totals, variance), *(going, finished, unit, again, later)
+        )
+        start = begin
+        if not going.size:
+            break
+        above = where[here]
         if finished.size:
             cells, above = cells[rest.cells], above[rest.cells]
         right = rest
-    return _assemble(blocks, parent, size, value, weight, leaf, boxes, seen)
+    return nodes.tree()
+
+
+class _Nodes:
+    """Nodes as they are made, a few arrays a level."""
+
+    def __init__(self, blocks: Blocks, data: PrivateCounts, root: tuple[float, float]) -> None:
+        self.shape, self.count = data.shape, 0
+        self._parts: list[tuple[NDArray[Any], ...]] = []
+        low, high = blocks.bounds(0, np.array([0, data.size - 1], dtype=np.int64))
+        variance = 1.0 / root[1] if root[1] > 0.0 else math.inf
+        self.add(np.array([-1]), low[:1], high[1:], np.array([root[0]]), variance)
+
+    def add(
+        self,
+        parent: IntArray,
+        low: IntArray,
+        high: IntArray,
+        value: FloatArray,
+        variance: float | FloatArray,
+        pool: bool | BoolArray = False,
+        seen: float | FloatArray = 0.0,
+        seen_variance: float | FloatArray = math.inf,
+    ) -> None:
+        """Note blocks that were measured."""
+        each = (np.broadcast_to(part, parent.size) for part in (variance, pool, seen, seen_variance))
+        self._parts.append((parent, low, high, value, *each))
+        self.count += parent.size
+
+    def add_level(
+        self,
+        parent: IntArray,
+        low: IntArray,
+        high: IntArray,
+        totals: FloatArray,
+        variance: float,
+        going: IntArray,
+        finished: IntArray,
+        unit: IntArray,
+        again: FloatArray,
+        later: float,
+    ) -> tuple[IntArray, FloatArray]:
+        """Note a level whose ``finished`` blocks were measured again, unit by unit; the others go on.
+
+        Gives the place in the level of the node that each block became part of, and what was measured of every node.
+        Siblings stand in the order of their first blocks; those of a pool follow after the whole level.
+        """
+        order = np.argsort(unit, kind="stable")
+        opens = np.flatnonzero(np.diff(unit[order], prepend=-1))
+        members = np.bincount(unit, minlength=again.size)
+        witness = np.concatenate([going, finished[order[opens]]])
+        place = np.empty(witness.size, dtype=np.int64)
+        place[np.argsort(witness, kind="stable")] = np.arange(witness.size)
+        mine, units = place[: going.size], place[going.size :]
+        where = np.empty(totals.size, dtype=np.int64)
+        where[going], where[finished] = mine, units[unit]
+
+        lows, highs = np.empty((place.size, low.shape[1]), dtype=np.int64), np.empty_like(low[: place.size])
+        lows[place], highs[place] = low[witness], high[witness]
+        value, variances = np.empty(place.size), np.full(place.size, variance)
+        value[mine] = totals[going]
+        value[units], variances[units] = again, later
+        pool, seen_variance = np.zeros(place.size, dtype=bool), np.full(place.size, math.inf)
+        seen = np.zeros(place.size)
+        if finished.size:
+            lows[units] = np.minimum.reduceat(low[finished[order]], opens, axis=0)
+            highs[units] = np.maximum.reduceat(high[finished[order]], opens, axis=0)
+            pool[units] = members > 1
+            alone = finished[members[unit] == 1]
+            at = where[alone]
+            seen[at], seen_variance[at] = totals[alone], variance
+            value[at], variances[at] = twice(seen[at], seen_variance[at], value[at], variances[at])
+        above = np.empty(place.size, dtype=np.int64)
+        above[place] = parent[witness]
+        begin = self.count
+        self.add(above, lows, highs, value, variances, pool, seen, seen_variance)
+        inside = finished[order[members[unit[order]] > 1]]
+        self.add(begin + where[inside], low[inside], high[inside], totals[inside], variance)
+        return where, value
+
+    def tree(self) -> MeasuredTree:
+        """All of them, as a tree."""
+        parent, low, high, value, variance, pool, seen, seen_variance = (
+            np.concatenate([part[k] for part in self._parts]) for k in range(8)
+        )
+        return MeasuredTree.of(
+            *(self.shape, parent, low, high, value, variance),
+            pool=pool,
+            seen=seen,
+            seen_variance=seen_variance,
+        )
 
 
 def uneven(view: Measured, among: BoolArray | None, slack: float) -> BoolArray:
@@ -321,17 +333,17 @@ def slight(view: Measured, deviations: float) -> BoolArray:
     return answer
 
 
-def _pools(family: IntArray, together: BoolArray) -> tuple[IntArray, IntArray]:
-    """Which pool each finished child joins, and the family of each pool; families come in order."""
+def _pools(family: IntArray, together: BoolArray) -> tuple[IntArray, int]:
+    """Which pool each finished child joins, and how many pools there are; families come in order."""
     if not family.size:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        return np.empty(0, dtype=np.int64), 0
     # Within a family those who pool come first, and only the first of them opens a pool.
     order = np.lexsort((~together, family))
     mine, joint = family[order], together[order]
     opens = np.append(True, (np.diff(mine) != 0) | ~joint[1:])
     pool = np.empty(family.size, dtype=np.int64)
     pool[order] = np.cumsum(opens) - 1
-    return pool, mine[opens]
+    return pool, int(opens.sum())
 
 
 def _renumber(labels: IntArray) -> tuple[IntArray, int]:
@@ -340,38 +352,3 @@ def _renumber(labels: IntArray) -> tuple[IntArray, int]:
     present[labels] = True
     number = np.cumsum(present) - 1
     return number[labels], int(number[-1]) + 1
-
-
-def _assemble(
-    blocks: Blocks,
-    parent: list[IntArray],
-    size: list[FloatArray],
-    value: list[FloatArray],
-    weight: list[FloatArray],
-    leaf: IntArray,
-    boxes: list[tuple[IntArray, IntArray, FloatArray]],
-    seen: list[tuple[FloatArray, float]],
-) -> GrownTree:
-    parents = np.concatenate(parent)
-    nodes = parents.size
-    first = np.full(nodes, -1, dtype=np.int64)
-    last = np.zeros(nodes, dtype=np.int64)
-    # Siblings stand side by side: a family starts where the parent changes.
-    child = np.arange(1, nodes)
-    opens = np.diff(parents[1:], prepend=-1) != 0
-    closes = np.append(opens[1:], True) if nodes > 1 else opens
-    first[parents[1:][opens]] = child[opens]
-    last[parents[1:][closes]] = child[closes] + 1
-    starts = np.concatenate([[0], np.cumsum([level.size for level in parent])]).astype(np.int64)
-    return GrownTree(
-        blocks,
-        first,
-        last,
-        np.concatenate(size),
-        np.concatenate(value),
-        np.concatenate(weight),
-        starts,
-        leaf,
-        boxes,
-        seen,
-    )

@@ -6,18 +6,15 @@ Only `grow_boxes` asks anything; the rest is arithmetic on released values.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.intervals import Spread
-from dphist.inference.trees import NodeTree, TreeNoise
-from dphist.kernels.trees.dyadic import combine, distribute, level_cuts, merged_leaves, prune
+from dphist.inference.measured import MeasuredTree, twice
+from dphist.kernels.trees.pruning import level_cuts, prune
 from dphist.mechanisms.planning import FIRST_GUESS, Planner, Step, roughness_of
-from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 
@@ -43,34 +40,23 @@ _CONTRAST_PRICE = 0.5
 _LEAST_CUT = 0.7
 # From this threshold on, in deviations, what lies within it is called empty.
 _MOSTLY_EMPTY = 3.0
-_CERTAIN = 1e30
+# The variance of what is certain.
+_CERTAIN = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
-class BoxTree:
-    """Measured boxes as a node list, parents first and siblings side by side, and the leaf that holds every cell.
+class PlannedTree:
+    """A tree of boxes that was planned while it was measured, and the level of the plan each box belongs to."""
 
-    The children of node i are ``first[i]`` up to ``last[i]`` (−1 for a leaf); ``witness`` is one cell of each.
-    """
-
-    shape: tuple[int, ...]
-    sides: tuple[tuple[int, ...], ...]
-    parent: IntArray
-    first: IntArray
-    last: IntArray
-    size: FloatArray
-    value: FloatArray
-    weight: FloatArray
+    tree: MeasuredTree
     level: IntArray
-    witness: IntArray
-    leaf: IntArray
 
-    def story(self) -> str:
+    def note(self) -> str:
         """Say in words what was measured."""
-        leaves = self.first < 0
-        alone = float((leaves & (self.size == 1)).sum()) / math.prod(self.shape)
+        tree = self.tree
+        alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / math.prod(tree.shape)
         return (
-            f"a noisy total and {self.first.size - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
+            f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
             "each next step was planned for such ranges, from totals already paid for"
         )
 
@@ -79,22 +65,19 @@ class BoxTree:
 
         Totals are handed from the top down, which keeps large sums unbiased; leaves are spread evenly.
         """
-        best, variance = combine(self.first, self.last, self.value, self.weight)
-        first = prune(self.first, self.last, self.size, best, variance, _CONTRAST_PRICE)
-        cuts = level_cuts(self.parent, first, self.level, best, variance)
+        tree = self.tree
+        best, variance = tree.gathered
+        whole = prune(tree.first, tree.last, tree.size, best, variance, _CONTRAST_PRICE)
+        cuts = level_cuts(tree.parent, whole, self.level, best, variance)
         empty = self._empty(best / np.sqrt(variance), cuts)
         if empty.any():
-            first = np.where(empty, -1, first)
-            best, variance = combine(
-                np.where(empty, -1, self.first),
-                self.last,
-                np.where(empty, 0.0, self.value),
-                np.where(empty, _CERTAIN, self.weight),
+            # As good as known to hold nothing, whatever was measured below.
+            tree = replace(
+                tree,
+                value=np.where(empty, 0.0, tree.value),
+                variance=np.where(empty, _CERTAIN, tree.variance),
             )
-        cuts = np.maximum(cuts, _LEAST_CUT)
-        totals = distribute(first, self.last, self.size, best, variance, cuts, -1.0)
-        density: FloatArray = totals / self.size
-        return density[merged_leaves(self.first, self.last, first)[self.leaf]]
+        return tree.cells(tree.nonnegative(cut=np.maximum(cuts, _LEAST_CUT), whole=whole | empty))
 
     def _empty(self, scores: FloatArray, cuts: FloatArray) -> BoolArray:
         """Which boxes are taken to hold nothing, so that their noise is no part of any total.
@@ -102,41 +85,14 @@ class BoxTree:
         Where thresholds are high, nearly all boxes of a level are empty: those within the threshold, above or below,
         are called so. Both sides alike: what stands out on either side then cancels, and sums stay unbiased.
         """
-        cut = cuts[self.parent]
+        parent = self.tree.parent
+        cut = cuts[parent]
         cut[0] = 0.0
         empty = (np.abs(scores) <= cut) & (cut >= _MOSTLY_EMPTY)
         kept = np.zeros(scores.size, dtype=bool)
-        kept[self.parent[1:][scores[1:] > cut[1:]]] = True
-        answer: BoolArray = empty & kept[self.parent]
+        kept[parent[1:][scores[1:] > cut[1:]]] = True
+        answer: BoolArray = empty & kept[parent]
         return answer
-
-    def noise(self, method: str) -> TreeNoise:
-        """What is known of the noise of any range, given the tree."""
-        side = np.array(self.sides, dtype=np.int64)[self.level]
-        place = np.stack(np.unravel_index(self.witness, self.shape), axis=1).astype(np.int64)
-        low = place // side * side
-        tree = NodeTree(self.parent, low, np.minimum(low + side, np.array(self.shape, dtype=np.int64)))
-        variance = 1.0 / self.weight
-        return TreeNoise(tree, variance, np.sqrt(variance / 2.0), method)
-
-
-@dataclass(frozen=True, eq=False)
-class BoxNoise:
-    """Errors of a planned tree: least-squares variances on the tree that was grown, worked out when first asked for."""
-
-    tree: BoxTree
-    method: str = (
-        "variance of least squares on the tree, given the tree; not covered: that the tree was chosen with the same "
-        "noise, the bias inside boxes that the range only cuts, and that of cutting at zero"
-    )
-
-    @cached_property
-    def _noise(self) -> TreeNoise:
-        return self.tree.noise(self.method)
-
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload."""
-        return self._noise.spread(workload)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,14 +114,12 @@ class _Growth:
 
     def __init__(self, shape: tuple[int, ...], planner: Planner) -> None:
         self.shape, self.planner = shape, planner
-        self.size_of_all = math.prod(shape)
         self.parents: list[IntArray] = []
-        self.sizes: list[FloatArray] = []
         self.levels: list[IntArray] = []
         self.witnesses: list[IntArray] = []
         self.value: FloatArray = np.empty(0)
-        self.weight: FloatArray = np.empty(0)
-        self.leaf: IntArray = np.zeros(self.size_of_all, dtype=np.int64)
+        self.variance: FloatArray = np.empty(0)
+        self.second: list[tuple[IntArray, FloatArray, float]] = []
 
     def add(
         self,
@@ -179,23 +133,18 @@ class _Growth:
         """Note boxes that were measured: their nodes and their sizes."""
         count = values.size
         node = self.value.size + np.arange(count, dtype=np.int64)
-        size = np.bincount(box, minlength=count).astype(np.float64)
         witness = np.empty(count, dtype=np.int64)
         witness[box] = cells
         self.parents.append(parent)
-        self.sizes.append(size)
         self.levels.append(np.full(count, level, dtype=np.int64))
         self.witnesses.append(witness)
         self.value = np.concatenate([self.value, values])
-        self.weight = np.concatenate([self.weight, np.full(count, 1.0 / variance)])
-        self.leaf[cells] = node[box]
-        return node, size
+        self.variance = np.concatenate([self.variance, np.full(count, variance)])
+        return node, np.bincount(box, minlength=count).astype(np.float64)
 
     def again(self, node: IntArray, values: IntArray, variance: float) -> None:
-        """Combine a second measurement of boxes with the first, by inverse variance."""
-        before, more = self.weight[node], 1.0 / variance
-        self.value[node] = (before * self.value[node] + more * values) / (before + more)
-        self.weight[node] = before + more
+        """Note a second measurement of boxes."""
+        self.second.append((node, values.astype(np.float64), variance))
 
     def places(self, above: int, level: int, cells: IntArray) -> tuple[IntArray, int]:
         """Which of the boxes of a level, within its box of the level above, holds each cell; and how many there are."""
@@ -210,29 +159,29 @@ class _Growth:
         each = np.broadcast_to(total, self.shape).reshape(-1)
         return (each if cells.size == each.size else each[cells]), fan
 
-    def tree(self) -> BoxTree:
-        parent = np.concatenate(self.parents)
-        nodes = parent.size
-        first = np.full(nodes, -1, dtype=np.int64)
-        last = np.zeros(nodes, dtype=np.int64)
-        child = np.arange(1, nodes)
-        opens = np.diff(parent[1:], prepend=-1) != 0
-        closes = np.append(opens[1:], True) if nodes > 1 else opens
-        first[parent[1:][opens]] = child[opens]
-        last[parent[1:][closes]] = child[closes] + 1
-        return BoxTree(
-            *(self.shape, self.planner.sides, parent, first, last, np.concatenate(self.sizes)),
-            *(
-                self.value,
-                self.weight,
-                np.concatenate(self.levels),
-                np.concatenate(self.witnesses),
-                self.leaf,
-            ),
+    def tree(self) -> PlannedTree:
+        """All of them, as a tree."""
+        level = np.concatenate(self.levels)
+        side = np.array(self.planner.sides, dtype=np.int64)[level]
+        place = np.stack(np.unravel_index(np.concatenate(self.witnesses), self.shape), axis=1).astype(
+            np.int64
         )
+        low = place // side * side
+        high = np.minimum(low + side, np.array(self.shape, dtype=np.int64))
+        value, variance = self.value.copy(), self.variance.copy()
+        seen_variance = np.full(value.size, np.inf)
+        for node, values, later in self.second:
+            seen_variance[node] = variance[node]
+            value[node], variance[node] = twice(value[node], variance[node], values, np.full(1, later))
+        tree = MeasuredTree.of(
+            *(self.shape, np.concatenate(self.parents), low, high, value, variance),
+            seen=self.value,
+            seen_variance=seen_variance,
+        )
+        return PlannedTree(tree, level)
 
 
-def grow_boxes(data: PrivateCounts) -> BoxTree:
+def grow_boxes(data: PrivateCounts) -> PlannedTree:
     """Measure a tree of boxes, deciding for each box from its own noisy total where to look next and for how much.
 
     A noisy total of everything costs a thirtieth. Then boxes with similar totals are planned together (see

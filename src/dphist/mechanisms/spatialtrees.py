@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.mechanisms.boxes import BoxGrower, ExactTreeNoise, geometric_shares
+from dphist.mechanisms.boxes import BoxGrower, geometric_shares
 from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.scores.medians import Medians
@@ -71,7 +71,7 @@ class QuadTree:
                 break
             for axis in range(len(shape)):
                 grower.cut(axis, grower.middles(axis))
-        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -131,7 +131,7 @@ class KDHybrid:
                     grower.cut(axis, _medians(grower, axis, spent / switch / len(axes)))
                 else:
                     grower.cut(axis, grower.middles(axis))
-        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -172,7 +172,7 @@ class HierarchicalKD:
                 break
             axis = _next_axis(grower, axes, level)
             grower.cut(axis, _medians(grower, axis, level_share * self.median_share))
-        return grower.estimate(ExactTreeNoise, _METHOD, nonnegative=self.nonnegative)
+        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
 
 
 def _next_axis(grower: BoxGrower, axes: list[int], level: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, inf, log
@@ -14,7 +13,8 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Errors, Estimate, PieceNoise
 from dphist.inference.intervals import Spread
-from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.inference.measured import MeasuredTree
+from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -199,9 +199,7 @@ def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[Float
         nodes.append(here)
         first += begins.size
         above = here
-    tree = NodeTree(np.concatenate(parents), np.concatenate(lows)[:, None], np.concatenate(highs)[:, None])
-
-    values, scales = np.zeros(len(tree)), np.zeros(len(tree))
+    values, variances = np.zeros(first), np.zeros(first)
     right = data.partition(bin_of, starts.size)
     left = np.arange(starts.size)
     for levels in np.unique(depth):
@@ -211,12 +209,14 @@ def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[Float
         for level, now in enumerate(chosen.split(*[Fraction(1, int(levels))] * int(levels))):
             ids, labels = np.unique(nodes[level][members], return_inverse=True)
             noisy = now.partition(labels, ids.size).measure(Totals())
-            values[ids], scales[ids] = noisy.values, float(cast(Fraction, noisy.scale))
-    variances = 2.0 * scales**2
-    counts = tree.cells(tree.infer(values, variances), (n,))
+            values[ids], variances[ids] = noisy.values, 2.0 * float(cast(Fraction, noisy.scale)) ** 2
+    tree = MeasuredTree.of(
+        (n,), np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), values, variances
+    )
+    counts = tree.cells(tree.least_squares())
     # The last level of a cell is the cell itself.
     cell_variance = variances[np.max(nodes, axis=0)]
-    return counts, RunNoise(shape, TreeNoise(tree, variances, scales).spread_boxes, counts, cell_variance)
+    return counts, RunNoise(shape, TreeNoise(tree), counts, cell_variance)
 
 
 def _averaged(counts: FloatArray, starts: IntArray, errors: RunNoise) -> tuple[FloatArray, RunNoise]:
@@ -237,10 +237,15 @@ class RunNoise:
     """
 
     shape: tuple[int, ...]
-    spread_runs: Callable[[IntArray, IntArray], Spread]
+    runs: TreeNoise
     counts: FloatArray
     cell_variance: FloatArray
     averaged: bool = False
+
+    @property
+    def tree(self) -> MeasuredTree:
+        """What was measured, the cells in one row."""
+        return self.runs.tree
 
     @property
     def method(self) -> str:
@@ -259,7 +264,7 @@ class RunNoise:
         """Give the noise in every box of the workload."""
         low, high = workload.low, workload.high
         if len(self.shape) == 1:
-            return self.spread_runs(low, high)
+            return self.runs.spread_boxes(low, high)
         rows = np.prod(high[:, :-1] - low[:, :-1], axis=1)
         box = np.repeat(np.arange(len(low)), rows)
         rank = np.arange(box.size) - np.repeat(np.cumsum(rows) - rows, rows)
@@ -271,4 +276,4 @@ class RunNoise:
             rank //= extent
             stride *= self.shape[axis]
         run_low, run_high = begin + low[box, -1], begin + high[box, -1]
-        return self.spread_runs(run_low[:, None], run_high[:, None]).combine(box, len(low))
+        return self.runs.spread_boxes(run_low[:, None], run_high[:, None]).combine(box, len(low))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.trees import NodeTree, TreeNoise
+from dphist.inference.measured import MeasuredTree
+from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.levels import (
     Kind,
     Sides,
@@ -111,7 +112,7 @@ class Tree:
         rights = data.split(*shares) if len(shares) > 1 else (data,)
         shape = data.shape
         answers = [_measure_blocks(right, shape, side) for right, side in zip(rights, sides, strict=True)]
-        return _reconcile(NodeTree.of_blocks(shape, sides), answers, shape, self.nonnegative)
+        return _reconcile(MeasuredTree.of_blocks(shape, sides, *_flat(answers)), self.nonnegative)
 
     def estimate_grouped(self, data: PrivateCounts, starts: IntArray) -> Estimate:
         """The same, but never look inside the buckets that begin at ``starts``, each a block of the tree.
@@ -157,10 +158,10 @@ class Tree:
             cells = cells[go.cells]
             above[cells] = numbers[np.cumsum(np.diff(cells // length, prepend=-1) != 0) - 1]
             left -= share
-        tree = NodeTree(
-            np.concatenate(parents), np.concatenate(lows)[:, None], np.concatenate(highs)[:, None]
+        tree = MeasuredTree.of(
+            (n,), np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), *_flat(answers)
         )
-        return _reconcile(tree, answers, (n,), self.nonnegative)
+        return _reconcile(tree, self.nonnegative)
 
 
 def _rounded(n: int) -> int:
@@ -207,10 +208,13 @@ def _measure_blocks(right: PrivateCounts, shape: tuple[int, ...], side: tuple[in
     return right.partition(labels.reshape(-1), blocks).measure(Totals())
 
 
-def _reconcile(tree: NodeTree, answers: list[Noisy], shape: tuple[int, ...], nonnegative: bool) -> Estimate:
+def _flat(answers: list[Noisy]) -> tuple[FloatArray, FloatArray]:
     values = np.concatenate([noisy.values.reshape(-1) for noisy in answers]).astype(np.float64)
-    sizes = [noisy.values.size for noisy in answers]
-    variances = np.repeat([float(noisy.variance) for noisy in answers], sizes)
-    scales = np.repeat([float(noisy.scale) for noisy in answers], sizes)
-    totals = tree.infer(values, variances, nonnegative=nonnegative)
-    return Estimate(tree.cells(totals, shape), TreeNoise(tree, variances, scales))
+    return values, np.repeat(
+        [float(noisy.variance) for noisy in answers], [noisy.values.size for noisy in answers]
+    )
+
+
+def _reconcile(tree: MeasuredTree, nonnegative: bool) -> Estimate:
+    totals = tree.nonnegative() if nonnegative else tree.least_squares()
+    return Estimate(tree.cells(totals), TreeNoise(tree))

@@ -20,6 +20,7 @@ from dphist.kernels.levels.likelihood import scaled_tail
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Variances of a block's total about its even share, in squared shares: the models between even and anything.
 _SPREADS = (1e-4, 1e-3, 1e-2, 0.05, 0.2)
@@ -145,27 +146,16 @@ def likely_division(seen: FloatArray, variance: float, size: FloatArray, total: 
 
 @kernel
 def divide_pools(
-    pool: IntArray,
-    low: IntArray,
-    high: IntArray,
+    first: IntArray,
+    last: IntArray,
+    pool: BoolArray,
+    size: FloatArray,
     seen: FloatArray,
-    variance: float,
+    variance: FloatArray,
     totals: FloatArray,
-    cells: FloatArray,
 ) -> None:
-    """Divide every pool's total among its blocks, and spread each block evenly over its cells, in place.
-
-    Blocks come pool by pool: block i belongs to ``pool[i]`` and covers the cells from ``low[i]`` up to ``high[i]``.
-    """
-    start = 0
-    while start < pool.size:
-        stop = start
-        while stop < pool.size and pool[stop] == pool[start]:
-            stop += 1
-        total = totals[pool[start]]
-        if stop - start > 1 and total > 0.0:
-            size = (high[start:stop] - low[start:stop]).astype(np.float64)
-            parts = likely_division(seen[start:stop], variance, size, total)
-            for i in range(start, stop):
-                cells[low[i] : high[i]] = parts[i - start] / size[i - start]
-        start = stop
+    """Divide every pool's total anew among its blocks, in place: by what was seen of each before they were pooled."""
+    for i in range(pool.size):
+        if pool[i] and totals[i] > 0.0:
+            a, b = first[i], last[i]
+            totals[a:b] = likely_division(seen[a:b], variance[a], size[a:b], totals[i])

@@ -7,13 +7,21 @@ import pytest
 from scipy.optimize import minimize
 
 from dphist.kernels.curve import hilbert_order
-from dphist.kernels.trees.dyadic import combine, distribute, merged_leaves, mirror_threshold, prune
+from dphist.kernels.trees.passes import gather_up, hand_down
+from dphist.kernels.trees.pruning import mirror_threshold, prune
 from dphist.mechanisms.spatial import classify
 
 # Root 0 with children 1, 2; node 1 with children 3, 4, 5.
 FIRST = np.array([1, 3, -1, -1, -1, -1])
 LAST = np.array([3, 6, 0, 0, 0, 0])
 SIZE = np.array([5.0, 3.0, 2.0, 1.0, 1.0, 1.0])
+SPLIT = np.zeros(6, dtype=bool)
+
+
+def distribute(first, last, size, best, variance, cut, shrink, whole=SPLIT):
+    return hand_down(first, last, size, best, variance, True, cut, shrink, whole)
+
+
 LEAVES = {0: [0, 1, 2, 3], 1: [0, 1, 2], 2: [3], 3: [0], 4: [1], 5: [2]}
 
 
@@ -28,7 +36,8 @@ def _dense(value, weight):
 def test_combining_then_handing_down_is_least_squares():
     value = np.array([100.0, 70.0, 33.0, 20.0, 31.0, 25.0])
     weight = np.array([2.0, 0.0, 1.0, 0.5, 0.7, 3.0])
-    best, variance = combine(FIRST, LAST, value, weight)
+    variances = np.array([0.5, np.inf, 1.0, 2.0, 1 / 0.7, 1 / 3.0])
+    best, variance = gather_up(FIRST, LAST, value, variances)
     dense = _dense(value, weight)
     assert best[0] == pytest.approx(dense[0])
     totals = distribute(FIRST, LAST, SIZE, best, variance, np.zeros(6), -1.0)
@@ -66,13 +75,20 @@ def test_a_cut_never_empties_a_family():
 
 def test_pruning_drops_what_explains_nothing():
     even = np.array([50.0, 30.0, 20.0, 10.0, 10.0, 10.0])
-    assert (prune(FIRST, LAST, SIZE, even, np.ones(6), 1.0) == -1).all()
+    assert prune(FIRST, LAST, SIZE, even, np.ones(6), 1.0).tolist() == [True, True, *[False] * 4]
     peak = np.array([50.0, 30.0, 20.0, 28.0, 1.0, 1.0])
-    kept = prune(FIRST, LAST, SIZE, peak, np.ones(6), 1.0)
-    assert kept[1] == 3
-    assert kept[0] == 1, "a split below pays for the one above"
-    assert list(merged_leaves(FIRST, LAST, np.array([1, -1, -1, -1, -1, -1]))) == [0, 1, 2, 1, 1, 1]
-    assert list(merged_leaves(FIRST, LAST, np.full(6, -1))) == [0] * 6
+    whole = prune(FIRST, LAST, SIZE, peak, np.ones(6), 1.0)
+    assert not whole[1]
+    assert not whole[0], "a split below pays for the one above"
+
+
+def test_a_whole_node_is_spread_evenly_all_the_way_down():
+    best = np.array([50.0, 30.0, 20.0, 28.0, 1.0, 1.0])
+    inner, root = np.arange(6) == 1, np.arange(6) == 0
+    totals = distribute(FIRST, LAST, SIZE, best, np.ones(6), np.zeros(6), -1.0, inner)
+    assert totals.tolist() == [50, 30, 20, 10, 10, 10]
+    totals = distribute(FIRST, LAST, SIZE, best, np.ones(6), np.zeros(6), -1.0, root)
+    assert totals.tolist() == [50, 30, 20, 10, 10, 10]
 
 
 def test_the_mirror_cuts_noise_and_keeps_signal():

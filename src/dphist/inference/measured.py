@@ -1,0 +1,316 @@
+"""One noun for everything that was measured as nested totals: lines, hierarchies, boxes, grids and kd trees.
+
+Nothing private is read here, so nothing is spent: the numbers were paid for when they were measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphist.errors import MechanismError
+from dphist.kernels.paint import paint_boxes
+from dphist.kernels.trees.evenness import divide_pools
+from dphist.kernels.trees.passes import breadth_first, gather_up, hand_down
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+def twice(
+    first: FloatArray, first_variance: FloatArray, second: FloatArray, second_variance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Combine two independent measurements of the same totals by inverse variance.
+
+    Args:
+        first: One measurement of each total.
+        first_variance: Its variance.
+        second: The other.
+        second_variance: Its variance.
+
+    Returns:
+        The combined totals and their variances.
+    """
+    share = first_variance / (first_variance + second_variance)
+    return first + share * (second - first), share * second_variance
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTree:
+    """Nested blocks of cells with what was measured of each, as a flat list of nodes.
+
+    Node i hangs under ``parent[i] < i``; node 0 is the one root (parent −1). Siblings stand side by side: the children
+    of node i are ``first[i]`` up to ``last[i]`` (``first`` is −1 for a leaf) and hold its cells between them. A block
+    is a box of cells, an interval of them on a line or in a hierarchy. A leaf of several cells was measured as a whole:
+    nothing is known of its inside.
+
+    A *pool* is an inner node over sibling blocks that were measured once each and then together: its own measurement
+    is the joint one, and its children are leaves that keep what was seen of each before. Its ``low`` and ``high``
+    bound its blocks and may reach around others.
+
+    A leaf that was measured twice carries both as one, combined by inverse variance; ``seen`` and ``seen_variance``
+    keep the first of them, from which the second follows (`again`).
+
+    Example:
+        >>> tree = MeasuredTree.of((4,), [-1, 0, 0], [[0], [0], [2]], [[4], [2], [4]], [9, 4, 2], [1, 1, 1])
+        >>> tree.least_squares().round(6).tolist()
+        [8.0, 5.0, 3.0]
+        >>> tree.cells(tree.least_squares()).round(6).tolist()
+        [2.5, 2.5, 1.5, 1.5]
+    """
+
+    shape: tuple[int, ...]
+    """Of the cells."""
+    parent: IntArray
+    first: IntArray
+    last: IntArray
+    low: IntArray
+    """A row for each node: where its block begins on every axis."""
+    high: IntArray
+    """One past where it ends; of a pool, the bounds of its blocks."""
+    size: FloatArray
+    """How many cells each node has."""
+    value: FloatArray
+    """What was measured of the node itself; 0 where nothing was."""
+    variance: FloatArray
+    """Of that measurement; infinite where there was none."""
+    pool: BoolArray
+    seen: FloatArray | None = None
+    """First measurement of each leaf that was measured twice; None if there is no such leaf."""
+    seen_variance: FloatArray | None = None
+    """Its variance; infinite for nodes that were measured once or not at all."""
+
+    @classmethod
+    def of(
+        cls,
+        shape: Sequence[int],
+        parent: ArrayLike,
+        low: ArrayLike,
+        high: ArrayLike,
+        value: ArrayLike,
+        variance: ArrayLike,
+        *,
+        pool: ArrayLike | None = None,
+        seen: ArrayLike | None = None,
+        seen_variance: ArrayLike | None = None,
+    ) -> MeasuredTree:
+        """Put nodes that come parents first into the order a tree has; several roots get one over them.
+
+        Args:
+            shape: Of the cells.
+            parent: Of each node, −1 for a root; smaller than the node's own number.
+            low: Where its block begins, a row for each node.
+            high: One past where it ends.
+            value: What was measured of it.
+            variance: With what variance; infinite where nothing was measured.
+            pool: Which nodes are pools.
+            seen: What was measured first of leaves that were measured twice.
+            seen_variance: With what variance; infinite elsewhere.
+
+        Returns:
+            The tree; nodes keep their numbers if siblings stand side by side, else they are renumbered breadth first.
+
+        Raises:
+            MechanismError: A node has no measurement of its own, or comes before its parent.
+        """
+        up = np.asarray(parent, dtype=np.int64)
+        y, v = np.asarray(value, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+        if not up.ndim == y.ndim == v.ndim == 1 or not up.size == y.size == v.size or not up.size:
+            raise MechanismError("a tree needs one parent, one value and one variance for each node")
+        if bool((up >= np.arange(up.size)).any()) or bool((up < -1).any()):
+            raise MechanismError(
+                "a tree's nodes must come after their parents, and roots must have parent −1"
+            )
+        axes = len(shape)
+        a = np.asarray(low, dtype=np.int64).reshape(up.size, axes)
+        b = np.asarray(high, dtype=np.int64).reshape(up.size, axes)
+        together = None if pool is None else np.asarray(pool, dtype=bool)
+        early = None if seen is None else np.asarray(seen, dtype=np.float64)
+        early_variance = None if seen_variance is None else np.asarray(seen_variance, dtype=np.float64)
+        if int((up < 0).sum()) > 1:
+            up = np.concatenate([[-1], up + 1])
+            a = np.concatenate([a.min(axis=0, keepdims=True), a])
+            b = np.concatenate([b.max(axis=0, keepdims=True), b])
+            y, v = np.concatenate([[0.0], y]), np.concatenate([[np.inf], v])
+            together = None if together is None else np.concatenate([[False], together])
+            early = None if early is None else np.concatenate([[0.0], early])
+            early_variance = None if early_variance is None else np.concatenate([[np.inf], early_variance])
+        opens = np.flatnonzero(np.diff(up[1:], prepend=-1))
+        order: IntArray | slice = slice(None)
+        if opens.size == np.unique(up[1:][opens]).size:
+            above = up
+            first, last = np.full(up.size, -1, dtype=np.int64), np.zeros(up.size, dtype=np.int64)
+            first[up[1:][opens]] = opens + 1
+            last[up[1:][opens]] = np.append(opens[1:] + 1, up.size)[: opens.size]
+        else:
+            order, first, last = breadth_first(up)
+            inner = np.flatnonzero(first >= 0)
+            above = np.full(up.size, -1, dtype=np.int64)
+            above[1:] = np.repeat(inner, (last - first)[inner])
+        a, b, v = a[order], b[order], v[order]
+        size = np.prod(b - a, axis=1).astype(np.float64)
+        kept = np.zeros(up.size, dtype=bool) if together is None else together[order]
+        if kept.any():
+            # Children of pools are leaves: their boxes are all that a pool holds, whatever its bounds reach around.
+            inside = np.flatnonzero(kept[above] & (above >= 0))
+            size[kept] = np.bincount(above[inside], size[inside], minlength=up.size)[kept]
+        return cls(
+            shape=tuple(shape),
+            parent=above,
+            first=first,
+            last=last,
+            low=np.ascontiguousarray(a),
+            high=np.ascontiguousarray(b),
+            size=size,
+            value=np.where(np.isinf(v), 0.0, y[order]),
+            variance=v,
+            pool=kept,
+            seen=None if early is None else early[order],
+            seen_variance=None if early_variance is None else early_variance[order],
+        )
+
+    @classmethod
+    def of_blocks(
+        cls,
+        shape: Sequence[int],
+        sides: Sequence[Sequence[int]],
+        value: ArrayLike | None = None,
+        variance: ArrayLike | None = None,
+    ) -> MeasuredTree:
+        """Lay out blocks of given sides, coarse to fine: every side a multiple of the next; the last blocks are cut.
+
+        Args:
+            shape: Of the cells.
+            sides: Of the blocks of every level.
+            value: What was measured, level by level, the blocks of a level in C order; None if nothing was yet.
+            variance: With what variance.
+
+        Returns:
+            The tree; with a root of its own over everything if the first level has several blocks.
+        """
+        sizes = np.array(shape, dtype=np.int64)
+        parents, lows, highs = [], [], []
+        offset, above_offset = 0, 0
+        above: tuple[IntArray, tuple[int, ...]] | None = None
+        for side in sides:
+            step = np.array(side, dtype=np.int64)
+            grid = tuple(int(g) for g in -(-sizes // step))
+            place = np.stack(np.unravel_index(np.arange(math.prod(grid)), grid), axis=1).astype(np.int64)
+            lows.append(place * step)
+            highs.append(np.minimum(lows[-1] + step, sizes))
+            if above is None:
+                parents.append(np.full(len(place), -1, dtype=np.int64))
+            else:
+                over = np.ravel_multi_index(tuple((lows[-1] // above[0]).T), above[1])
+                parents.append(above_offset + over.astype(np.int64))
+            above, above_offset = (step, grid), offset
+            offset += len(place)
+        y = np.zeros(offset) if value is None else value
+        v = np.full(offset, np.inf) if variance is None else variance
+        return cls.of(shape, np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), y, v)
+
+    def __len__(self) -> int:
+        return int(self.parent.size)
+
+    @cached_property
+    def leaves(self) -> IntArray:
+        """Nodes without children, in order; their boxes tile the cells."""
+        return np.flatnonzero(self.first < 0)
+
+    @cached_property
+    def leaf(self) -> IntArray:
+        """The leaf that holds each cell, in C order."""
+        out = np.zeros(math.prod(self.shape), dtype=np.int64)
+        paint_boxes(self.low[self.leaves], self.high[self.leaves], self.leaves, _strides(self.shape), out)
+        return out
+
+    @cached_property
+    def gathered(self) -> tuple[FloatArray, FloatArray]:
+        """Best linear unbiased total of every node from its own subtree alone, and its variance."""
+        z, variance = gather_up(self.first, self.last, self.value, self.variance)
+        return z, variance
+
+    def again(self) -> tuple[FloatArray, FloatArray]:
+        """What was measured last of every node, as it was measured, and with what variance.
+
+        Returns:
+            Values and variances: ``value`` and ``variance``, but for leaves that were measured twice the second alone.
+        """
+        if self.seen is None or self.seen_variance is None:
+            return self.value, self.variance
+        both = np.isfinite(self.seen_variance)
+        value, variance = self.value.copy(), self.variance.copy()
+        before, all_of_it = 1.0 / self.seen_variance[both], 1.0 / self.variance[both]
+        value[both] = (value[both] * all_of_it - self.seen[both] * before) / (all_of_it - before)
+        variance[both] = 1.0 / (all_of_it - before)
+        return value, variance
+
+    def least_squares(self) -> FloatArray:
+        """Give every node's total so that children sum to their parent: the best linear unbiased estimate.
+
+        Returns:
+            A total for each node.
+        """
+        totals: FloatArray = hand_down(
+            self.first,
+            self.last,
+            self.size,
+            *self.gathered,
+            False,
+            np.zeros(0),
+            -1.0,
+            np.zeros(0, dtype=bool),
+        )
+        return totals
+
+    def nonnegative(
+        self, *, cut: FloatArray | None = None, shrink: float = -1.0, whole: BoolArray | None = None
+    ) -> FloatArray:
+        """Give every node's total, none negative, settled from the root down.
+
+        Each family is projected onto {≥ 0, sum = parent's total} in the norm weighted by its variances; a pool's total
+        is divided among its blocks by what was seen of each before, as far as the evidence goes.
+
+        Args:
+            cut: For each node, how many deviations a child must exceed not to be dropped; None drops nothing.
+            shrink: 0 or more shrinks departures from an even spread (James–Stein, this many degrees of freedom less).
+            whole: Nodes below which nothing is believed: their totals are spread evenly.
+
+        Returns:
+            A total for each node.
+        """
+        z, variance = self.gathered
+        cuts = np.zeros(len(self)) if cut is None else cut
+        even = np.zeros(len(self), dtype=bool) if whole is None else whole
+        totals: FloatArray = hand_down(
+            *(self.first, self.last, self.size, z, variance, True), *(cuts, float(shrink), even)
+        )
+        if self.pool.any():
+            divide_pools(self.first, self.last, self.pool, self.size, z, variance, totals)
+        return totals
+
+    def cells(self, totals: FloatArray) -> FloatArray:
+        """Counts of the cells: every leaf's total spread evenly over its box.
+
+        Args:
+            totals: Of every node.
+
+        Returns:
+            Counts in the shape of the cells.
+        """
+        out = np.zeros(math.prod(self.shape))
+        ends = self.leaves
+        paint_boxes(
+            self.low[ends], self.high[ends], totals[ends] / self.size[ends], _strides(self.shape), out
+        )
+        return out.reshape(self.shape)
+
+
+def _strides(shape: tuple[int, ...]) -> IntArray:
+    return np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
