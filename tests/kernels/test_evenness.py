@@ -60,13 +60,10 @@ def test_noise_is_spread_evenly_and_certainty_is_believed():
     assert np.allclose(sure, [70, 20, 10], atol=0.2)
 
 
-def test_pools_are_painted_over_their_cells_and_nothing_else():
-    cells = np.full(10, 7.0)
-    pool = np.array([2, 2, 5])
-    low, high = np.array([0, 4, 8]), np.array([2, 6, 9])
-    totals = np.array([0, 0, 40.0, 0, 0, 9.0])
-    divide_pools(pool, low, high, np.array([38.0, 2.0, 9.0]), 0.01, totals, cells)
-    assert cells[[0, 1]].sum() == pytest.approx(38, abs=0.5)
-    assert cells[[4, 5]].sum() == pytest.approx(2, abs=0.5)
-    # A block alone in its pool has nobody to share with.
-    assert (cells[[2, 3, 6, 7, 8, 9]] == 7.0).all()
+def test_pools_are_divided_and_nothing_else():
+    first, last = np.array([1, 3, -1, -1, -1]), np.array([3, 5, 0, 0, 0])
+    size, seen = np.array([6.0, 4.0, 2.0, 2.0, 2.0]), np.array([49.0, 41.0, 9.0, 38.0, 2.0])
+    totals = np.array([49.0, 40.0, 9.0, 20.0, 20.0])
+    divide_pools(first, last, np.arange(5) == 1, size, seen, np.full(5, 0.01), totals)
+    assert totals[:3].tolist() == [49, 40, 9]
+    assert totals[3:] == pytest.approx([38, 2], abs=0.5)
