@@ -1,11 +1,12 @@
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
+from dphist.kernels.wide import root_lattice, to_lattice
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -190,4 +191,67 @@ def test_rows_can_be_strung_together():
     strung = Frequencies((12,), (3,)).answer(counts, Layout((3, 4)))
     np.testing.assert_array_equal(strung, Frequencies((12,), (3,)).answer(counts, Layout((12,))))
     with pytest.raises(MechanismError):
-        Frequencies((13,), (3,)).answer(counts, Layout((3, 4)))
+        Frequencies((13,), (3,)).scales(Layout((3, 4)))
+
+
+def test_the_cut_is_exact_and_moves_nothing_apart():
+    """Wide numbers around ±2⁶¹, also where the high word is the ceiling and the low word below zero."""
+    ceiling = 2.0**61
+    top = int(ceiling)
+    offsets = [
+        -1000,
+        -257,
+        -256,
+        -255,
+        -129,
+        -128,
+        -127,
+        -2,
+        -1,
+        0,
+        1,
+        127,
+        128,
+        129,
+        256,
+        1000,
+        2**55,
+        2**61,
+    ]
+    for sign in (1, -1):
+        exact = [sign * (top + offset) for offset in offsets]
+        high = np.array([float(value) for value in exact])
+        low = np.array([float(value - int(float(value))) for value in exact])
+        got = to_lattice(np.stack([high, low]), np.arange(len(exact)), 1.0, ceiling)
+        assert got.tolist() == [max(-top, min(top, value)) for value in exact]
+        for a, b in pairwise(exact):
+            i = exact.index(a)
+            assert abs(int(got[i + 1]) - int(got[i])) <= abs(b - a)
+
+
+def test_the_cut_of_roots_is_exact():
+    ceiling = 2.0**61
+    top = int(ceiling)
+    roots = [top + offset for offset in (-1000, -129, -128, -127, -1, 0, 1, 128, 1000, 2**60, 2**61)]
+    high, low = [], []
+    for root in roots:
+        square = root * root
+        high.append(float(square))
+        low.append(float(square - int(float(square))))
+    got = root_lattice(np.array([high, low]), 1.0, ceiling)
+    # A wide number holds 106 of the 122 bits of such a square, so the root is known to far better than one.
+    assert all(
+        abs(int(value) - min(top, root)) <= 1 and value <= top for value, root in zip(got, roots, strict=True)
+    )
+    assert got[-1] == got[-2] == got[-3] == top
+    assert got[1] < got[4] < top
+
+
+def test_a_step_beside_the_cut_moves_an_answer_by_one_step():
+    """Where the cut compared the high word alone, one record moved an answer by more than a hundred steps."""
+    query = Frequencies((1,), (1,))
+    power = int(1 / query.unit)
+    counts = 2**61 // power
+    answers = [int(query.answer(np.array([counts + d]), Layout((1,)))[0]) for d in range(-3, 4)]
+    assert max(abs(b - a) for a, b in pairwise(answers)) <= query.scales(Layout((1,)))
+    assert answers[-1] == 2**61

@@ -13,6 +13,7 @@ from dphist.testing import open_counts
 
 
 def candidates(score, counts, layout):
+    score.draws(layout)  # refuses what is not there to be chosen, before anything is paid
     return next(score.stages(np.asarray(counts, dtype=np.int64), layout))
 
 

@@ -128,7 +128,9 @@ def test_faulty_noise_is_caught_where_the_right_noise_passes(rule: str, cuts: li
 
 @pytest.mark.parametrize("rule", ["printed", "two", "singletons", "clamped"])
 def test_leaky_smoothing_runs_through_the_gate_like_any_mechanism(rule: str) -> None:
-    estimate = LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1))
+    estimate = LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1, unproven=True))
+    with pytest.raises(MechanismError, match="no proof"):
+        LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1))
     assert estimate.counts[0] == 1
     assert set(estimate.counts.tolist()) <= {0.0, 1.0}
 

@@ -134,7 +134,7 @@ class Twin(PrivateCounts):
         return np.empty(0, dtype=np.int64) if counts is None else counts
 
     def _child(self, counts: IntArray | None, layout: Layout, budget: Fraction, path: str) -> PrivateCounts:
-        child = Twin(counts, layout, budget, self._steps, self._book, self._noise, path)
+        child = Twin(counts, layout, budget, self._steps, self._book, self._noise, path, unproven=True)
         child._tally = self._tally
         return child
 
@@ -173,7 +173,8 @@ class Stage:
         """Give a right on the data that are used, with the neighbour beside it."""
         right, book = self._right, Transcript()
         facts = right._layout, right._budget, right._steps, book, right._noise, right._path
-        twin = Twin(self._used, *facts)
+        # What may be wrong is what an audit is for: here, and nowhere else, questions need no proof.
+        twin = Twin(self._used, *facts, unproven=True)
         twin._tally = tally
         twin._shadow = PrivateCounts(self._neighbour, *facts)
         return twin

@@ -192,3 +192,16 @@ def best_bisections(values: IntArray, starts: IntArray) -> tuple[IntArray, IntAr
         cuts[p] = 1 + np.argmin(errors[a + 1 : b])
         least[p] = errors[a + cuts[p]]
     return cuts, least
+
+
+@kernel
+def cuts_ok(first: IntArray, middle: IntArray, last: IntArray, cells: int) -> bool:
+    """Tell whether every cut parts a run of cells that the cuts before it left."""
+    ends = np.zeros(cells + 1, dtype=np.int64)  # where the run that starts here ends; 0 where none starts
+    ends[0] = cells
+    for i in range(first.size):
+        if not 0 <= first[i] < middle[i] < last[i] <= cells or ends[first[i]] != last[i]:
+            return False
+        ends[first[i]] = middle[i]
+        ends[middle[i]] = last[i]
+    return True

@@ -303,18 +303,25 @@ def scaled(factors: FloatArray, high: float, low: float) -> FloatArray:
 def to_lattice(
     values: FloatArray, index: NDArray[np.int64], power: float, ceiling: float
 ) -> NDArray[np.int64]:
-    """Round chosen wide numbers × ``power`` (a power of two) to integers, cut at ±ceiling."""
+    """Round chosen wide numbers × ``power`` (a power of two) to integers, cut at ±ceiling (at most 2⁶¹).
+
+    Rounded first and cut afterwards, as integers: so two answers are never further apart than they were uncut. To
+    compare the high word alone with the ceiling would not do: of two numbers on either side of the nearest double, one
+    would be cut and the other, up to half the spacing of doubles there (128) away, would not be.
+    """
     out = np.empty(index.size, dtype=np.int64)
+    most = np.int64(ceiling)
     for i in range(index.size):
         a, b = values[0, index[i]] * power, values[1, index[i]] * power
-        # Cutting a coordinate at a public ceiling moves no two answers further apart.
-        if a >= ceiling:
-            out[i] = np.int64(ceiling)
-        elif a <= -ceiling:
-            out[i] = -np.int64(ceiling)
+        # A high word twice the ceiling is beyond it whatever the low word is; nearer ones fit 64 bits.
+        if a >= 2.0 * ceiling:
+            out[i] = most
+        elif a <= -2.0 * ceiling:
+            out[i] = -most
         else:
             whole = np.floor(a)
-            out[i] = np.int64(whole) + np.int64(np.floor((a - whole) + b + 0.5))
+            rounded = np.int64(whole) + np.int64(np.floor((a - whole) + b + 0.5))
+            out[i] = min(most, max(-most, rounded))
     return out
 
 
@@ -356,8 +363,9 @@ def wide_sum(first: FloatArray, second: FloatArray) -> FloatArray:
 
 @kernel
 def root_lattice(energy: FloatArray, power: float, ceiling: float) -> NDArray[np.int64]:
-    """⌊√energy × power⌋ of wide non-negative numbers, for a power of two, cut at ``ceiling``."""
+    """⌊√energy × power⌋ of wide non-negative numbers, for a power of two, cut at ``ceiling`` as `to_lattice` cuts."""
     out = np.empty(energy.shape[1], dtype=np.int64)
+    most = np.int64(ceiling)
     for k in range(energy.shape[1]):
         if energy[0, k] <= 0.0:
             out[k] = 0
@@ -368,9 +376,9 @@ def root_lattice(energy: FloatArray, power: float, ceiling: float) -> NDArray[np
         t = a / (2.0 * s)  # Newton's step from a double's root
         h = s + t
         a, b = h * power, (t - (h - s)) * power
-        if a >= ceiling:
-            out[k] = np.int64(ceiling)
+        if a >= 2.0 * ceiling:
+            out[k] = most
         else:
             whole = np.floor(a)
-            out[k] = np.int64(whole) + np.int64(np.floor((a - whole) + b))
+            out[k] = min(most, np.int64(whole) + np.int64(np.floor((a - whole) + b)))
     return out

@@ -76,10 +76,11 @@ class EFPA:
     same choice decide. ``joint`` keeps a corner of low frequencies on the axes of a table; ``joint=False``
     strings its rows together in C-order, as the paper does.
 
-    Private by composition of the choice (one step moves each √(tail energy) by at most one) and of the
-    measurement. As printed it is not private at any ε: noise on magnitudes only publishes true phases. Here
-    every real coordinate is noised, by z/(√n·ε), and the score's noise term is what that really adds,
-    √(2z)·z/(√n·ε). Keeping every frequency is taken to mean every cell, which needs √n times less noise.
+    Private by composition of the choice (one step moves each √(tail energy) by at most one, and no two of one
+    basis apart by more than √2) and of the measurement. As printed it is not private at any ε: noise on
+    magnitudes only publishes true phases. Here every real coordinate is noised, by z/(√n·ε), and the score's
+    noise term is what that really adds, √(2z)·z/(√n·ε). Keeping every frequency is taken to mean every cell,
+    which needs √n times less noise.
     """
 
     share: Fraction = Fraction(1, 2)

@@ -13,7 +13,9 @@ loss. Neighbouring data differ by one step in one cell, so
   the whole budget (parallel composition). All cells of a right hold the same remaining budget, so any public
   regrouping of them is allowed at any time;
 * `arrange`, `coarsen` and `sorted` are maps under which one step stays one step;
-* `measure`, `choose` and `segment` lose at most the budget by the promises of `dphist.private.questions`.
+* `measure`, `choose` and `segment` lose at most the budget by the promises of `dphist.private.questions`. Only
+  questions with a proof are asked, and of each the gate asks a copy of its own, so that the promise is computed from
+  the very numbers that are used.
 
 A person who may own several rows, or be replaced, is several steps. That factor is applied once, in `open_gate`:
 ``budget = ε ÷ steps``, and group privacy gives ε for the person.
@@ -24,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +38,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.exact import Number, positive, shares
-from dphist.private.noise import Noise
+from dphist.private.noise import Noise, check_scale
 from dphist.private.questions import (
     Candidates,
     Costs,
@@ -47,8 +49,12 @@ from dphist.private.questions import (
     Scales,
     Score,
     describe,
+    is_proven,
+    own_copy,
 )
 from dphist.private.transcript import Book, Replay, Transcript
+
+_Question = TypeVar("_Question")
 
 # Sums over any cells stay below this, whatever the data: overflow must never depend on a count.
 _LARGEST_SUM = 2**62
@@ -93,7 +99,17 @@ class _Priced:
 class PrivateCounts:
     """The right to ask one question about some cells at one price. Read the module's docstring for the proof."""
 
-    __slots__ = ("__weakref__", "_book", "_budget", "_layout", "_noise", "_path", "_right", "_steps")
+    __slots__ = (
+        "__weakref__",
+        "_book",
+        "_budget",
+        "_layout",
+        "_noise",
+        "_path",
+        "_right",
+        "_steps",
+        "_unproven",
+    )
 
     def __init__(
         self,
@@ -104,11 +120,12 @@ class PrivateCounts:
         book: Book,
         noise: Noise | None,
         path: str,
+        unproven: bool = False,
     ) -> None:
         # A one-element list popped once: two threads cannot both take the right.
         self._right: list[IntArray | None] = [counts]
         self._layout, self._budget, self._steps = layout, budget, steps
-        self._book, self._noise, self._path = book, noise, path
+        self._book, self._noise, self._path, self._unproven = book, noise, path, unproven
 
     # ---- public facts -----------------------------------------------------------------------------------
 
@@ -244,9 +261,12 @@ class PrivateCounts:
 
     def measure(self, query: Query) -> Noisy:
         """Answer a query with exact discrete Laplace noise of its scale ÷ budget."""
+        query = self._question(query)
         layout, budget = self._layout, self._budget
         scales = query.scales(layout)
         unit = Fraction(getattr(query, "unit", 1))
+        # Before anything is paid: a scale that cannot be drawn is a public fact.
+        check_scale((scales if isinstance(scales, Fraction) else max(scales.values)) / budget)
 
         def draw(counts: IntArray) -> NDArray[Any]:
             noise = _Priced(self._noise_source(), budget)
@@ -262,6 +282,7 @@ class PrivateCounts:
 
     def choose(self, score: Score) -> IntArray:
         """Choose candidates by the exponential mechanism: an array of draws × parts."""
+        score = self._question(score)
         layout, draws = self._layout, score.draws(self._layout)
         if draws < 1:
             raise MechanismError("a score that makes no draw must not be asked: it would spend for nothing")
@@ -282,7 +303,9 @@ class PrivateCounts:
 
     def segment(self, costs: Costs) -> IntArray:
         """Partition the cells by least noisy cost; only the partition leaves, as the starts of its buckets."""
+        costs = self._question(costs)
         layout, budget = self._layout, self._budget
+        check_scale(costs.check(layout) / budget)
 
         def draw(counts: IntArray) -> IntArray:
             return costs.segment(counts, layout, _Priced(self._noise_source(), budget))
@@ -299,6 +322,21 @@ class PrivateCounts:
                 "this right has been used; split the budget first to ask more than one question"
             ) from None
 
+    def _question(self, question: _Question) -> _Question:
+        """Take a copy that nobody else holds, of a question whose promise has been proved for its exact type."""
+        labels = self._layout.labels
+        if labels is not None and not labels_ok(labels, self._layout.parts):
+            # They were right when the parts were made; an array that its owner changed since then may not be.
+            raise MechanismError("labels must lie in 0 … parts − 1")
+        if self._unproven:
+            return question
+        if not is_proven(question):
+            raise MechanismError(
+                f"{type(question).__name__} carries no proof that the gate knows: ask a question of dphist.private "
+                "as it is, or add one there, with its proof and its test"
+            )
+        return own_copy(question)
+
     def _ask(self, verb: str, question: object, draw: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
         counts = self._take()
         return self._book.ask(
@@ -310,7 +348,9 @@ class PrivateCounts:
         )
 
     def _child(self, counts: IntArray | None, layout: Layout, budget: Fraction, path: str) -> PrivateCounts:
-        return PrivateCounts(counts, layout, budget, self._steps, self._book, self._noise, path)
+        return PrivateCounts(
+            counts, layout, budget, self._steps, self._book, self._noise, path, self._unproven
+        )
 
     def _view(
         self,
@@ -354,11 +394,13 @@ def open_gate(
     workload: Workload | None = None,
     noise: Noise | None = None,
     pay: Callable[[], None] | None = None,
+    unproven: bool = False,
 ) -> tuple[PrivateCounts, Transcript]:
     """Fuse private counts with a budget; returns the one right to ask, and the transcript that will fill up.
 
     ``pay`` is called once, before the first noise is drawn, and must make the spending durable; if it raises, nothing
-    has been drawn.
+    has been drawn. ``unproven`` lets questions without a proof be asked, as they are: for tests and audits of
+    mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes sets it.
     """
     budget = positive(epsilon, "epsilon") / unit.steps
     transcript = Transcript(pay=pay)
@@ -368,7 +410,8 @@ def open_gate(
     counts = flat if not flat.size or flat.max() <= ceiling else np.minimum(flat, ceiling)
     layout = Layout(histogram.domain.shape, None, 1, histogram.domain, workload)
     source = Noise.system() if noise is None else noise
-    return PrivateCounts(counts, layout, budget, unit.steps, transcript, source, "root"), transcript
+    right = PrivateCounts(counts, layout, budget, unit.steps, transcript, source, "root", unproven)
+    return right, transcript
 
 
 def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:
@@ -397,6 +440,7 @@ def _add_noise(exact: IntArray, scales: Fraction | Scales, noise: _Priced) -> In
     if isinstance(scales, Fraction):
         return noise.add_laplace(exact, scales)
     noisy = np.empty_like(exact)
+    # Raises if there is not one index for each answer.
     index = scales.index.reshape(exact.shape)
     for i, scale in enumerate(scales.values):
         here = index == i

@@ -5,20 +5,29 @@ several rows is several steps (the gate multiplies). Questions come in three kin
 and promises how far one step can move them. A `Score` ranks candidates and promises how far one step can tilt
 the ranking. `Costs` price the buckets of a partition and draw their own noise. The promises are all the gate
 relies on, so every question carries its proof and is tested against every step.
+
+Why an author cannot make the gate believe a false promise. A promise is a statement about a class *and* its
+parameters. The class: the gate asks exact types marked `proven`, which only modules of `dphist.private` can be;
+anything else, a subclass included, is refused before it is paid for (an audit may open a gate that does not ask; a
+release cannot). The parameters: the gate asks a copy of the question that it made itself (`own_copy`), from plain
+numbers and from arrays that nobody can write to, through the constructor, which checks their structure. So whatever
+the author changes later, or had hidden in the object (a cached sensitivity, a method put over another), is not in the
+copy; and what the transcript describes is what was asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dphist.errors import MechanismError
 from dphist.kernels.grouping import group_order
 
 if TYPE_CHECKING:
@@ -26,6 +35,77 @@ if TYPE_CHECKING:
     from dphist.model.workload import Workload
 
 IntArray = NDArray[np.int64]
+Question = TypeVar("Question")
+
+_PROVEN: set[type] = set()
+
+
+def proven(question: type[Question]) -> type[Question]:
+    """Mark a class whose promise is proved in its docstring and tested against every step.
+
+    Only classes of `dphist.private` can be marked: a proof is reviewed with the gate, not with the mechanism.
+    """
+    if not question.__module__.startswith("dphist.private."):
+        raise MechanismError("only questions of dphist.private can be marked as proven")
+    _PROVEN.add(question)
+    return question
+
+
+def is_proven(question: object) -> bool:
+    """Whether the gate may ask this: its exact type is marked, not a type above it."""
+    return type(question) in _PROVEN
+
+
+def own_array(values: ArrayLike) -> IntArray:
+    """Give a copy of whole numbers that cannot be written to, or the array itself if it is such a copy.
+
+    Its memory is a Python ``bytes``, so that the flag which forbids writing cannot be switched back.
+    """
+    array = np.asarray(values)
+    memory: object = array.base
+    if array.dtype == np.int64 and type(memory) is bytes and array.flags.c_contiguous:
+        return array
+    if array.size and array.dtype.kind not in "iub":
+        raise MechanismError("a question's arrays must hold whole numbers")
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise MechanismError("a question's arrays must hold 64-bit integers")
+    copy: IntArray = np.frombuffer(array.astype(np.int64).tobytes(), dtype=np.int64)
+    # In place: a reshaped view would have another base.
+    copy.shape = array.shape
+    return copy
+
+
+def seal(question: object, *arrays: str) -> None:
+    """Replace the named fields of a frozen question by arrays of its own."""
+    for name in arrays:
+        object.__setattr__(question, name, own_array(getattr(question, name)))
+
+
+def own_copy(question: Question) -> Question:
+    """Make the gate's own copy of a question: its type's constructor on plain values and arrays of its own."""
+    make: Callable[..., Question] = type(question)
+    if not is_dataclass(make):
+        raise MechanismError(
+            f"{type(question).__name__}: a question must be a dataclass of public parameters"
+        )
+    owned = {each.name: _own(getattr(question, each.name)) for each in fields(make)}
+    return type(question)(**owned)
+
+
+def _own(value: object) -> Any:
+    if isinstance(value, np.ndarray):
+        return own_array(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, Fraction):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, tuple | list):
+        return tuple(_own(item) for item in value)
+    raise MechanismError(f"a question cannot hold a {type(value).__name__}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +137,19 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Different noise for different answers: ``values[index[i]]`` is the scale of answer i."""
+    """Different noise for different answers: ``values[index[i]]`` is the scale of answer i.
+
+    Every answer must have one: an index that pointed nowhere would leave its answer without noise.
+    """
 
     values: tuple[Fraction, ...]
     index: NDArray[np.intp]
+
+    def __post_init__(self) -> None:
+        if not self.values or min(self.values) <= 0:
+            raise MechanismError("scales must be above zero")
+        if self.index.size and not 0 <= int(self.index.min()) <= int(self.index.max()) < len(self.values):
+            raise MechanismError("scales: every answer needs the index of a scale")
 
 
 class PricedNoise(Protocol):
@@ -134,6 +223,10 @@ class Score(Protocol):
 
 class Costs(Protocol):
     """The price of every bucket of a partition, noised bucket by bucket."""
+
+    def check(self, layout: Layout) -> Fraction:
+        """Refuse, by public facts alone, what cannot be segmented; else give the largest noise scale at ε = 1."""
+        ...
 
     def segment(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> IntArray:
         """Return where the buckets of the least noisy cost start; only the partition may leave."""

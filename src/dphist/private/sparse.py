@@ -50,7 +50,7 @@ from dphist.private.noise.certified import (
     precisions,
     ratio_interval,
 )
-from dphist.private.questions import IntArray, Layout
+from dphist.private.questions import IntArray, Layout, proven
 from dphist.private.transcript import Transcript
 
 # Hits expected in a block: few enough for a short table, enough to make blocks rare.
@@ -89,6 +89,7 @@ class Occupied:
     __array__ = __getitem__ = __len__ = __iter__ = reshape = sum = _refuse
 
 
+@proven
 @dataclass(frozen=True)
 class Above:
     """Every cell whose noisy count reaches a threshold: pairs (cell, value), ascending, nothing else.
@@ -106,14 +107,14 @@ class Above:
 
     def scales(self, layout: Layout) -> Fraction:
         """Noise of scale one at ε = 1."""
+        if self.threshold < 1:
+            raise MechanismError("threshold must be at least 1")
         return Fraction(1)
 
     def perturb(self, counts: Any, layout: Layout, noise: Any) -> IntArray:
         """Draw the pairs."""
         if not isinstance(noise, _Priced):
             raise MechanismError("only the gate can draw a sparse release")
-        if self.threshold < 1:
-            raise MechanismError("threshold must be at least 1")
         held = counts if isinstance(counts, Occupied) else _occupied(counts)
         scale = 1 / noise.budget
         noisy = noise.noise.add_laplace(held.counts, scale)

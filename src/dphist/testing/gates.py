@@ -38,10 +38,19 @@ def open_counts(
     seed: int | None = None,
     unit: Unit | None = None,
     workload: Workload | None = None,
+    noise: Noise | None = None,
+    unproven: bool = False,
 ) -> PrivateCounts:
-    """Open a gate on counts; a seed makes its noise reproducible, which only a test may want."""
-    noise = None if seed is None else Noise(Keystream.for_tests(seed))
-    return open_gate(as_histogram(counts), epsilon, unit or Unit(), workload=workload, noise=noise)[0]
+    """Open a gate on counts; a seed makes its noise reproducible, which only a test may want.
+
+    ``noise`` is used as given, such as a `RecordingNoise`. ``unproven`` also lets questions be asked that carry no
+    proof, for tests of wrong ones.
+    """
+    if seed is not None:
+        noise = Noise(Keystream.for_tests(seed))
+    return open_gate(
+        as_histogram(counts), epsilon, unit or Unit(), workload=workload, noise=noise, unproven=unproven
+    )[0]
 
 
 def run(

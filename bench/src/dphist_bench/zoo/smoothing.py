@@ -71,6 +71,10 @@ class LeakyDeviation:
                 cut[end][better] = start
         return np.ascontiguousarray(cut.T)
 
+    def check(self, layout: Layout) -> Fraction:
+        """Give the largest noise scale of the right rule."""
+        return Fraction(4 * GRID)
+
     def segment(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> IntArray:
         """Choose one partition, as `runs` would."""
         n, price = counts.size, round(self.price * GRID)

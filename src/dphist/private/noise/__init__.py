@@ -28,7 +28,7 @@ from dphist.private.noise import laplace as _laplace
 from dphist.private.noise import selection as _selection
 from dphist.private.noise.keystream import Keystream
 
-__all__ = ["Keystream", "Noise"]
+__all__ = ["Keystream", "Noise", "check_scale"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -64,7 +64,7 @@ class Noise:
         Needs a few blocks of 32,768 draws beside the arrays, whatever their size. Sums wrap modulo 2^64,
         which is a function of the noisy sum and so costs no privacy.
         """
-        numerator, denominator = _positive(scale)
+        numerator, denominator = check_scale(scale)
         if out is None:
             out = np.empty(values.shape, dtype=np.int64)
         if values.dtype != np.int64 or out.dtype != np.int64 or not out.flags.c_contiguous:
@@ -118,7 +118,8 @@ class Noise:
         return _selection.select(self.keystream, scores, starts, doubles, rate_of)
 
 
-def _positive(scale: Fraction) -> tuple[int, int]:
+def check_scale(scale: Fraction) -> tuple[int, int]:
+    """Refuse a scale that cannot be drawn; else give its numerator and denominator."""
     numerator, denominator = scale.numerator, scale.denominator
     if numerator <= 0:
         raise InputError("scale: must be positive")

@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from dphist.kernels.grouping import part_sums
-from dphist.private.questions import IntArray, Layout
+from dphist.private.questions import IntArray, Layout, proven
 
 
+@proven
 @dataclass(frozen=True)
 class Identity:
     """Every cell's count. One step moves one answer by one, so scale 1 keeps the promise."""
@@ -24,6 +25,7 @@ class Identity:
         return Fraction(1)
 
 
+@proven
 @dataclass(frozen=True)
 class Totals:
     """The sum of every part. Parts are disjoint: one step moves one total by one, so scale 1 keeps the promise."""

@@ -8,7 +8,7 @@ from math import ceil, isqrt, prod
 
 from dphist.errors import MechanismError
 from dphist.kernels.wide import to_lattice
-from dphist.private.questions import IntArray, Layout
+from dphist.private.questions import IntArray, Layout, proven
 from dphist.private.spectrum import Basis, bands, column_sum, coordinates, coordinates_error, corner, kept
 
 # The lattice step is about 2^−14 of the smallest sensitivity, so rounding to it costs under 0.01 % more
@@ -17,6 +17,7 @@ _FINENESS = 14
 _CEILING = 2.0**61
 
 
+@proven
 @dataclass(frozen=True)
 class Frequencies:
     """Coordinates of the waves with frequencies below ``keep`` on every axis, in an orthonormal real basis.
@@ -28,8 +29,8 @@ class Frequencies:
     z/√n for z waves of Fourier's basis. The computed coordinates of either data set are within η =
     `coordinates_error` of the exact ones in Euclidean norm, hence within √z·η in sum: two data sets add
     2√z·η. Rounding to a lattice of step γ moves two answers apart by at most γ more on each coordinate
-    (1.001 γ with the rounding of the last addition), and cutting at ± 2⁶¹ never does. Sum: column_sum +
-    2√z·η + 1.001 zγ.
+    (1.001 γ with the rounding of the last addition), and cutting the rounded integers at ± 2⁶¹ never does.
+    Sum: column_sum + 2√z·η + 1.001 zγ.
     """
 
     shape: tuple[int, ...]
@@ -37,6 +38,10 @@ class Frequencies:
     basis: Basis = "fourier"
 
     def __post_init__(self) -> None:
+        if self.basis not in ("fourier", "cosine") or not self.shape or min(self.shape) < 1:
+            raise MechanismError(
+                "frequencies: basis must be 'fourier' or 'cosine', on axes of one cell or more"
+            )
         most = bands(self.shape, self.basis)
         if len(self.keep) != len(most) or not all(1 <= k <= m for k, m in zip(self.keep, most, strict=True)):
             raise MechanismError(f"keep must lie between 1 and {most} on axes of {self.shape} cells")
@@ -52,8 +57,6 @@ class Frequencies:
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Transform, keep the corner of low frequencies, round to the lattice."""
-        if prod(self.shape) != layout.size:
-            raise MechanismError("the frequencies asked for belong to another number of cells")
         values = coordinates(counts, self.shape, self.basis)
         places = corner(self.shape, self.keep, self.basis)
         return to_lattice(values, places, 2.0**self._power, _CEILING).reshape(
@@ -62,6 +65,8 @@ class Frequencies:
 
     def scales(self, layout: Layout) -> Fraction:
         """Noise of the proven sensitivity at ε = 1, in lattice steps, rounded up to a short fraction."""
+        if prod(self.shape) != layout.size:
+            raise MechanismError("the frequencies asked for belong to another number of cells")
         waves = prod(kept(self.shape, self.keep, self.basis))
         exact = column_sum(self.shape, self.keep, self.basis)
         computed = 2 * (isqrt(waves) + 1) * coordinates_error(self.shape, self.basis)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.kernels.linear import column_sums, sparse_product
-from dphist.private.questions import IntArray, Layout
+from dphist.private.questions import IntArray, Layout, proven, seal
 
 # The gate keeps the sum of all counts below 2^62; a row may multiply that by its largest weight.
 _LARGEST_SUM = 2**62
 
 
+@proven
 @dataclass(frozen=True, eq=False)
 class Linear:
     """The product of a public sparse matrix of integers with the counts, times ``unit``.
@@ -25,6 +25,10 @@ class Linear:
     changes answer r by |weight| of (r, j), so Σ_r |Δ_r| is at most the largest sum of absolute weights in a
     column. That number, computed in integers, is the scale of all answers: the promise holds exactly, and no
     rounding is involved. Real strategies are rounded to integers first, the matrix and not the answer.
+
+    The column sums go once through all weights, the product goes through those that the row pointers name. Both
+    see the same matrix only if every weight belongs to exactly one row: pointers rise from 0 to the number of
+    weights. That is checked, on copies that nobody can change afterwards.
     """
 
     rows: IntArray
@@ -33,6 +37,18 @@ class Linear:
     unit: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
+        seal(self, "rows", "columns", "weights")
+        one_dimension = self.rows.ndim == self.columns.ndim == self.weights.ndim == 1
+        if not one_dimension or self.columns.size != self.weights.size:
+            raise MechanismError(
+                "linear: rows, columns and weights must be lists, with a column for each weight"
+            )
+        ends = self.rows.size and self.rows[0] == 0 and self.rows[-1] == self.weights.size
+        if not ends or bool((np.diff(self.rows) < 0).any()):
+            # Else a weight could be read twice, and count once.
+            raise MechanismError("linear: rows must rise from 0 to the number of weights")
+        if self.columns.size and int(self.columns.min()) < 0:
+            raise MechanismError("linear: columns must name cells")
         # In 64 bits |−2⁶³| is negative and long columns wrap: a sensitivity that overflows would promise too little.
         largest = max(abs(int(self.weights.max(initial=0))), abs(int(self.weights.min(initial=0))))
         if largest * self.weights.size >= _LARGEST_SUM:
@@ -54,11 +70,11 @@ class Linear:
 
     def scales(self, layout: Layout) -> Fraction:
         """The largest absolute column sum."""
-        if self.columns.size and not 0 <= int(self.columns.min()) <= int(self.columns.max()) < layout.size:
+        if self.columns.size and int(self.columns.max()) >= layout.size:
             raise MechanismError("linear: columns must name cells")
         return Fraction(max(1, self.sensitivity))
 
-    @cached_property
+    @property
     def sensitivity(self) -> int:
         """The largest sum of absolute weights in a column."""
         if not self.columns.size:

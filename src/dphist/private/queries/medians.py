@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dphist.kernels.medians import part_middles
-from dphist.private.questions import IntArray, Layout
+from dphist.private.questions import IntArray, Layout, proven
 
 
+@proven
 @dataclass(frozen=True)
 class Middles:
     """Each part's median if it has an odd number of cells, else the *sum* of its two middle counts.

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.errors import MechanismError
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, Calibration, HaarAxis, NominalAxis, PlainAxis
 from dphist.model.domain import Nominal
-from dphist.private.questions import IntArray, Layout, PricedNoise, Scales
+from dphist.private.questions import IntArray, Layout, PricedNoise, Scales, proven
 
 if TYPE_CHECKING:
     from dphist.model.domain import Domain
@@ -84,12 +85,16 @@ def numerators_fit(axes: Sequence[Axis], unit_scale: Fraction) -> bool:
     return denominator * fullest <= _LARGEST and denominator * 100 * noise <= 2**60
 
 
+@proven
 @dataclass(frozen=True)
 class Wavelet:
     """Every wavelet coefficient, with the axes in ``plain`` left alone. The module's docstring has the proof."""
 
     plain: tuple[int, ...] = ()
     calibration: Calibration = "tight"
+
+    def __post_init__(self) -> None:
+        _check_calibration(self.calibration)
 
     def axes(self, layout: Layout) -> tuple[Axis, ...]:
         """How each axis is transformed."""
@@ -125,6 +130,7 @@ class Wavelet:
         return coefficients
 
 
+@proven
 @dataclass(frozen=True)
 class WaveletCells:
     """The cells, rebuilt from noisy wavelet coefficients without holding those.
@@ -135,6 +141,9 @@ class WaveletCells:
 
     plain: tuple[int, ...] = ()
     calibration: Calibration = "tight"
+
+    def __post_init__(self) -> None:
+        _check_calibration(self.calibration)
 
     def axes(self, layout: Layout) -> tuple[Axis, ...]:
         """How each axis is transformed."""
@@ -151,6 +160,11 @@ class WaveletCells:
     def perturb(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> NDArray[np.float64]:
         """Draw coefficients of pure noise, transform them back, and add the counts in the last pass."""
         return _Rebuild(self.axes(layout), noise).cells(counts).reshape(layout.shape)
+
+
+def _check_calibration(calibration: str) -> None:
+    if calibration not in ("tight", "paper"):
+        raise MechanismError("calibration must be 'tight' or 'paper'")
 
 
 class _Rebuild:
@@ -195,6 +209,9 @@ class _Rebuild:
         finally:
             if self.pool is not None:
                 self.pool.shutdown()
+        # The answer is a view of the room it was made in, and rows beyond it still hold draws of pure noise, from
+        # which the noise of the cells could be computed and taken away again.
+        out.reshape(-1)[size:] = 0
         return target.view(np.float64)
 
     def _fill(

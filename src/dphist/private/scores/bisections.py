@@ -10,8 +10,8 @@ from math import ceil
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.kernels.bisection import LATTICE, bisection_errors, run_errors
-from dphist.private.questions import Candidates, IntArray, Layout
+from dphist.kernels.bisection import LATTICE, bisection_errors, cuts_ok, run_errors
+from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
 # Errors of n cells that sum to this stay in 64 bits on the lattice, and so do their products with n ≤ 2²⁴
 # cells.
@@ -20,6 +20,7 @@ _MOST_CELLS = 2**24
 _LARGEST_PRICE = 2**58
 
 
+@proven
 @dataclass(frozen=True)
 class Bisections:
     """Leave each part whole, or cut it in two at any place, by the absolute error that is left.
@@ -40,21 +41,23 @@ class Bisections:
 
     def draws(self, layout: Layout) -> int:
         """One choice in every part."""
+        _check_size(layout)
+        if layout.labels is not None and bool((np.diff(layout.labels) < 0).any()):
+            raise MechanismError(
+                "bisections need parts that are runs of neighbouring cells, numbered in order"
+            )
         return 1
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score every cut of every part."""
         _, starts = layout.group()
-        if layout.labels is not None and bool((np.diff(layout.labels) < 0).any()):
-            raise MechanismError(
-                "bisections need parts that are runs of neighbouring cells, numbered in order"
-            )
         scores = -bisection_errors(_cut(counts), starts)
         scores -= lattice_price(self.price)
         scores[starts[:-1]] += lattice_price(self.price)
         yield Candidates(scores, starts, error_range(int(np.diff(starts).max(initial=2))))
 
 
+@proven
 @dataclass(frozen=True, eq=False)
 class Configurations:
     """How many of a sequence of cuts to keep, by the absolute error that is left and the price of each.
@@ -67,7 +70,8 @@ class Configurations:
     not, one is a part of the other (a single cell is a part of any run that holds it), so one has at most n
     cells and the other at most n − 1, and by the argument of `Bisections` the changes differ by at most
     ⌈δ(n)/γ⌉ + ⌈δ(n − 1)/γ⌉. Subtracting the error of the first configuration from all scores shifts all changes
-    alike.
+    alike. All this supposes that every configuration *is* a partition: that each cut parts a run which the cuts
+    before it left. A cut made twice would take the same errors off twice, so the sequence is checked, cut by cut.
     """
 
     first: IntArray
@@ -75,14 +79,22 @@ class Configurations:
     last: IntArray
     price: Fraction
 
+    def __post_init__(self) -> None:
+        seal(self, "first", "middle", "last")
+        if not self.first.ndim == 1 or not self.first.shape == self.middle.shape == self.last.shape:
+            raise MechanismError("configurations: first, middle and last must be lists of one length")
+
     def draws(self, layout: Layout) -> int:
         """One choice."""
+        _check_size(layout)
+        if layout.parts != 1:
+            raise MechanismError("configurations are compared over all cells at once")
+        if not cuts_ok(self.first, self.middle, self.last, layout.size):
+            raise MechanismError("configurations: every cut must part a run that the cuts before it left")
         return 1
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score every number of cuts."""
-        if layout.parts != 1:
-            raise MechanismError("configurations are compared over all cells at once")
         values = _cut(counts)
         change = (
             run_errors(values, self.first, self.middle)
@@ -108,8 +120,11 @@ def lattice_price(price: Fraction) -> int:
     return int(min(ceil(price * 2**LATTICE), _LARGEST_PRICE // _MOST_CELLS))
 
 
-def _cut(counts: IntArray) -> IntArray:
-    if counts.size > _MOST_CELLS:
+def _check_size(layout: Layout) -> None:
+    if layout.size > _MOST_CELLS:
         raise MechanismError("bisections take at most 16,777,216 cells; coarsen the domain first")
+
+
+def _cut(counts: IntArray) -> IntArray:
     ceiling = _LARGEST_SUM // max(1, counts.size)
     return np.minimum(counts, ceiling)

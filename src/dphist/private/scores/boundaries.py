@@ -14,12 +14,13 @@ from scipy.special import gammaln
 
 from dphist.errors import MechanismError
 from dphist.kernels.segmentation import LARGEST_EXACT_SQUARES, LARGEST_SUM, Rows
-from dphist.private.questions import Candidates, IntArray, Layout
+from dphist.private.questions import Candidates, IntArray, Layout, proven
 
 # Levels are multiples of 2⁻³ where 53 bits leave room: beyond that a bin's cost gains less than 0.004 a cell.
 _FINEST_LEVEL = 3
 
 
+@proven
 @dataclass(frozen=True)
 class Boundaries:
     """Place bins − 1 boundaries from right to left, each by the cost of the best histogram it still allows.

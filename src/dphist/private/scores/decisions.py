@@ -9,9 +9,10 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.kernels.grouping import part_sums
-from dphist.private.questions import Candidates, IntArray, Layout
+from dphist.private.questions import Candidates, IntArray, Layout, own_array, proven, seal
 
 
+@proven
 @dataclass(frozen=True, eq=False)
 class BestAttributes:
     """Choose the attribute after whose split most records of a part would be guessed right.
@@ -29,21 +30,28 @@ class BestAttributes:
     target: IntArray
     classes: int
 
+    def __post_init__(self) -> None:
+        seal(self, "target")
+        object.__setattr__(self, "places", tuple(own_array(place) for place in self.places))
+        if len(self.places) != len(self.sizes):
+            raise MechanismError("best attributes need a size for each candidate")
+
     def draws(self, layout: Layout) -> int:
         """One choice in every part."""
-        return 1
-
-    def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
-        """Score every attribute in every part."""
         if not self.places or any(place.shape != (layout.size,) for place in (*self.places, self.target)):
             raise MechanismError("best attributes need candidates, each with one value for each cell")
         if bool(((self.target < 0) | (self.target >= self.classes)).any()):
             raise MechanismError("best attributes: a class lies outside its attribute")
+        for place, size in zip(self.places, self.sizes, strict=True):
+            if bool(((place < 0) | (place >= size)).any()):
+                raise MechanismError("best attributes: a value lies outside its attribute")
+        return 1
+
+    def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
+        """Score every attribute in every part."""
         part = np.zeros(layout.size, dtype=np.int64) if layout.labels is None else layout.labels
         scores = np.empty((layout.parts, len(self.places)), dtype=np.int64)
         for a, (place, size) in enumerate(zip(self.places, self.sizes, strict=True)):
-            if bool(((place < 0) | (place >= size)).any()):
-                raise MechanismError("best attributes: a value lies outside its attribute")
             where = (part * size + place) * self.classes + self.target
             table = part_sums(counts, where, layout.parts * size * self.classes)
             scores[:, a] = table.reshape(layout.parts, size, self.classes).max(axis=2).sum(axis=1)

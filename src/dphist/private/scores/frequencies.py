@@ -12,8 +12,16 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.kernels.wide import folded_energy, root_lattice, wide_running_sum, wide_sum
-from dphist.private.questions import Candidates, IntArray, Layout
-from dphist.private.spectrum import RECORD_LIMIT, Basis, bands, coordinates, coordinates_error, fold
+from dphist.private.questions import Candidates, IntArray, Layout, proven
+from dphist.private.spectrum import (
+    RECORD_LIMIT,
+    Basis,
+    bands,
+    coordinates,
+    coordinates_error,
+    fold,
+    root_above,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -22,6 +30,7 @@ _POWER = 10
 _CEILING = 2.0**61
 
 
+@proven
 @dataclass(frozen=True)
 class LowFrequencies:
     """Score every corner of low frequencies by the error that keeping exactly it would leave.
@@ -33,26 +42,44 @@ class LowFrequencies:
     Candidate (k₁, k₂, …) is at its C-order place among the corners of a basis with 1 ≤ kᵢ ≤ `bands`; those of
     several ``bases`` follow one another.
 
-    Why the range keeps the promise. √(tail energy) is the norm of the tail of orthonormal coordinates, so
-    one step, a vector of norm one, moves it by at most one, whatever the basis (reverse triangle
-    inequality). It is computed within η: the coordinates' own error in norm, and the rounding of sums of
-    non-negative wide numbers and of the root, relative to at most 2⁶². Flooring to a lattice then gives
-    changes of at most D = ⌈(1 + 2η)·2¹⁰⌉ either way; the noise term is public. So changes lie in [−D, D]
-    and the range is 2D.
+    Why the range keeps the promise. Let A and B be the waves that two candidates leave out, and f = ‖x_A‖ − ‖x_B‖
+    the difference of their tails, x_A being the coordinates of x in A. A step adds the unit vector e of one cell.
+    Every candidate keeps the constant wave, of height 1/√n in both bases; so only the part of e beside it counts, of
+    norm a = √(1 − 1/n), and each tail moves by at most a (reverse triangle inequality). Where neither tail is zero, f
+    has the gradient g = x_A/‖x_A‖ − x_B/‖x_B‖, two unit vectors whose scalar product is
+
+    * within one basis ‖x_{A∩B}‖² ÷ (‖x_A‖·‖x_B‖) ≥ 0, because both are made of coordinates of the same x: so
+      ‖g‖ ≤ √2;
+    * between two bases anything, and ‖g‖ ≤ 2.
+
+    Where one tail is zero its gradient is left out, and ‖g‖ ≤ 1. Along the step from x to x + e this holds everywhere
+    but at most at two points (where a tail touches zero), and f is continuous; integrated, f changes by at most
+    ρ = √2·a, or 2a between bases. (√2 is reached: B half of A, x nearly all in the rest of A, and e against x_B there
+    and along x_A beyond it.) The public noise term moves nothing.
+
+    Computed tails are within η: the coordinates' own error in norm, and the rounding of sums of non-negative wide
+    numbers and of the root, relative to at most 2⁶². So the difference of two computed changes is at most ρ + 4η.
+    Flooring to a lattice adds less than one unit to one change and takes less than one from the other: as integers
+    they differ by at most ⌈(ρ + 4η)·2¹⁰⌉ + 1. Cutting at 2⁶¹ shrinks a change towards zero and keeps its sign: changes
+    of opposite signs come closer, and of equal signs differ by at most the larger, ⌈(a + 2η)·2¹⁰⌉, which is no more.
     """
 
     shape: tuple[int, ...]
     noise: Fraction
     bases: tuple[Basis, ...] = ("fourier",)
 
+    def __post_init__(self) -> None:
+        if not self.bases or any(basis not in ("fourier", "cosine") for basis in self.bases):
+            raise MechanismError("low frequencies: bases must be 'fourier' or 'cosine'")
+
     def draws(self, layout: Layout) -> int:
         """One choice."""
+        if prod(self.shape) != layout.size or layout.parts != 1:
+            raise MechanismError("low frequencies are chosen for all cells at once")
         return 1
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
         """Score all corners at once."""
-        if prod(self.shape) != layout.size or layout.parts != 1:
-            raise MechanismError("low frequencies are chosen for all cells at once")
         scores = np.concatenate([self._scores(counts, basis) for basis in self.bases])
         yield Candidates(scores, np.array([0, scores.size], dtype=np.int64), self.range())
 
@@ -60,8 +87,11 @@ class LowFrequencies:
         """Bound how far one step can tilt the choice, in lattice units."""
         error = max(coordinates_error(self.shape, basis) for basis in self.bases)
         error += RECORD_LIMIT * Fraction(prod(self.shape) + 64, 2**98) + Fraction(1, 2**40)
-        steps: int = ceil((1 + 2 * error) * 2**_POWER)
-        return 2 * steps
+        n = prod(self.shape)
+        # √2·a = √(2n(n − 1)) ÷ n within one basis, 2a = √(4n(n − 1)) ÷ n between two.
+        tilt = root_above((2 if len(set(self.bases)) == 1 else 4) * n * (n - 1)) / n
+        steps: int = ceil((tilt + 4 * error) * 2**_POWER)
+        return steps + 1
 
     def place(self, pick: int) -> tuple[Basis, tuple[int, ...]]:
         """Say which basis and corner a candidate stands for."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.kernels.grouping import labels_ok, part_sums
-from dphist.private.questions import Candidates, IntArray, Layout
+from dphist.kernels.grouping import part_sums
+from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
 
+@proven
 @dataclass(frozen=True, eq=False)
 class Medians:
     """Cut each part near its median along an axis, by how unequal the two sides would be.
@@ -30,12 +31,11 @@ class Medians:
     slot: IntArray
     lengths: IntArray
 
+    def __post_init__(self) -> None:
+        seal(self, "slot", "lengths")
+
     def draws(self, layout: Layout) -> int:
         """One choice in every part."""
-        return 1
-
-    def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
-        """Score every cut of every part."""
         part = np.zeros(layout.size, dtype=np.int64) if layout.labels is None else layout.labels
         if self.slot.shape != (layout.size,) or self.lengths.shape != (layout.parts,):
             raise MechanismError("medians need one slot for each cell and one length for each part")
@@ -43,10 +43,13 @@ class Medians:
             ((self.slot < 0) | (self.slot >= self.lengths[part])).any()
         ):
             raise MechanismError("medians: a slot lies outside its part")
+        return 1
+
+    def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
+        """Score every cut of every part."""
+        part = np.zeros(layout.size, dtype=np.int64) if layout.labels is None else layout.labels
         first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.lengths, dtype=np.int64)])
         places = first[part] + self.slot
-        if not labels_ok(places, int(first[-1])):
-            raise MechanismError("medians: a slot lies outside its part")
         slots = part_sums(counts, places, int(first[-1]))
         running = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(slots)])
         owner = np.repeat(np.arange(layout.parts), self.lengths)

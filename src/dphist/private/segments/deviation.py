@@ -35,7 +35,7 @@ from dphist.kernels.groupings import (
     starts_of,
     tree_grouping,
 )
-from dphist.private.questions import IntArray, Layout, PricedNoise
+from dphist.private.questions import IntArray, Layout, PricedNoise, proven
 
 # Every pair of ends is looked at: beyond this the work is hours and nobody meant it.
 _LONGEST_ALL = 1 << 17
@@ -43,8 +43,12 @@ _LONGEST_ALL = 1 << 17
 _BATCH = 1 << 20
 # Costs, prices and noise of a partition stay below this together, far from the largest integer.
 _LARGEST_TOTAL = 1 << 60
+# The deviations of a partition sum to at most twice the counts, 2⁵¹ grid units: with this many steps a unit to 2⁶¹,
+# and 2⁶³ is not reached with price and noise on top.
+_FINEST = 1 << 10
 
 
+@proven
 @dataclass(frozen=True)
 class AbsoluteDeviation:
     """The cost of a bucket is Σ|x − centre| + ``price``; the centre is its mean or its median.
@@ -54,7 +58,8 @@ class AbsoluteDeviation:
     two numbers less than Δ apart are at most ⌈gΔ⌉ = 2g − ⌊2g/m⌋ steps apart. About the median: Σ|x − c| moves by
     at most 1 for every fixed c, hence so does its minimum over c; a bucket of one cell has deviation 0 always. So
     Δ = 1 (0 for m = 1), and the cost is an integer. Counts are cut at a public ceiling first, under which one
-    step is at most one step.
+    step is at most one step. Ceiling and grid are bounded so that no cost, and no sum of costs with prices and noise,
+    leaves 64 bits: a cost that wrapped would move by far more than Δ.
 
     ``sizes`` says which buckets there are: "all", "powers" (lengths 1, 2, 4, … at every start), or the block
     lengths of a tree, coarse to fine, whose blocks start at multiples of their length and end by the last cell. A
@@ -67,10 +72,10 @@ class AbsoluteDeviation:
     grid: int = 16
 
     def __post_init__(self) -> None:
-        if self.centre not in ("mean", "median") or not isinstance(self.grid, int) or self.grid < 1:
-            raise MechanismError(
-                "segment: centre must be 'mean' or 'median', and grid a whole number above zero"
-            )
+        if self.centre not in ("mean", "median"):
+            raise MechanismError("segment: centre must be 'mean' or 'median'")
+        if not isinstance(self.grid, int) or not 1 <= self.grid <= _FINEST:
+            raise MechanismError(f"segment: grid must be a whole number from 1 to {_FINEST}")
         levels = 1
         if not isinstance(self.sizes, str):
             levels = len(self.sizes)
@@ -90,8 +95,8 @@ class AbsoluteDeviation:
             return int(length > 1)
         return 2 * self.grid - 2 * self.grid // length
 
-    def segment(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> IntArray:
-        """Return where the buckets of the least noisy cost start."""
+    def check(self, layout: Layout) -> Fraction:
+        """Refuse what cannot be segmented in 64 bits; else give the largest scale, in grid steps."""
         n = layout.size
         if layout.parts != 1:
             raise MechanismError("segment: the cells must be one part")
@@ -100,6 +105,15 @@ class AbsoluteDeviation:
         levels = len(self.price) if isinstance(self.price, tuple) else 1
         if n * max(abs(self._price(level)) for level in range(levels)) >= _LARGEST_TOTAL:
             raise MechanismError("segment: the price is too high for so many cells")
+        if 4 * self.grid * n * n >= 1 << 62:
+            # What the rounding of a mean multiplies: grid, cells below it and remainder, the last two below n.
+            raise MechanismError("segment: too many cells for so fine a grid")
+        return max(Fraction(1), self._scale(max(n, 1), max(n, 1)))
+
+    def segment(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> IntArray:
+        """Return where the buckets of the least noisy cost start."""
+        self.check(layout)
+        n = layout.size
         if n < 2:
             return np.zeros(n, dtype=np.int64)
         cut = np.minimum(counts, LARGEST_SUM // n)
