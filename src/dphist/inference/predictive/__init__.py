@@ -1,0 +1,5 @@
+"""Calibrated intervals from what was measured alone: a predictive law for every sum of cells."""
+
+from dphist.inference.predictive.engine import Engine
+
+__all__ = ["Engine"]

@@ -1,0 +1,153 @@
+"""The predictive law of any sum of cells, given everything that was measured as a tree.
+
+No budget is spent: only released values are read. Given a prior of how totals divide, which parts of a tree were
+measured, and why, drops out of the posterior; so the law holds whatever rule grew the tree, as far as the prior does. The
+prior is learned from the measured splits themselves (see `dphist.kernels.predictive.splits`), and how far that was too
+smooth is checked against plain least squares, whose errors are known (`Engine.caution`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.predictive.trials import trial_boxes
+from dphist.kernels.predictive.halving import halve_cells, halve_families
+from dphist.kernels.predictive.splits import (
+    WAYS,
+    best_totals,
+    infer_splits,
+    learn_ways,
+    least_squares_splits,
+)
+from dphist.kernels.predictive.visits import ask_boxes
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+ShortArray = NDArray[np.int32]
+
+# Half-widths are never below 1.1 deviations' worth of one: what the prior gets wrong on average.
+LEAST_CAUTION = 1.21
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """A binary tree of totals with what is known of each split; made by `of_tree` or `of_cells`, asked by `ask`."""
+
+    shape: tuple[int, ...]
+    left: IntArray
+    low: ShortArray
+    high: ShortArray
+    size: FloatArray
+    best: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def of_tree(cls, tree: Any) -> Engine:
+        """Read a measured tree: boxes with noisy totals, siblings side by side."""
+        left, low, high, size, value, variance = halve_families(
+            tree.first,
+            tree.last,
+            np.ascontiguousarray(tree.low, dtype=np.int64),
+            np.ascontiguousarray(tree.high, dtype=np.int64),
+            np.ascontiguousarray(tree.size, dtype=np.float64),
+            tree.value,
+            tree.variance,
+        )
+        best, spread = best_totals(left, value, variance)
+        return cls(tuple(tree.shape), left, low, high, size, best, spread)
+
+    @classmethod
+    def of_cells(cls, noisy: NDArray[Any], variance: float) -> Engine:
+        """Read noisy cells that all carry noise of the same variance."""
+        left, low, high, cell = halve_cells(np.array(noisy.shape, dtype=np.int64))
+        leaves = cell >= 0
+        value = np.zeros(cell.size)
+        value[leaves] = noisy.reshape(-1)[cell[leaves]]
+        best, spread = best_totals(left, value, np.where(leaves, variance, np.inf))
+        size = np.prod((high - low).astype(np.float64), axis=1)
+        return cls(tuple(noisy.shape), left, low, high, size, best, spread)
+
+    # ---- what is known of each split ----
+
+    @cached_property
+    def ways(self) -> FloatArray:
+        """How often each way to divide occurs, by size class."""
+        return np.asarray(learn_ways(self.left, self.size, self.best, self.spread), dtype=np.float64)
+
+    @cached_property
+    def _posterior(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        mean, variance, slope, rest = infer_splits(self.left, self.size, self.best, self.spread, self.ways)
+        return mean, slope, rest, variance, self.ways @ np.array(WAYS)
+
+    @cached_property
+    def _plain(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        mean, slope, rest = least_squares_splits(self.left, self.best, self.spread)
+        return mean, slope, rest, self.spread, np.empty(0)
+
+    # ---- asking ----
+
+    def ask(
+        self, low: IntArray, high: IntArray, weight: FloatArray | None = None, starts: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Give the predictive law of weighted sums of boxes.
+
+        Args:
+            low: Where each box begins, a row for each.
+            high: One past where it ends.
+            weight: Of each box; 1 if not given.
+            starts: Question j has the boxes ``starts[j]`` up to ``starts[j + 1]``; one box each if not given.
+
+        Returns:
+            Means; variances from the totals that were measured; and what stays unknown inside blocks that were measured as a
+            whole, which adds to the variance.
+        """
+        return self._ask(self._posterior, low, high, weight, starts)
+
+    def least_squares(
+        self, low: IntArray, high: IntArray, weight: FloatArray | None = None, starts: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """The same from plain least squares: means and variances, but for leaves that a box cuts."""
+        return self._ask(self._plain, low, high, weight, starts)[:2]
+
+    def _ask(
+        self,
+        law: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray],
+        low: IntArray,
+        high: IntArray,
+        weight: FloatArray | None,
+        starts: IntArray | None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        means, variances, inner = ask_boxes(
+            self.left,
+            self.low,
+            self.high,
+            *law,
+            np.ascontiguousarray(low, dtype=np.int64),
+            np.ascontiguousarray(high, dtype=np.int64),
+            np.ones(len(low)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
+            np.arange(len(low) + 1) if starts is None else starts,
+        )
+        return means, variances, inner
+
+    # ---- the check ----
+
+    @cached_property
+    def caution(self) -> FloatArray:
+        """By how much the mean squared error of the means exceeds their variance, for every size class; at least 1.21.
+
+        Plain least squares l is unbiased with known variance W. So (l − m)² − W + 2V estimates, up to noise, the squared error of m
+        (Stein's identity, with V for the covariance of m and l); over many boxes of one size it is set against V.
+        """
+        cautions = []
+        for low, high in trial_boxes(self.shape):
+            mean, known, inner = self.ask(low, high)
+            plain, noise = self.least_squares(low, high)
+            variance = known + inner
+            excess = float(((plain - mean) ** 2 - noise + variance).mean())
+            cautions.append(max(LEAST_CAUTION, 1.0 + excess / max(float(variance.mean()), 1e-9)))
+        return np.array(cautions)

@@ -1,0 +1,250 @@
+"""Mean and variance of any weighted sum of boxes, visiting only the nodes that the boxes cut.
+
+A sum's slope in a node's total is β = γβ_l + (1 − γ)β_r, and each split adds (β_l − β_r)²·rest to its variance. Slopes of several
+boxes add up, so their covariances come for nothing. Inside a leaf of many cells the halvings go on in thought: at depth k
+all parts look alike, and what a box cuts of them is a product over the axes, counted at its two ends.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.compile import kernel
+from dphist.kernels.predictive.splits import size_class
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+ShortArray = NDArray[np.int32]
+
+
+@kernel
+def _taken(index: float, length: float, start: float, stop: float) -> tuple[float, float]:
+    """Of interval ``index`` of this length: the share that start … stop takes, and its left half's minus its right half's."""
+    begin = index * length
+    half = 0.5 * length
+    a = max(0.0, min(stop, begin + half) - max(start, begin)) / half
+    b = max(0.0, min(stop, begin + length) - max(start, begin + half)) / half
+    return 0.5 * (a + b), a - b
+
+
+@kernel
+def _products(
+    length: float, intervals: int, start: float, stop: float, other_start: float, other_stop: float
+) -> tuple[float, float]:
+    """Sums over all intervals of this length: products of what two spans take of each, and of their contrasts."""
+    product = 0.0
+    contrast = 0.0
+    ends = (
+        math.floor(start / length),
+        math.floor(stop / length),
+        math.floor(other_start / length),
+        math.floor(other_stop / length),
+    )
+    whole = min(math.floor(stop / length), math.floor(other_stop / length)) - max(
+        math.ceil(start / length), math.ceil(other_start / length)
+    )
+    whole = max(whole, 0.0)
+    lowest = max(math.ceil(start / length), math.ceil(other_start / length))
+    highest = min(math.floor(stop / length), math.floor(other_stop / length))
+    for e in range(4):
+        again = False
+        for before in range(e):
+            if ends[before] == ends[e]:
+                again = True
+        if again or ends[e] >= intervals:
+            continue
+        if lowest <= ends[e] < highest:
+            whole -= 1.0
+        mine, my_contrast = _taken(ends[e], length, start, stop)
+        theirs, their_contrast = _taken(ends[e], length, other_start, other_stop)
+        product += mine * theirs
+        contrast += my_contrast * their_contrast
+    return product + whole, contrast
+
+
+@kernel
+def _inside(
+    leaf: int,
+    low: ShortArray,
+    high: ShortArray,
+    one_low: IntArray,
+    one_high: IntArray,
+    two_low: IntArray,
+    two_high: IntArray,
+    mean: float,
+    square: float,
+    unevenness: FloatArray,
+) -> float:
+    """What two boxes share of the uncertainty inside a leaf, given its total of this mean and second moment."""
+    axes = low.shape[1]
+    lengths = np.empty(axes)
+    parts = np.ones(axes, dtype=np.int64)
+    spans = np.empty((axes, 4))
+    volume = 1.0
+    for a in range(axes):
+        lengths[a] = float(high[leaf, a] - low[leaf, a])
+        volume *= lengths[a]
+        spans[a, 0] = max(float(one_low[a] - low[leaf, a]), 0.0)
+        spans[a, 1] = min(float(one_high[a] - low[leaf, a]), lengths[a])
+        spans[a, 2] = max(float(two_low[a] - low[leaf, a]), 0.0)
+        spans[a, 3] = min(float(two_high[a] - low[leaf, a]), lengths[a])
+    shared = 0.0
+    products = np.empty(axes)
+    contrasts = np.empty(axes)
+    for a in range(axes):
+        products[a], contrasts[a] = _products(
+            lengths[a], parts[a], spans[a, 0], spans[a, 1], spans[a, 2], spans[a, 3]
+        )
+    while True:
+        axis = 0
+        for a in range(1, axes):
+            if lengths[a] > lengths[axis]:
+                axis = a
+        if lengths[axis] <= 1.0:
+            return shared
+        rest = 0.25 * (square * unevenness[size_class(volume)] + mean)
+        cut = contrasts[axis]
+        for a in range(axes):
+            if a != axis:
+                cut *= products[a]
+        shared += cut * rest
+        mean *= 0.5
+        square = 0.25 * square + rest
+        volume *= 0.5
+        lengths[axis] *= 0.5
+        parts[axis] *= 2
+        products[axis], contrasts[axis] = _products(
+            lengths[axis], parts[axis], spans[axis, 0], spans[axis, 1], spans[axis, 2], spans[axis, 3]
+        )
+
+
+@kernel
+def ask_boxes(
+    left: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    mean: FloatArray,
+    slope: FloatArray,
+    rest: FloatArray,
+    variance: FloatArray,
+    unevenness: FloatArray,
+    box_low: IntArray,
+    box_high: IntArray,
+    weight: FloatArray,
+    starts: IntArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean and variance of every question: the weighted sum over its boxes ``starts[j]`` up to ``starts[j + 1]``.
+
+    ``variance[0]`` is the root's; the others are read in leaves of several cells. Returned apart: what is known of totals
+    that were measured, and what is unknown inside leaves that a box cuts (none where ``unevenness`` is empty).
+    """
+    axes = low.shape[1]
+    questions = starts.size - 1
+    means = np.zeros(questions)
+    variances = np.zeros(questions)
+    inner = np.zeros(questions)
+    beta = np.zeros(left.size)
+    contrast = np.zeros(left.size)
+    stack = np.empty(256, dtype=np.int64)
+    visited = np.empty(256, dtype=np.int64)
+    touched = np.empty(256, dtype=np.int64)
+    cut_leaf = np.empty(64, dtype=np.int64)
+    cut_box = np.empty(64, dtype=np.int64)
+    for j in range(questions):
+        top = 0.0
+        changed = 0
+        leaves = 0
+        several = starts[j + 1] - starts[j] > 1
+        for box in range(starts[j], starts[j + 1]):
+            stack[0] = 0
+            waiting = 1
+            seen = 0
+            while waiting > 0:
+                waiting -= 1
+                i = stack[waiting]
+                inside = True
+                outside = False
+                for a in range(axes):
+                    if box_low[box, a] > low[i, a] or box_high[box, a] < high[i, a]:
+                        inside = False
+                    if box_low[box, a] >= high[i, a] or box_high[box, a] <= low[i, a]:
+                        outside = True
+                if outside:
+                    beta[i] = 0.0
+                    continue
+                if inside:
+                    beta[i] = 1.0
+                    means[j] += weight[box] * mean[i]
+                    continue
+                if left[i] < 0:
+                    share = 1.0
+                    for a in range(axes):
+                        start = max(box_low[box, a], low[i, a])
+                        stop = min(box_high[box, a], high[i, a])
+                        share *= (stop - start) / (high[i, a] - low[i, a])
+                    beta[i] = share
+                    means[j] += weight[box] * share * mean[i]
+                    if leaves == cut_leaf.size:
+                        cut_leaf = np.concatenate((cut_leaf, np.empty_like(cut_leaf)))
+                        cut_box = np.concatenate((cut_box, np.empty_like(cut_box)))
+                    cut_leaf[leaves] = i
+                    cut_box[leaves] = box
+                    leaves += 1
+                    continue
+                if seen == visited.size:
+                    visited = np.concatenate((visited, np.empty_like(visited)))
+                visited[seen] = i
+                seen += 1
+                if waiting + 2 > stack.size:
+                    stack = np.concatenate((stack, np.empty_like(stack)))
+                stack[waiting] = left[i] + 1
+                stack[waiting + 1] = left[i]
+                waiting += 2
+            # A parent was visited before its children: backwards, theirs are ready.
+            for k in range(seen - 1, -1, -1):
+                i = visited[k]
+                c = left[i]
+                beta[i] = slope[i] * beta[c] + (1.0 - slope[i]) * beta[c + 1]
+                apart = weight[box] * (beta[c] - beta[c + 1])
+                if several:
+                    if changed == touched.size:
+                        touched = np.concatenate((touched, np.empty_like(touched)))
+                    contrast[i] += apart
+                    touched[changed] = i
+                    changed += 1
+                else:
+                    variances[j] += apart * apart * rest[i]
+            top += weight[box] * beta[0]
+        for k in range(changed):
+            i = touched[k]
+            variances[j] += contrast[i] * contrast[i] * rest[i]
+            contrast[i] = 0.0
+        variances[j] += top * top * variance[0]
+        if unevenness.size == 0:
+            continue
+        order = np.argsort(cut_leaf[:leaves], kind="mergesort")
+        for p in range(leaves):
+            one = order[p]
+            q = p
+            while q < leaves and cut_leaf[order[q]] == cut_leaf[one]:
+                two = order[q]
+                i = cut_leaf[one]
+                shared = _inside(
+                    i,
+                    low,
+                    high,
+                    box_low[cut_box[one]],
+                    box_high[cut_box[one]],
+                    box_low[cut_box[two]],
+                    box_high[cut_box[two]],
+                    mean[i],
+                    mean[i] ** 2 + variance[i],
+                    unevenness,
+                )
+                twice = 1.0 if p == q else 2.0
+                inner[j] += twice * weight[cut_box[one]] * weight[cut_box[two]] * shared
+                q += 1
+    return means, variances, np.maximum(inner, 0.0)

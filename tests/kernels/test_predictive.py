@@ -1,0 +1,205 @@
+"""The predictive engine: least squares as its special case, sums of boxes, what lies inside leaves, coverage."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dphist.inference.predictive.engine import Engine
+from dphist.inference.predictive.trials import trial_boxes
+from dphist.kernels.predictive.halving import halve_cells
+from dphist.kernels.predictive.splits import _cut_normal, best_totals
+
+
+def _tree(shape, nodes):
+    """Nodes as (parent, low, high, value, variance), siblings side by side."""
+    parent = np.array([n[0] for n in nodes])
+    first, last = np.full(len(nodes), -1), np.zeros(len(nodes), dtype=np.int64)
+    for child, up in enumerate(parent):
+        if up >= 0:
+            first[up] = child if first[up] < 0 else first[up]
+            last[up] = child + 1
+    low = np.array([n[1] for n in nodes], dtype=np.int64).reshape(len(nodes), -1)
+    high = np.array([n[2] for n in nodes], dtype=np.int64).reshape(len(nodes), -1)
+    return SimpleNamespace(
+        shape=shape,
+        first=first.astype(np.int64),
+        last=last,
+        low=low,
+        high=high,
+        size=np.prod(high - low, axis=1).astype(float),
+        value=np.array([n[3] for n in nodes], dtype=float),
+        variance=np.array([n[4] for n in nodes], dtype=float),
+    )
+
+
+@pytest.fixture
+def plane():
+    rng = np.random.default_rng(1)
+    nodes = [(-1, (0, 0), (6, 4), 300.0, 9.0)]
+    nodes += [(0, (i, j), (i + 2, j + 2), 50 + rng.normal(), 4.0) for i in (0, 2, 4) for j in (0, 2)]
+    nodes += [(2, (i, j), (i + 1, j + 1), 12 + rng.normal(), 2.0) for i in (0, 1) for j in (2, 3)]
+    # An only child is the same box measured once more.
+    nodes += [(3, (2, 0), (4, 2), 53.0, 3.0)]
+    return _tree((6, 4), nodes)
+
+
+def _generalised(tree, low, high):
+    """Least squares over the leaves by linear algebra; leaves are spread evenly."""
+    leaves = np.flatnonzero(tree.first < 0)
+    holds = np.array(
+        [
+            [
+                float(np.all(tree.low[n] <= tree.low[leaf]) and np.all(tree.high[leaf] <= tree.high[n]))
+                for leaf in leaves
+            ]
+            for n in range(tree.first.size)
+        ]
+    )
+    known = np.isfinite(tree.variance)
+    inverse = np.linalg.inv(holds[known].T @ (holds[known] / tree.variance[known, None]))
+    estimate = inverse @ holds[known].T @ (tree.value[known] / tree.variance[known])
+    answer = []
+    for a, b in zip(low, high, strict=True):
+        overlap = np.prod(
+            np.maximum(np.minimum(b, tree.high[leaves]) - np.maximum(a, tree.low[leaves]), 0), axis=1
+        )
+        share = overlap / tree.size[leaves]
+        answer.append((share @ estimate, share @ inverse @ share))
+    return np.array(answer).T
+
+
+def test_least_squares_is_the_engine_without_a_prior(plane):
+    low = np.array([[0, 0], [1, 1], [3, 0], [0, 2], [5, 3]])
+    high = np.array([[6, 4], [4, 3], [6, 1], [2, 4], [6, 4]])
+    expected = _generalised(plane, low, high)
+    np.testing.assert_allclose(Engine.of_tree(plane).least_squares(low, high), expected, rtol=1e-9)
+
+
+def test_boxes_of_one_question_share_their_noise(plane):
+    engine = Engine.of_tree(plane)
+    whole = engine.ask(np.array([[1, 0]]), np.array([[6, 4]]))
+    # Cut at 3, inside boxes that were measured as a whole.
+    low, high = np.array([[1, 0], [3, 0]]), np.array([[3, 4], [6, 4]])
+    parts = engine.ask(low, high, starts=np.array([0, 2]))
+    np.testing.assert_allclose(parts, whole, rtol=1e-9)
+    difference = engine.ask(
+        np.concatenate([low, low]), np.concatenate([high, high]), np.array([1, 1, -1, -1.0]), np.array([0, 4])
+    )
+    np.testing.assert_allclose(difference, 0.0, atol=1e-8)
+
+
+def test_inside_a_leaf_halvings_go_on():
+    """Against the recursion written out, cell by cell, for a block of 8 × 4."""
+    tree = _tree((8, 4), [(-1, (0, 0), (8, 4), 60.0, 5.0)])
+    engine = Engine.of_tree(tree)
+    unevenness = engine._posterior[4]
+    mean, variance = engine._posterior[0][0], engine._posterior[3][0]
+
+    def inner(low, high, a, b, t, square):
+        overlap = np.maximum(np.minimum(b, high) - np.maximum(a, low), 0)
+        share = overlap.prod() / (high - low).prod()
+        if share in (0.0, 1.0):
+            return share, 0.0
+        axis = int(np.argmax(high - low))
+        middle = (low[axis] + high[axis]) // 2
+        rest = 0.25 * (square * unevenness[int(np.ceil(np.log2((high - low).prod() / 1.5)))] + t)
+        found = []
+        for side in range(2):
+            lo, hi = low.copy(), high.copy()
+            (hi if side == 0 else lo)[axis] = middle
+            found.append(inner(lo, hi, a, b, t / 2, square / 4 + rest))
+        (b1, w1), (b2, w2) = found
+        return (b1 + b2) / 2, w1 + w2 + (b1 - b2) ** 2 * rest
+
+    for a, b in (([1, 1], [6, 3]), ([0, 0], [5, 4]), ([7, 3], [8, 4]), ([2, 0], [4, 2])):
+        beta, rest = inner(
+            np.array([0, 0]), np.array([8, 4]), np.array(a), np.array(b), mean, mean**2 + variance
+        )
+        expected = (beta * mean, beta**2 * variance, rest)
+        got = engine.ask(np.array([a]), np.array([b]))
+        np.testing.assert_allclose(np.ravel(got), expected, rtol=1e-9)
+
+
+def test_cells_are_halved_along_the_longest_side():
+    left, low, high, cell = halve_cells(np.array([5, 3]))
+    assert sorted(cell[cell >= 0]) == list(range(15))
+    inner = left >= 0
+    assert np.all((high - low)[~inner] == 1)
+    np.testing.assert_array_equal(low[0], 0)
+    np.testing.assert_array_equal(high[left[0]], [3, 3])
+
+
+def test_best_totals_leave_out_what_was_not_measured():
+    best, spread = best_totals(np.array([1, -1, -1]), np.array([0.0, 3.0, 4.0]), np.array([np.inf, 1.0, 2.0]))
+    np.testing.assert_allclose(best, [7, 3, 4])
+    np.testing.assert_allclose(spread, [3, 1, 2])
+
+
+@pytest.mark.parametrize("centre", [-20.0, -1.0, 0.5, 3.0, 30.0])
+def test_a_cut_normal_has_these_moments(centre):
+    x = np.linspace(0.0, 4.0, 200_001)
+    weight = np.exp(-0.5 * (x - centre) ** 2 + 0.5 * np.min((x - centre) ** 2))
+    mean = (weight * x).sum() / weight.sum()
+    variance = (weight * (x - mean) ** 2).sum() / weight.sum()
+    got_mean, got_variance = _cut_normal(centre, 1.0, 4.0)
+    # Far out the closed form is the exponential limit.
+    tolerance = 1e-3 if abs(centre) < 4 else 0.02
+    assert got_mean == pytest.approx(mean, rel=tolerance)
+    assert got_variance == pytest.approx(variance, rel=0.1)
+
+
+def test_large_totals_do_not_drown_the_variance():
+    """A spike of a million: what is unknown of it is the noise, not the rounding of its square."""
+    noisy = np.zeros(64)
+    noisy[20] = 1e6
+    engine = Engine.of_cells(noisy, 2.0)
+    low, high = np.array([[20]]), np.array([[21]])
+    # All on one side: the cell's total is the root's, whose noise is that of 64 cells.
+    assert engine.ask(low, high)[1][0] < 140.0
+    assert engine.least_squares(low, high)[1][0] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("kind", ["flat", "steps", "spikes", "uneven"])
+def test_intervals_from_noisy_cells_hold_the_truth(kind):
+    rng = np.random.default_rng(7)
+    law = {
+        "flat": np.full(256, 40.0),
+        "steps": np.repeat(rng.exponential(60, 8), 32),
+        "spikes": np.where(np.arange(256) % 37 == 0, 500.0, 0.0),
+        "uneven": rng.exponential(50, 256),
+    }[kind]
+    held = []
+    for _ in range(12):
+        truth = rng.poisson(law)
+        engine = Engine.of_cells(truth + rng.laplace(0, 5, 256).round(), 50.0)
+        low = rng.integers(0, 250, (200, 1))
+        high = np.minimum(low + rng.integers(1, 40, (200, 1)), 256)
+        mean, variance, _ = engine.ask(low, high)
+        total = np.concatenate([[0], np.cumsum(truth)])
+        gap = (total[high] - total[low])[:, 0] - mean
+        held.append(np.mean(np.abs(gap) <= 2.2 * np.sqrt(variance) + 0.5))
+    assert np.mean(held) > 0.92
+
+
+def test_trial_boxes_have_the_sizes_they_stand_for():
+    for shape in ((4096,), (64, 48), (10, 7, 2, 5)):
+        for k, (low, high) in enumerate(trial_boxes(shape)):
+            assert np.all(low >= 0)
+            assert np.all(low < high)
+            assert np.all(high <= np.array(shape))
+            volume = np.prod(high - low, axis=1)
+            wanted = min(2.0**k, np.prod(shape))
+            assert wanted / 1.9 <= np.exp(np.mean(np.log(volume))) <= wanted * 1.9
+
+
+def test_too_much_smoothing_is_noticed():
+    """Every other cell is empty below blocks that look even: least squares knows better, and caution rises."""
+    rng = np.random.default_rng(3)
+    truth = np.where(np.arange(512) % 2 == 0, 30, 0)
+    even = Engine.of_cells(np.full(512, 15) + rng.laplace(0, 4, 512).round(), 32.0)
+    comb = Engine.of_cells(truth + rng.laplace(0, 20, 512).round(), 800.0)
+    assert even.caution[0] < 1.6
+    assert comb.caution.min() >= 1.21
