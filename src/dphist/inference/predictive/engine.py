@@ -1,9 +1,9 @@
 """The predictive law of any sum of cells, given everything that was measured as a tree.
 
 No budget is spent: only released values are read. Given a prior of how totals divide, which parts of a tree were
-measured, and why, drops out of the posterior; so the law holds whatever rule grew the tree, as far as the prior does. The
-prior is learned from the measured splits themselves (see `dphist.kernels.predictive.splits`), and how far that was too
-smooth is checked against plain least squares, whose errors are known (`Engine.caution`).
+measured, and why, drops out of the posterior; so the law holds whatever rule grew the tree, as far as the prior does.
+The prior is learned from the measured splits themselves (see `dphist.kernels.predictive.splits`), and how far that
+was too smooth is checked against plain least squares, whose errors are known (`Engine.caution`).
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class Engine:
             starts: Question j has the boxes ``starts[j]`` up to ``starts[j + 1]``; one box each if not given.
 
         Returns:
-            Means; variances from the totals that were measured; and what stays unknown inside blocks that were measured as a
-            whole, which adds to the variance.
+            Means; variances from the totals that were measured; and what stays unknown inside blocks that were
+            measured as a whole, which adds to the variance.
         """
         return self._ask(self._posterior, low, high, weight, starts)
 
@@ -140,8 +140,9 @@ class Engine:
     def caution(self) -> FloatArray:
         """By how much the mean squared error of the means exceeds their variance, for every size class; at least 1.21.
 
-        Plain least squares l is unbiased with known variance W. So (l − m)² − W + 2V estimates, up to noise, the squared error of m
-        (Stein's identity, with V for the covariance of m and l); over many boxes of one size it is set against V.
+        Plain least squares l is unbiased with known variance W. So (l − m)² − W + 2V estimates, up to noise, the squared
+        error of m (Stein's identity, with V for the covariance of m and l); over many boxes of one size it is set
+        against V. What lies inside leaves that a box cuts was never measured: there l says nothing, and V counts twice.
         """
         cautions = []
         for low, high in trial_boxes(self.shape):

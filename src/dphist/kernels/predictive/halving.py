@@ -1,7 +1,8 @@
 """Any measured tree as a binary one: families are halved by position, so every split is a left and a right part.
 
-Node i's children are ``left[i]`` and ``left[i] + 1`` (−1 for a leaf), parents come first. A node's ``low … high`` is the
-hull of its cells: half a family need not be a box, but what its hull lies in holds it, and what misses the hull misses it.
+Node i's children are ``left[i]`` and ``left[i] + 1`` (−1 for a leaf), parents come first. A node's ``low … high`` is
+the hull of its cells: half a family need not be a box, but what its hull lies in holds it, and what misses the hull
+misses it.
 """
 
 from __future__ import annotations
@@ -72,8 +73,8 @@ def halve_families(
 ) -> tuple[IntArray, ShortArray, ShortArray, FloatArray, FloatArray, FloatArray]:
     """Halve every family until all splits are in two.
 
-    Returns ``left``, ``low``, ``high``, ``size``, ``value``, ``variance``. An only child is the same cells measured once more: the
-    two measurements become one.
+    Returns ``left``, ``low``, ``high``, ``size``, ``value``, ``variance``. An only child is the same cells measured
+    once more: the two measurements become one.
     """
     nodes = first.size
     axes = low.shape[1]

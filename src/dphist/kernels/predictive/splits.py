@@ -7,9 +7,10 @@ A total t whose left part has a share f of the cells divides in one of these way
 - one-sided: all on one side, on the left with probability f;
 - nearly one-sided: the rest on the other side is exponential, its mean two deviations of the noise.
 
-Given t, the left part was seen as z = v(b_l/v_l + (t − b_r)/v_r) with 1/v = 1/v_l + 1/v_r, where b, v are the best linear totals
-of the parts and their variances; each way then has a mean, a slope in t and a variance in closed form. How often each way
-occurs is learned by expectation–maximisation, size by size, larger sizes handing down what they learned.
+Given t, the left part was seen as z = v(b_l/v_l + (t − b_r)/v_r) with 1/v = 1/v_l + 1/v_r, where b, v are the best
+linear totals of the parts and their variances; each way then has a mean, a slope in t and a variance in closed form.
+How often each way occurs is learned by expectation–maximisation, size by size, larger sizes handing down what they
+learned.
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -44,7 +45,7 @@ _ROOT_TWO_PI = 2.5066282746310002
 
 @kernel
 def size_class(size: float) -> int:
-    """The nearest power of two, as sizes share what they learned: 2 and 3 → 1, 4 to 6 → 2, …"""
+    """The nearest power of two, as sizes share what they learned: 2 and 3 give 1, 4 to 6 give 2."""
     number = 0
     while size > 1.5:
         size *= 0.5
@@ -217,7 +218,7 @@ def _cut_normal(centre: float, deviation: float, top: float) -> tuple[float, flo
 def infer_splits(
     left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray, chances: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Mean and variance of every node's total; for every split the slope of its left part in the total, and what is left.
+    """Mean and variance of every node's total; for every split the left part's slope in the total, and what is left.
 
     Returns ``mean``, ``variance``, ``slope``, ``rest``: given its parent's total t, the left part has mean
     mean[left] + slope·(t − mean) and variance ``rest``.

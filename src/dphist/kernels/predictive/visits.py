@@ -1,8 +1,9 @@
 """Mean and variance of any weighted sum of boxes, visiting only the nodes that the boxes cut.
 
-A sum's slope in a node's total is β = γβ_l + (1 − γ)β_r, and each split adds (β_l − β_r)²·rest to its variance. Slopes of several
-boxes add up, so their covariances come for nothing. Inside a leaf of many cells the halvings go on in thought: at depth k
-all parts look alike, and what a box cuts of them is a product over the axes, counted at its two ends.
+A sum's slope in a node's total is β = γβ_l + (1 − γ)β_r, and each split adds (β_l − β_r)²·rest to its variance.
+Slopes of several boxes add up, so their covariances come for nothing. Inside a leaf of many cells the halvings go on
+in thought: at depth k all parts look alike, and what a box cuts of them is a product over the axes, counted at its
+two ends.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ShortArray = NDArray[np.int32]
 
 @kernel
 def _taken(index: float, length: float, start: float, stop: float) -> tuple[float, float]:
-    """Of interval ``index`` of this length: the share that start … stop takes, and its left half's minus its right half's."""
+    """Of interval ``index`` of this length: the share that start … stop takes; its halves' difference."""
     begin = index * length
     half = 0.5 * length
     a = max(0.0, min(stop, begin + half) - max(start, begin)) / half
@@ -37,18 +38,11 @@ def _products(
     """Sums over all intervals of this length: products of what two spans take of each, and of their contrasts."""
     product = 0.0
     contrast = 0.0
-    ends = (
-        math.floor(start / length),
-        math.floor(stop / length),
-        math.floor(other_start / length),
-        math.floor(other_stop / length),
-    )
-    whole = min(math.floor(stop / length), math.floor(other_stop / length)) - max(
-        math.ceil(start / length), math.ceil(other_start / length)
-    )
-    whole = max(whole, 0.0)
+    ends = (int(start / length), int(stop / length), int(other_start / length), int(other_stop / length))
+    # Intervals that both take whole contribute one each; those at the ends are looked at one by one.
     lowest = max(math.ceil(start / length), math.ceil(other_start / length))
-    highest = min(math.floor(stop / length), math.floor(other_stop / length))
+    highest = min(ends[1], ends[3])
+    whole = max(float(highest - lowest), 0.0)
     for e in range(4):
         again = False
         for before in range(e):
@@ -138,8 +132,8 @@ def ask_boxes(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean and variance of every question: the weighted sum over its boxes ``starts[j]`` up to ``starts[j + 1]``.
 
-    ``variance[0]`` is the root's; the others are read in leaves of several cells. Returned apart: what is known of totals
-    that were measured, and what is unknown inside leaves that a box cuts (none where ``unevenness`` is empty).
+    ``variance[0]`` is the root's; the others are read in leaves of several cells. Returned apart: what is known of
+    totals that were measured, and what is unknown inside leaves that a box cuts (none where ``unevenness`` is empty).
     """
     axes = low.shape[1]
     questions = starts.size - 1
