@@ -140,7 +140,7 @@ class Engine:
     def caution(self) -> FloatArray:
         """By how much the mean squared error of the means exceeds their variance, for every size class; at least 1.21.
 
-        Plain least squares l is unbiased with known variance W. So (l − m)² − W + 2V estimates, up to noise, the squared
+        Plain least squares l is unbiased with known variance W. So (l − m)² − W + 2V estimates the squared
         error of m (Stein's identity, with V for the covariance of m and l); over many boxes of one size it is set
         against V. What lies inside leaves that a box cuts was never measured: there l says nothing, and V counts twice.
         """
