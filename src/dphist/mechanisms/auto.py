@@ -13,13 +13,17 @@ from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.tableplan import plan_tables
+from dphist.model.domain import Ordinal
 from dphist.model.workload import Kind
 from dphist.private.gate import PrivateCounts
 
 # Ranges up to this many cells are better added up from single cells than read off a tree.
 _SMALL_RANGE = 32
-# More tables than this would each get too small a share.
-_MOST_TABLES = 16
+# An ordered attribute of so many values is asked for ranges.
+_LONG = 16
+# Cubes above this take too long to rake to their tables.
+_LARGEST_TABULAR = 1 << 24
 # Ranges looked at to tell how large they are.
 _SAMPLE = 4096
 
@@ -70,13 +74,9 @@ class Auto:
                     Posterior(),
                     "a table of all attributes will be asked for: every cell is measured (posterior)",
                 )
-            if len(tables) <= _MOST_TABLES:
-                return Marginals(
-                    tables=tables
-                ), "marginals will be asked for, so these tables are measured (marginals)"
             return (
-                AdaptiveTree(),
-                "too many tables to measure each: a tree of boxes serves all (adaptivetree)",
+                Marginals(tables=tables),
+                "marginals will be asked for, so these tables are measured (marginals)",
             )
         if kind == "ranges":
             typical = self._typical(data)
@@ -90,12 +90,30 @@ class Auto:
                 AdaptiveTree(),
                 "ranges of many cells will be asked for, so a tree is measured (adaptivetree)",
             )
+        if kind is None and self._tabular(data):
+            plan = plan_tables(data.shape)
+            return (
+                Marginals(tables=plan.tables, shares=plan.shares),
+                "nobody said what will be asked, so tables of few attributes and the whole cube are measured, with "
+                "shares that serve tables of one, two and three attributes and cells alike (marginals)",
+            )
         if kind is None:
             return (
                 AdaptiveTree(),
                 "nobody said what will be asked, so a tree is measured that serves ranges of all sizes (adaptivetree)",
             )
         return AdaptiveTree(), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
+
+    def _tabular(self, data: PrivateCounts) -> bool:
+        """Whether a cube is rather a table of several attributes than a space of points.
+
+        On made-up cubes tables of few attributes beat a tree of boxes on all sums unless three long ordered attributes
+        made a space in which records cluster.
+        """
+        if len(data.shape) < 3 or data.domain is None:
+            return False
+        long = [a for a in data.domain.attributes if isinstance(a, Ordinal) and a.size >= _LONG]
+        return len(long) < 3 and data.size <= _LARGEST_TABULAR
 
     def _typical(self, data: PrivateCounts) -> int | None:
         """Give the median number of cells of the announced ranges."""

@@ -1,19 +1,22 @@
-"""Tables of few attributes, measured directly: for people who ask for marginals."""
+"""Tables of few attributes, measured directly: for people who ask for marginals, and for cubes of many attributes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
+from dphist.inference.fitting import rake, settle
 from dphist.inference.intervals import Spread
+from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.posterior import PosteriorNoise
 from dphist.mechanisms.spatial import denoise_field
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -21,9 +24,19 @@ from dphist.private.queries import Totals
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Axes = tuple[int, ...]
 
-_FITTING_ROUNDS = 50
+# Raking goes over so many cells at most, tables times rounds times cells: about a second.
+_MOST_RAKED = 4e8
+_RAKING_ROUNDS = 30
+# A cube's tables up to so many attributes are published as least squares has them; larger sums follow its cells.
+_HIGHEST_RAKED = 3
+# Raking stops when no cell of a table is missed by more than this part of the table's own noise.
+_CLOSE = 0.1
+# The cube that is raked starts from its own denoised cells plus this part of what the tables alone would put there, or
+# of the cell's noise where that is less. Flat from 1 % to 5 % on made-up cubes.
+_DOUBT = 0.02
+# Tables with at most so many cells are denoised before they are settled; for larger ones it takes too long.
+_MOST_DENOISED = 1 << 16
 
 
 def tables_of(workload: Workload) -> tuple[Axes, ...]:
@@ -35,127 +48,132 @@ def tables_of(workload: Workload) -> tuple[Axes, ...]:
 
 @dataclass(frozen=True, eq=False)
 class TableNoise:
-    """Intervals for boxes that one of the measured tables can answer; for the rest nothing narrower than everything."""
+    """Errors of tables under least squares, exactly; what lies inside no measured table has no interval."""
 
-    axes: tuple[Axes, ...]
-    shape: tuple[int, ...]
-    tables: tuple[PosteriorNoise, ...]
-    total: float
+    tables: MeasuredTables
     method: str = (
-        "posterior interval of the measured table that answers the question, learned from the same noisy counts; "
-        "how attributes go together beyond the measured tables was not measured, and such answers have no interval"
+        "exact variance of least squares over the measured tables; "
+        "how attributes go together beyond these tables was not measured, and such answers have no interval"
     )
 
+    def centre(self, workload: Workload) -> FloatArray:
+        """The unbiased answers that intervals stand on."""
+        boxes = self.tables.answers(workload.low, workload.high)
+        if workload.query is None:
+            return boxes
+        whole = np.zeros(len(workload))
+        np.add.at(whole, workload.query, boxes)
+        return whole
+
     def spread(self, workload: Workload) -> Spread:
-        """Answer each box from the smallest table that can."""
-        low, high = workload.low, workload.high
-        bounded = ~((low == 0) & (high == np.array(self.shape)))
-        # Any count lies between zero and the total: two deviations of this cover all of it.
-        variance = np.full(len(low), max(self.total, 1.0) ** 2)
-        largest = np.sqrt(variance / 2.0)
-        for axes, noise in zip(self.axes, self.tables, strict=True):
-            others = [axis for axis in range(len(self.shape)) if axis not in axes]
-            mine = ~bounded[:, others].any(axis=1)
-            if mine.any():
-                keep = list(axes)
-                spread = noise.spread_boxes(
-                    np.ascontiguousarray(low[mine][:, keep]), np.ascontiguousarray(high[mine][:, keep])
-                )
-                better = spread.variance < variance[mine]
-                where = np.flatnonzero(mine)[better]
-                variance[where], largest[where] = spread.variance[better], spread.largest[better]
-        return Spread(variance, largest)
+        """Give the noise in every box of the workload: not a number where it was not measured."""
+        variance, largest = self.tables.variances(workload.low, workload.high)
+        missing = ~self.tables.measured(workload.low, workload.high)
+        return Spread(np.where(missing, np.nan, variance), np.where(missing, np.nan, largest))
 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Marginals:
-    """Measure the tables people ask for, each with an equal share, and fit the whole to them.
+    """Measure some tables of the cube, each with its share, and publish a cube that has them.
 
-    Every cell of a table is noised, inferred from its neighbours as in `Posterior`, and the full table is the one of
-    largest entropy with these marginals (iterative proportional fitting). ``tables`` are tuples of axes; none
-    given, they are read off the workload, or all single attributes are taken.
+    Tables overlap, so what each says of smaller ones is averaged by precision: least squares, residual by residual
+    (see `dphist.inference.tables`), with exact variances for everything inside a measured table. Published is the
+    nearest without negative cells: totals are settled first and handed down, table by table, and the cube is raked to
+    them (see `dphist.inference.fitting`). What lies inside no measured table is what chance alone would give, and
+    says that it was not measured.
+
+    ``tables`` are tuples of axes; none given, they are read off the workload, or all single attributes are taken.
+    ``shares`` are what each of them costs, and sum to 1; equal if not given.
 
     Private because each table's cells are disjoint, so one step moves one of them by one, and the tables split the
-    budget.
+    budget; all that follows reads noisy tables only.
     """
 
     tables: tuple[Axes, ...] | None = None
+    shares: tuple[Fraction, ...] | None = None
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
-        axes = self._tables(data)
+        axes, shares = self._tables(data)
         grid = np.indices(data.shape, dtype=np.int32, sparse=True)
-        fitted: list[FloatArray] = []
-        unknown: list[FloatArray] = []
-        errors: list[PosteriorNoise] = []
-        for right, table in zip(data.split(*[Fraction(1, len(axes))] * len(axes)), axes, strict=True):
-            shape = tuple(data.shape[a] for a in table)
+        values: list[FloatArray] = []
+        scales: list[float] = []
+        for right, table in zip(data.split(*shares), axes, strict=True):
             labels = np.zeros((1,) * len(data.shape), dtype=np.int64)
             for axis in table:
                 labels = labels * data.shape[axis] + grid[axis]
             labels = np.broadcast_to(labels, data.shape)
+            shape = tuple(data.shape[a] for a in table)
             noisy = right.partition(labels, math.prod(shape)).measure(Totals())
-            values, scale = noisy.values.reshape(shape), float(noisy.scale)
-            counts, model = denoise_field(values, scale)
-            fitted.append(counts)
-            unknown.append(np.full(shape, 2.0 * scale**2) if model is None else model.within + model.between)
-            within, between = (None, None) if model is None else (model.within, model.between)
-            errors.append(PosteriorNoise(within, between, counts - values, scale))
-        total = _agree(fitted, unknown)
+            values.append(noisy.values.astype(np.float64).reshape(shape))
+            scales.append(float(noisy.scale))
+        measured = MeasuredTables(data.shape, axes, tuple(values), tuple(scales))
         names = ", ".join("×".join(f"axis {a}" for a in table) for table in axes)
-        return Estimate(
-            _fit(data.shape, axes, fitted, total),
-            TableNoise(axes, data.shape, tuple(errors), total),
-            f"{len(axes)} tables were measured directly, each with an equal share ({names})",
-        )
+        how = "an equal share" if len(set(shares)) == 1 else "a share of its own"
+        note = f"{len(axes)} tables were measured directly, each with {how} ({names})"
+        return Estimate(fit_cube(measured), TableNoise(measured), note)
 
-    def _tables(self, data: PrivateCounts) -> tuple[Axes, ...]:
+    def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
         axes = self.tables
         if axes is None and data.workload is not None and data.workload.kind == "marginals":
             axes = tables_of(data.workload)
         if axes is None:
             axes = tuple((axis,) for axis in range(len(data.shape)))
-        # A table that is part of another is answered by it.
-        axes = tuple(t for t in axes if t and not any(set(t) < set(u) for u in axes))
-        if not axes:
-            axes = ((0,),)
         if any(not 0 <= axis < len(data.shape) for table in axes for axis in table):
             raise MechanismError("tables: every axis must be one of the domain's")
-        return axes
+        if self.shares is not None:
+            if len(self.shares) != len(axes) or sum(self.shares) != 1 or min(self.shares) <= 0:
+                raise MechanismError("shares: give one above zero for each table; they must sum to 1")
+            return tuple(tuple(sorted(set(table))) for table in axes), self.shares
+        # A table that is part of another is answered by it.
+        axes = tuple(sorted({tuple(sorted(set(t))) for t in axes if t}))
+        axes = tuple(t for t in axes if not any(set(t) < set(u) for u in axes)) or ((0,),)
+        return axes, (Fraction(1, len(axes)),) * len(axes)
 
 
-def _agree(tables: list[FloatArray], variances: list[FloatArray]) -> float:
-    """Move tables to a common total, in place: each cell by its share of what is unknown of its table.
+def fit_cube(measured: MeasuredTables) -> FloatArray:
+    """Publish a cube without negative cells: tables are settled from the total down, and the cube raked to them."""
+    every = measured.everything
+    cells = math.prod(measured.shape)
+    whole = every in measured.axes
+    wanted = _to_settle(measured, cells) if whole else measured.axes
+    settled = settle(measured.shape, wanted, _denoised(measured, wanted))
+    noise = min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
+    rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
+    targets = {axes: settled[axes] for axes in wanted}
+    start = np.full(measured.shape, float(settled[()]) / cells)
+    if whole:
+        variance = measured.cell_variance(every)
+        own = _denoise(measured.table(every), variance)
+        alone = rake(start, targets, min(rounds, 3), _CLOSE * noise)
+        # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
+        start = own + np.minimum(_DOUBT * alone, _DOUBT * math.sqrt(variance))
+    return rake(start, targets, rounds, _CLOSE * noise)
 
-    Scaling instead would put the whole difference on the largest cell, which is known as well as any other.
-    """
-    unknown = [float(variance.sum()) + 1e-12 for variance in variances]
-    total = sum(float(t.sum()) / u for t, u in zip(tables, unknown, strict=True))
-    total = max(0.0, total / sum(1.0 / u for u in unknown))
-    for i, (table, variance, u) in enumerate(zip(tables, variances, unknown, strict=True)):
-        tables[i] = np.maximum(table + variance * ((total - float(table.sum())) / u), 0.0)
-    return total
+
+def _to_settle(measured: MeasuredTables, cells: int) -> tuple[Axes, ...]:
+    """Which tables a measured cube is raked to: all of three attributes, or fewer where that would take too long."""
+    every = measured.everything
+    order = min(_HIGHEST_RAKED, len(every) - 1)
+    while order > 1 and math.comb(len(every), order) * cells * 3 > _MOST_RAKED:
+        order -= 1
+    return tuple(combinations(every, max(order, 0)))
 
 
-def _fit(
-    shape: tuple[int, ...], axes: tuple[Axes, ...], tables: list[FloatArray], total: float
-) -> FloatArray:
-    """Give the table of largest entropy with these marginals, scaled to a common total."""
-    targets = []
-    for counts in tables:
-        mass = float(counts.sum())
-        targets.append(counts * (total / mass) if mass > 0.0 else np.full(counts.shape, total / counts.size))
-    joint = np.full(shape, total / math.prod(shape))
-    disjoint = sum(len(t) for t in axes) == len({a for t in axes for a in t})
-    for _ in range(1 if disjoint else _FITTING_ROUNDS):
-        furthest = 0.0
-        for table, target in zip(axes, targets, strict=True):
-            others = tuple(a for a in range(len(shape)) if a not in table)
-            now = joint.sum(axis=others)
-            factor = np.divide(target, now, out=np.zeros(now.shape), where=now > 0.0)
-            furthest = max(furthest, float(np.abs(now - target).max(initial=0.0)))
-            joint *= factor.reshape([shape[a] if a in table else 1 for a in range(len(shape))])
-        if furthest <= 1e-9 * max(total, 1.0):
-            break
-    return joint
+def _denoised(measured: MeasuredTables, wanted: tuple[Axes, ...]) -> Callable[[Axes], FloatArray]:
+    """Least squares for every table; those at the bottom, whose cells are fewest records, inferred from neighbours."""
+
+    def table(axes: Axes) -> FloatArray:
+        values = measured.table(axes)
+        if axes in wanted and 1 < values.size <= _MOST_DENOISED:
+            return _denoise(values, measured.cell_variance(axes))
+        return values
+
+    return table
+
+
+def _denoise(values: FloatArray, variance: float) -> FloatArray:
+    whole = np.rint(values).astype(np.int64)
+    counts, _ = denoise_field(whole, math.sqrt(variance / 2.0))
+    return np.asarray(counts, dtype=np.float64).reshape(values.shape)

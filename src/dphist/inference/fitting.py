@@ -1,0 +1,108 @@
+"""Tables without negative cells that agree with each other, and a cube that has them: handed down, then raked.
+
+Least squares over measured tables (`dphist.inference.tables`) is unbiased but goes below zero where counts are small.
+Cutting every cell at zero would push sums up. As on trees, what is known best is settled first and handed down: the
+total, then tables of one attribute with that total, then tables of two whose margins are those, and so on. Each is
+the nearest non-negative table with the margins above it. The cube then follows by raking (iterative proportional
+fitting, Deming and Stephan 1940): among cubes with these tables, the one nearest in entropy to where it started.
+All of it is arithmetic on released numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.tables import Axes, subsets
+
+FloatArray = NDArray[np.float64]
+
+# Rounds of projecting in turn: margins then agree within a small part of the noise (tried 10 to 100, made-up cubes).
+_ROUNDS = 40
+
+
+def settle(
+    shape: Sequence[int], wanted: Sequence[Axes], table: Callable[[Axes], FloatArray]
+) -> dict[Axes, FloatArray]:
+    """Give non-negative tables that agree with each other, each as near as can be to what ``table`` says of it.
+
+    Args:
+        shape: The shape of the cube.
+        wanted: The tables, each as the attributes it keeps; all smaller tables inside them are settled first.
+        table: What is known of a table by its attributes: an array that may have negative cells.
+
+    Returns:
+        The tables by their attributes, the smaller ones included.
+
+    Example:
+        >>> import numpy as np
+        >>> noisy = {(): np.array(10.0), (0,): np.array([-1.0, 4.0, 7.0])}
+        >>> settle((3,), [(0,)], noisy.__getitem__)[(0,)].round(1).tolist()
+        [0.0, 3.5, 6.5]
+    """
+    settled: dict[Axes, FloatArray] = {}
+    needed = {subset for axes in wanted for subset in subsets(tuple(sorted(axes)))}
+    for axes in sorted(needed, key=lambda s: (len(s), s)):
+        settled[axes] = _nearest(np.array(table(axes), dtype=np.float64), axes, settled, shape)
+    return settled
+
+
+def _nearest(
+    values: FloatArray, axes: Axes, settled: Mapping[Axes, FloatArray], shape: Sequence[int]
+) -> FloatArray:
+    """The nearest table without negative cells whose margins are the settled ones, by Dykstra's projections in turn."""
+    if not axes:
+        return np.maximum(values, 0.0)
+    carried = np.zeros_like(values)
+    for _ in range(_ROUNDS):
+        for place, axis in enumerate(axes):
+            margin = settled[tuple(other for other in axes if other != axis)]
+            values = values + np.expand_dims((margin - values.sum(axis=place)) / shape[axis], place)
+        if values.min() >= 0.0:
+            return values
+        # Only the cut needs a correction carried on: margins are equations, and projecting on those twice is once.
+        cut = np.maximum(values + carried, 0.0)
+        carried += values - cut
+        values = cut
+    return values
+
+
+def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, enough: float) -> FloatArray:
+    """Scale a cube until its tables are the targets: iterative proportional fitting.
+
+    Args:
+        start: A cube without negative cells; a cell that is zero stays zero.
+        targets: Tables without negative cells, by the attributes they keep.
+        rounds: How often to go over all targets, at most.
+        enough: Stop once no cell of a target is missed by more.
+
+    Returns:
+        The cube.
+
+    Example:
+        >>> import numpy as np
+        >>> rake(np.ones((2, 2)), {(0,): np.array([3.0, 1.0]), (1,): np.array([2.0, 2.0])}, 9, 1e-9).tolist()
+        [[1.5, 1.5], [0.5, 0.5]]
+    """
+    cube = np.array(start, dtype=np.float64)
+    for _ in range(rounds):
+        furthest = 0.0
+        for axes, target in targets.items():
+            others = tuple(axis for axis in range(cube.ndim) if axis not in axes)
+            now = cube.sum(axis=others)
+            furthest = max(furthest, float(np.abs(now - target).max(initial=0.0)))
+            factor = np.divide(target, now, out=np.zeros(now.shape), where=now > 0.0)
+            cube *= factor.reshape([n if axis in axes else 1 for axis, n in enumerate(cube.shape)])
+        if furthest <= enough:
+            break
+    return cube
+
+
+def independent(shape: Sequence[int], tables: Mapping[Axes, FloatArray]) -> FloatArray:
+    """The cube in which attributes go together by chance alone, from tables of one attribute each."""
+    total = float(tables[()])
+    cube = np.full(tuple(shape), total / math.prod(shape))
+    return rake(cube, {axes: table for axes, table in tables.items() if len(axes) == 1}, 1, 0.0)

@@ -1,0 +1,144 @@
+"""Marginals: tables that overlap agree, are published within their noise, and have intervals that hold."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dphist.errors import MechanismError
+from dphist.inference.intervals import half_widths
+from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.tableplan import plan_tables
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.workload import Workload
+from dphist.testing import check_mechanism, run
+
+PAIRS = tuple(combinations(range(4), 2))
+
+
+def _cube(records, shape=(30, 7, 5, 2), seed=0):
+    """Attributes that go together by a hidden kind of person; most cells are empty."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 4, records)
+    places = []
+    for size in shape:
+        law = rng.dirichlet(np.full(size, 0.5), 4).cumsum(axis=1)
+        places.append(np.minimum((law[kind] < rng.random(records)[:, None]).sum(axis=1), size - 1))
+    counts = np.zeros(shape, dtype=np.int64)
+    np.add.at(counts, tuple(places), 1)
+    names = "abcdef"[: len(shape)]
+    domain = Domain(
+        [Nominal(name, [f"{name}{i}" for i in range(n)]) for name, n in zip(names, shape, strict=True)]
+    )
+    return Histogram(domain, counts)
+
+
+def _table(counts, axes):
+    return counts.sum(axis=tuple(a for a in range(counts.ndim) if a not in axes))
+
+
+def test_they_conform():
+    check_mechanism(Marginals(), bias="only single attributes are measured, not how they go together")
+
+
+def test_they_are_measured_directly():
+    histogram = _cube(20_000)
+    workload = Workload.marginals(histogram.domain)
+    assert sorted(tables_of(workload)) == [(0,), (1,), (2,), (3,)]
+    mine, plain = (run(m, histogram, "0.1", seed=1).counts for m in (Marginals(), Laplace()))
+    error = [np.sqrt(np.mean(workload.answer(c - histogram.counts) ** 2)) for c in (mine, plain)]
+    assert error[0] < 0.4 * error[1]
+
+
+def test_tables_that_overlap_agree():
+    counts = np.random.default_rng(9).poisson(40, (6, 5, 4))
+    estimate = run(Marginals(tables=((0, 1), (1, 2), (1,))), counts, 100, seed=1).counts
+    for axis in (2, 0):
+        assert np.allclose(estimate.sum(axis=axis), counts.sum(axis=axis), atol=1)
+
+
+def test_a_peak_keeps_its_marginal():
+    # Moving tables to a common total must not put the difference on the largest cell.
+    counts = np.zeros((64, 64), dtype=np.int64)
+    counts[3, 5] = 10**7
+    estimate = run(Marginals(), counts, "0.1", seed=2).counts
+    assert abs(estimate.sum(axis=0)[5] - 10**7) < 300
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", "1"])
+def test_every_table_is_published_within_the_noise_it_was_measured_with(epsilon):
+    histogram = _cube(20_000)
+    noise = np.sqrt(2.0) * len(PAIRS) / float(Fraction(epsilon))
+    squares = {axes: [] for axes in PAIRS}
+    for seed in range(8):
+        counts = run(Marginals(tables=PAIRS), histogram, epsilon, seed=seed).counts
+        for axes in PAIRS:
+            squares[axes].append(np.mean((_table(counts, axes) - _table(histogram.counts, axes)) ** 2))
+    assert max(np.sqrt(np.mean(each)) for each in squares.values()) <= 1.2 * noise
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_intervals_hold_as_often_as_they_say(announced):
+    histogram = _cube(20_000)
+    domain = histogram.domain
+    workload = Workload.marginals(domain, 2)
+    truth = workload.answer(histogram.counts)
+    held = []
+    for seed in range(16):
+        given = workload if announced else None
+        errors = run(Auto(), histogram, 1, seed=seed, workload=given).errors
+        width = half_widths(errors.spread(workload), 0.95)
+        held.append(np.abs(errors.centre(workload) - truth) <= width)
+    # Questions of one release share noise; over 16 releases the mean lies within 0.02 of what the law says.
+    assert 0.93 < np.mean(held) < 0.975
+
+
+def test_what_lies_inside_no_table_was_not_measured():
+    histogram = _cube(5_000)
+    errors = run(Marginals(tables=PAIRS), histogram, 1, seed=3).errors
+    triples = Workload.marginals(histogram.domain, 3)
+    assert np.isnan(half_widths(errors.spread(triples), 0.95)).all()
+
+
+def test_a_cube_nobody_asked_about_serves_tables_far_better_than_plain_noise():
+    histogram = _cube(30_000, (60, 12, 9, 3, 2))
+    errors = {}
+    for mechanism in (Auto(), Laplace()):
+        squares = np.zeros(2)
+        for seed in range(3):
+            gap = run(mechanism, histogram, 1, seed=seed).counts - histogram.counts
+            for place, order in enumerate((1, 2)):
+                squares[place] += np.mean(Workload.marginals(histogram.domain, order).answer(gap) ** 2)
+        errors[type(mechanism).__name__] = np.sqrt(squares)
+    assert (errors["Auto"] < [0.5, 0.7] * errors["Laplace"]).all()
+
+
+def test_plans_split_the_budget_exactly_and_always_measure_the_cube():
+    for shape in ((7, 3, 2), (100, 9, 16, 2, 2), (4,) * 7):
+        plan = plan_tables(shape)
+        assert sum(plan.shares) == 1
+        assert tuple(range(len(shape))) in plan.tables
+
+
+def test_a_space_of_points_gets_a_tree():
+    domain = Domain([Ordinal(name, range(20)) for name in "xyz"])
+    histogram = Histogram(domain, np.ones(domain.shape, dtype=np.int64))
+    assert "adaptivetree" in run(Auto(), histogram, 1, seed=1).note
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Marginals(tables=((0,), (3,))),
+        Marginals(tables=((0,), (1,)), shares=(Fraction(1, 2),)),
+        Marginals(tables=((0,), (1,)), shares=(Fraction(1, 2), Fraction(1, 3))),
+        Marginals(tables=((0,), (1,)), shares=(Fraction(3, 2), Fraction(-1, 2))),
+    ],
+)
+def test_tables_and_shares_that_make_no_sense_are_refused(mechanism):
+    with pytest.raises(MechanismError, match=r"tables|shares"):
+        run(mechanism, np.ones((2, 2), dtype=np.int64), 1)
