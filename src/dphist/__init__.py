@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dphist import audit, errors, mechanisms, testing
+    from dphist import audit, errors, mechanisms, model, planning, report, testing, uses, web
     from dphist.mechanisms import list_mechanisms
     from dphist.model.domain import Domain, Nominal, Ordinal
     from dphist.model.histogram import Histogram
@@ -42,6 +42,9 @@ _HOMES = {
     "testing": "testing",
 }
 
+# Rooms that are reached by their own name without being part of the face: ``dphist.report.figure``.
+_ROOMS = ("model", "planning", "report", "uses", "web")
+
 __all__ = [
     "__version__",
     *_HOMES,
@@ -49,6 +52,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"dphist.{name}")
     if name not in _HOMES:
         return _moved(name)
     home = import_module(f"dphist.{_HOMES[name]}")

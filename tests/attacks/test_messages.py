@@ -154,7 +154,7 @@ def test_the_file_depends_on_released_values_only(tmp_path):
 
     one = dphist.publish(dphist.Histogram(DOMAIN, np.array([7, 0, 0, 0])), epsilon=1)
     other = dphist.publish(dphist.Histogram(DOMAIN, np.array([0, 0, 0, 8])), epsilon=1)
-    same = replace(other, counts=one.counts, transcript=one.transcript)
+    same = replace(other, cells=one.cells, transcript=one.transcript)
     one.save(tmp_path / "one.parquet")
     same.save(tmp_path / "other.parquet")
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "other.parquet").read_bytes()

@@ -23,6 +23,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.queries.counting import Identity
+from dphist.release import DenseCells
 from dphist.testing import check_mechanism, run
 
 DOMAIN = Domain(
@@ -138,7 +139,7 @@ def test_altering_one_part_is_noticed() -> None:
     counts = release.counts.copy()
     counts[0, 2, 1] += 1
     with pytest.raises(VerificationError):
-        replace(release, counts=counts).verify()
+        replace(release, cells=DenseCells(counts)).verify()
 
 
 @pytest.mark.slow

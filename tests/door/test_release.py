@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +15,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release, publish
-from dphist.release import load
+from dphist.release import DenseCells, load
 
 DOMAIN = Domain(
     [
@@ -85,7 +87,7 @@ def test_verify_accepts_what_was_published_and_nothing_else(release):
     altered = release.counts.copy()
     altered[0, 0, 0] += 1
     with pytest.raises(VerificationError, match="other counts"):
-        _with(release, counts=altered).verify()
+        _with(release, cells=DenseCells(altered)).verify()
     with pytest.raises(VerificationError):
         _with(release, mechanism=Uniform()).verify()
     with pytest.raises(VerificationError, match="more than"):
@@ -262,6 +264,48 @@ def test_a_crash_while_writing_keeps_the_old_file(release, tmp_path, monkeypatch
 def test_repr_says_what_it_is_and_no_count(release):
     assert "laplace" in repr(release)
     assert "0.5-differential privacy" in repr(release)
+
+
+def test_text_asks_as_on_the_command_line(release):
+    name = release.domain.names[0]
+    first = int(release.domain.attributes[0].labels[0])
+    assert release.answer(f"{name} = {first}").value == release.answer(where={name: first}).value
+    assert release.answer("").value == release.answer().value
+    with pytest.raises(QueryError, match="no attribute"):
+        release.answer("nothing = 3")
+    with pytest.raises(QueryError, match="not both"):
+        release.answer("", where={})
+
+
+def test_attributes_to_keep_are_named_one_by_one_or_in_a_list(release):
+    names = list(release.domain.names)
+    assert np.array_equal(release.project(*names).counts, release.project(names).counts)
+    assert np.array_equal(release.project(names[0]).counts, release.project([names[0]]).counts)
+    for nothing in ((), ([],), (3,)):
+        with pytest.raises((QueryError, TypeError)):
+            release.project(*nothing)
+
+
+def test_the_estimate_is_handed_in_or_replayed_and_never_goes_stale(release):
+    from dataclasses import replace
+
+    assert "_estimate" in release.__dict__
+    # Another transcript has another estimate: what was known does not travel with it.
+    assert "_estimate" not in replace(release, note="other").__dict__
+    assert np.array_equal(replace(release, note="other")._estimate.counts, release._estimate.counts)
+    assert "_estimate" in release.with_receipt("people", 3).__dict__
+    assert release.with_receipt("people", 3).receipt == ("people", 3)
+
+
+def test_drawing_is_registered_from_above():
+    code = (
+        "import sys, dphist.release.release\n"
+        "print('dphist.report' in sys.modules)\n"
+        "from dphist.release.drawing import drawer\n"
+        "print(type(drawer()).__module__)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["False", "dphist.report.drawing"]
 
 
 def _with(release, **changes):

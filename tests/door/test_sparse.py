@@ -153,12 +153,12 @@ def test_a_trillion_cells() -> None:
     release = dphist.publish(rows, HUGE, 1, SparseLaplace(threshold=20))
     release.verify()
     true = Counter(zip(rows["x"].to_pylist(), rows["y"].to_pylist(), strict=True))
-    assert (np.diff(release.cells) > 0).all()
-    assert release.cells.dtype == release.values.dtype == np.int64
-    assert release.values.min() >= 20
+    assert (np.diff(release.cells.flat) > 0).all()
+    assert release.cells.flat.dtype == release.cells.values.dtype == np.int64
+    assert release.cells.values.min() >= 20
     found = {
         divmod(cell, 10**6): value
-        for cell, value in zip(release.cells.tolist(), release.values.tolist(), strict=True)
+        for cell, value in zip(release.cells.flat.tolist(), release.cells.values.tolist(), strict=True)
     }
     # Noise of scale one passes 30 with probability 10⁻¹³: what is far above the threshold is there, and near.
     assert all(abs(found[key] - count) < 30 for key, count in true.items() if count >= 50)
@@ -173,11 +173,11 @@ def test_the_threshold_is_a_public_number() -> None:
     assert 10**12 * chance(Fraction(1), level) <= 100 < 10**12 * chance(Fraction(1), level - 1)
     assert recipe.level(Fraction(1), 10) == 1
     empty = pa.table({"x": pa.array([], pa.int64()), "y": pa.array([], pa.int64())})
-    assert dphist.publish(empty, HUGE, 1, "sparselaplace").threshold == level
+    assert dphist.publish(empty, HUGE, 1, "sparselaplace").cells.threshold == level
     with pytest.raises(MechanismError, match="raise it, or leave it out for 23"):
         dphist.publish(empty, HUGE, 1, "sparselaplace(threshold=5)")
     for bad in (0, -1, 1.5, True):
-        with pytest.raises(MechanismError, match="at least 1"):
+        with pytest.raises(MechanismError, match="threshold must be"):
             SparseLaplace(threshold=bad)
 
 
@@ -234,7 +234,7 @@ def test_the_file(tmp_path: Any) -> None:
     release.save(tmp_path / "out.parquet")
     back = dphist.load(tmp_path / "out.parquet")
     back.verify()
-    assert np.array_equal(back.cells, release.cells)
+    assert back.cells.same(release.cells)
     assert (back.domain, back.epsilon, back.mechanism) == (release.domain, release.epsilon, release.mechanism)
     assert back.guarantee == release.guarantee
     table = pq.read_table(tmp_path / "out.parquet")
@@ -242,7 +242,7 @@ def test_the_file(tmp_path: Any) -> None:
     assert table["x"][0].as_py() == 7
     assert table["estimate"][0].as_py() == "a"
     frame = back.to_pandas()
-    assert len(frame) == back.cells.size
+    assert len(frame) == len(back.cells)
     assert len(back.records(100)) == 100
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "out.parquet").read_bytes()[:200])
     with pytest.raises(ReleaseError):
@@ -253,11 +253,11 @@ def test_what_was_altered_does_not_verify() -> None:
     from dataclasses import replace
 
     release = dphist.publish(
-        Histogram(Domain([Ordinal("x", range(9))]), np.full(9, 50)), mechanism="sparselaplace"
+        Histogram(Domain([Ordinal("x", range(9))]), np.full(9, 50)), epsilon=1, mechanism="sparselaplace"
     )
     release.verify()
     with pytest.raises(VerificationError, match="other counts"):
-        replace(release, values=release.values + 1).verify()
+        replace(release, cells=replace(release.cells, values=release.cells.values + 1)).verify()
     with pytest.raises(VerificationError):
         replace(release, mechanism=SparseLaplace(threshold=7)).verify()
 
@@ -283,6 +283,40 @@ def test_too_large_a_domain_is_told_of_it_and_other_mechanisms_are_stopped() -> 
     wide = Domain([Ordinal(f"x{i}", range(2**31)) for i in range(2)])
     with pytest.raises(TooLargeError, match="more than can be numbered"):
         dphist.publish(pa.table({"x0": [1], "x1": [1]}), wide, 1, "sparselaplace")
+
+
+def test_a_sparse_release_does_what_a_release_does_or_says_why_not() -> None:
+    rows = pa.table({"x": [1] * 90 + [7] * 60, "y": [1] * 90 + [9] * 60})
+    release = dphist.publish(rows, HUGE, 1, "sparselaplace(threshold=30)")
+    assert isinstance(release, dphist.Release)
+    assert release.to_polars().columns == ["x", "y", "estimate"]
+    assert release.answer("x = 7 and y = 9").value == release.answer(where={"x": 7, "y": 9}).value
+    assert release.polished(nonnegative=True, integer=True).cells is release.cells
+    assert len(release.records()) == int(release.cells.values.sum())
+    assert len(release.project("x").counts) == 10**6
+    assert "mark" in release.plot("x").to_dict() or "layer" in release.plot("x").to_dict()
+    assert "<svg" in release._repr_html_()
+    with pytest.raises(TooLargeError, match="sparse"):
+        release.to_xarray()
+    with pytest.raises(TooLargeError, match="name fewer"):
+        release.project("x", "y")
+    with pytest.raises(QueryError, match="public total"):
+        release.polished(total=150)
+    with pytest.raises(TooLargeError, match="too many"):
+        _ = release._estimate
+    small = dphist.publish(
+        Histogram(Domain([Ordinal("x", range(9))]), np.full(9, 50)), epsilon=1, mechanism="sparselaplace"
+    )
+    assert small.to_xarray().shape == (9,)
+    assert np.array_equal(small._estimate.counts, small.counts)
+
+
+def test_a_sparse_release_without_cells_makes_no_records() -> None:
+    empty = pa.table({"x": pa.array([], pa.int64()), "y": pa.array([], pa.int64())})
+    release = dphist.publish(empty, HUGE, 1, "sparselaplace(threshold=60)")
+    assert len(release.cells) == 0
+    assert len(release.records(10)) == 0
+    release.verify()
 
 
 def test_cells_named_twice_are_added() -> None:

@@ -23,7 +23,9 @@ def test_every_public_name_is_there_sorted_and_typed():
     tree = ast.parse(Path(dphist.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     typed = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert typed == set(names)
+    assert typed == {*names, *dphist._ROOMS}
+    for name in dphist._ROOMS:
+        assert getattr(dphist, name).__name__ == f"dphist.{name}"
 
 
 def test_the_face_has_at_most_twenty_names():

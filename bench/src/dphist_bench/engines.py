@@ -66,7 +66,7 @@ import dphist
 domain = dphist.Domain([dphist.Ordinal("x", range(10**6)), dphist.Ordinal("y", range(10**6))])
 release = dphist.publish({path!r}, domain, 1, "sparselaplace(threshold={threshold})")
 release.save({out!r})
-print(release.cells.size)
+print(len(release.cells))
 """
 
 

@@ -13,13 +13,13 @@ from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
 from dphist.private.ledger import Ledger
 from dphist.private.ledger.units import described
-from dphist.release import Release, SparseRelease
+from dphist.release import Release, SparseCells
 
 _WIDTH = 50
 _MOST_BARS = 40
 
 
-def describe(release: Release | SparseRelease) -> dict[str, Any]:
+def describe(release: Release) -> dict[str, Any]:
     """Say what a release holds and promises."""
     facts: dict[str, Any] = {
         "cells": " × ".join(f"{a.name} {a.size}" for a in release.domain.attributes)
@@ -37,12 +37,10 @@ def describe(release: Release | SparseRelease) -> dict[str, Any]:
     return facts
 
 
-def draw(release: Release | SparseRelease) -> None:
+def draw(release: Release) -> None:
     """Draw the first attribute as bars, with the interval's reach behind each."""
-    if isinstance(release, SparseRelease):
-        screen.line(
-            f"{release.cells.size:,} cells reached {release.threshold}; every other one counts as zero"
-        )
+    if isinstance(release.cells, SparseCells):
+        screen.line(f"{release.cells.describe()} are published; every other one counts as zero")
         return
     attribute = release.domain.attributes[0]
     table = release.project(attribute.name)

@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from dphist.errors import EpsilonError, InputError, MechanismError
 from dphist.mechanisms.bypart import ByPart
@@ -23,8 +21,9 @@ from dphist.private.exact import Number, positive
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
+from dphist.release.cells import DenseCells
 from dphist.release.release import Guarantee, Release
-from dphist.release.sparse import SparseRelease
+from dphist.release.sparse import SparseCells
 from dphist.sources import count
 from dphist.sources.count import occupied_cells
 from dphist.sources.open import spark_session
@@ -49,7 +48,7 @@ def publish(
     dataset: str | None = None,
     workers: int | None = None,
 ) -> Release:
-    """Turn records into one private release: a `Release`, or a `SparseRelease` from ``sparselaplace``.
+    """Turn records into one private release.
 
     ``source`` is a path or glob, a data frame, an Ibis table or a `Histogram`. The budget is reserved in the ledger,
     durably, right before the first noise is drawn: a crash after that leaves it spent, never the other way round, and
@@ -118,7 +117,7 @@ def _publish(
             paid.append(reservation.id)
 
     if isinstance(mechanism, SparseLaplace):
-        release: Any = _sparse(source, domain, epsilon, mechanism, unit, pay)
+        release = _sparse(source, domain, epsilon, mechanism, unit, pay)
     else:
         histogram = count(source, domain, unit)
         if workload is not None and workload.domain != histogram.domain:
@@ -134,16 +133,18 @@ def _publish(
             )
             counts.setflags(write=False)
             release = Release(
-                histogram.domain, counts, Guarantee(epsilon, unit), mechanism, transcript, workload=workload
+                histogram.domain,
+                DenseCells(counts),
+                Guarantee(epsilon, unit),
+                mechanism,
+                transcript,
+                workload=workload,
             )
         else:
             release = _release(histogram, epsilon, mechanism, unit, workload, pay=pay)
     if not paid or account is None:
-        return cast(Release, release)
-    receipt = cast(Release, replace(release, receipt=(account[1], paid[0])))
-    if "_estimate" in release.__dict__:
-        receipt.__dict__["_estimate"] = release.__dict__["_estimate"]
-    return receipt
+        return release
+    return release.with_receipt(account[1], paid[0])
 
 
 def _sparse(
@@ -154,16 +155,22 @@ def _sparse(
     unit: Unit,
     pay: Callable[[], None],
     noise: Noise | None = None,
-) -> SparseRelease:
+) -> Release:
     """Publish the cells above a threshold; the domain is never enumerated."""
     domain, cells, counts = occupied_cells(source, domain, unit)
     right, transcript = open_sparse_gate(
         Occupied.of(cells, counts), domain, epsilon, unit, noise=noise, pay=pay
     )
     pairs = mechanism.measure(right).values
-    cells, values = (np.ascontiguousarray(pairs[:, column]) for column in (0, 1))
-    test = noise is not None and noise.keystream.test
-    return SparseRelease(domain, cells, values, Guarantee(epsilon, unit), mechanism, transcript, test=test)
+    guarantee = Guarantee(epsilon, unit)
+    return Release(
+        domain,
+        SparseCells.of(domain, pairs, guarantee, mechanism),
+        guarantee,
+        mechanism,
+        transcript,
+        test=noise is not None and noise.keystream.test,
+    )
 
 
 def _release(
@@ -179,19 +186,18 @@ def _release(
     estimate = mechanism.estimate(right)
     counts = estimate.counts.reshape(histogram.domain.shape)
     counts.setflags(write=False)
-    release = Release(
+    return Release(
         histogram.domain,
-        counts,
+        DenseCells(counts),
         Guarantee(epsilon, unit),
         _explained(mechanism, estimate.note),
         transcript,
         note=estimate.note,
         workload=workload,
         test=noise is not None and noise.keystream.test,
+        # Kept rather than replayed for the first interval.
+        known=estimate,
     )
-    # The estimate is a function of the transcript; keep it rather than replay it for the first interval.
-    release.__dict__["_estimate"] = estimate
-    return release
 
 
 def _explained(mechanism: Mechanism, note: str) -> Mechanism:

@@ -1,8 +1,19 @@
 """The published thing: a file anyone may read, query and plot."""
 
 from dphist.release.answers import Answer, Answers, Projection
+from dphist.release.cells import Cells, DenseCells
 from dphist.release.file import load
 from dphist.release.release import Guarantee, Release
-from dphist.release.sparse import SparseRelease
+from dphist.release.sparse import SparseCells
 
-__all__ = ["Answer", "Answers", "Guarantee", "Projection", "Release", "SparseRelease", "load"]
+__all__ = [
+    "Answer",
+    "Answers",
+    "Cells",
+    "DenseCells",
+    "Guarantee",
+    "Projection",
+    "Release",
+    "SparseCells",
+    "load",
+]

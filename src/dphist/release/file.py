@@ -17,7 +17,7 @@ from datetime import date
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,10 @@ from dphist.model.workload import Workload
 from dphist.private.exact import fraction
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
+from dphist.release import sparse_file
+from dphist.release.cells import DenseCells
 from dphist.release.release import Guarantee, Release
+from dphist.release.sparse import SparseCells
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,7 +70,10 @@ class ForeignMechanism:
 def save(release: Release, path: str | PathLike[str]) -> None:
     """Write the release whole or not at all."""
     with atomic(Path(path)) as temporary:
-        _write(release, temporary)
+        if isinstance(release.cells, SparseCells):
+            sparse_file.write(release, release.cells, temporary, form=FORMAT, key=KEY)
+        else:
+            _write(release, temporary)
 
 
 @contextmanager
@@ -99,9 +105,25 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def load(path: str | PathLike[str]) -> Release:
-    """Read a `Release` or `SparseRelease`.
+    """Read a release that `Release.save` wrote, whatever kind of cells it has.
 
-    A file that is damaged, foreign or from a newer dphist is refused with a reason.
+    Args:
+        path: The Parquet file.
+
+    Returns:
+        The release. Its counts are as the file says; `Release.verify` shows that they were paid for.
+
+    Raises:
+        ReleaseError: if the file is damaged, foreign or from a newer dphist, with the reason.
+
+    Example:
+        >>> import dphist, numpy as np, pathlib, tempfile
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     release.save(pathlib.Path(folder) / "sex.parquet")
+        ...     again = dphist.load(pathlib.Path(folder) / "sex.parquet")
+        >>> again.verify()
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -127,9 +149,7 @@ def load(path: str | PathLike[str]) -> Release:
         raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
     try:
         if story.get("form") == "sparse":
-            from dphist.release.sparse import read
-
-            return cast(Release, read(file, story))
+            return sparse_file.read(file, story)
         return _read(file, story)
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
@@ -219,7 +239,7 @@ def _read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
     workload = None if story["workload"] is None else Workload.from_json(domain, story["workload"])
     return Release(
         domain,
-        counts,
+        DenseCells(counts),
         guarantee,
         _mechanism(story["mechanism"]),
         Transcript(entries),

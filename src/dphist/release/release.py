@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import DphistError, NotPrivate, QueryError, VerificationError
+from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, VerificationError
 from dphist.extras import need
-from dphist.inference.estimate import Estimate, integers, nonnegative
-from dphist.inference.intervals import half_widths
+from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.gate import open_replay
+from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.transcript import Transcript
-from dphist.release.answers import Answers, Projection, label_columns
-from dphist.release.asking import Asked
+from dphist.release.answers import Answer, Answers, Projection
+from dphist.release.cells import Cells, DenseCells, labels_at
+from dphist.release.drawing import drawer
+from dphist.release.language import read_question
 
 if TYPE_CHECKING:
     import pandas
@@ -33,11 +33,25 @@ if TYPE_CHECKING:
     import xarray
 
 FloatArray = NDArray[np.float64]
+Made = TypeVar("Made")
+
+# Cells that an array is made for when somebody asks for one.
+LARGEST_ARRAY = 1 << 27
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What was promised: ε-differential privacy for one unit, and against whom a mistake would count."""
+    """What was promised: ε-differential privacy for one unit, and against whom a mistake would count.
+
+    Args:
+        epsilon: The privacy loss, an exact fraction.
+        unit: Who is protected.
+
+    Example:
+        >>> import dphist
+        >>> Guarantee(Fraction(1, 2), dphist.Unit()).describe()
+        '0.5-differential privacy for one row, added or removed'
+    """
 
     epsilon: Fraction
     unit: Unit
@@ -48,11 +62,39 @@ class Guarantee:
 
 
 @dataclass(frozen=True, eq=False)
-class Release(Asked):
-    """A private histogram or cube. Everything in it has been paid for, so everything in it may be published."""
+class Release:
+    """A private histogram or cube. Everything in it has been paid for, so everything in it may be published.
+
+    `publish` and `load` make releases, whatever the mechanism; nobody else needs to.
+
+    Args:
+        domain: What is counted.
+        cells: The numbers: `DenseCells` for every cell, or `SparseCells` for those of a very large domain that passed a
+            threshold.
+        guarantee: What was promised, and for whom.
+        mechanism: How it was made: a public value.
+        transcript: Every question that was asked of the data and its noisy answer.
+        note: Why a mechanism that chooses chose as it did.
+        polish: The steps that made the counts nicer to read.
+        workload: What the mechanism was told would be asked.
+        receipt: The budget it was paid from and the reservation's number.
+        test: Whether the noise came from a test seed; such a release is never saved.
+        known: The estimate behind the counts, if it is at hand; otherwise it is replayed when first needed.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> release = dphist.publish(dphist.Histogram(domain, np.full((100, 2), 50)), epsilon=1, mechanism="laplace")
+        >>> release
+        <Release age 100 × sex 2; 1-differential privacy for one row, added or removed; laplace>
+        >>> answer = release.answer("age between 30 and 40 and sex = 'F'")
+        >>> answer.low <= answer.value <= answer.high
+        True
+        >>> release.verify()
+    """
 
     domain: Domain
-    counts: FloatArray
+    cells: Cells
     guarantee: Guarantee
     mechanism: Mechanism
     transcript: Transcript
@@ -62,49 +104,104 @@ class Release(Asked):
     receipt: tuple[str, int] | None = None
     # Noise from a test seed can be subtracted by whoever knows the seed.
     test: bool = field(default=False, repr=False)
+    # The estimate is a function of the transcript: at hand after publishing, replayed after loading.
+    known: InitVar[Estimate | None] = None
+
+    def __post_init__(self, known: Estimate | None) -> None:
+        if known is not None:
+            object.__setattr__(self, "_estimate", self._shaped(known))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The privacy loss that was paid for."""
+        return self.guarantee.epsilon
+
+    @property
+    def counts(self) -> FloatArray:
+        """The estimate as an array of the domain's shape.
+
+        Raises:
+            TooLargeError: if the release is sparse and its domain has more cells than an array can.
+        """
+        return self.cells.dense(self.domain)
 
     # ---- asking -----------------------------------------------------------------------------------------
 
+    @overload
+    def answer(self, workload: Workload, *, confidence: float = 0.95) -> Answers: ...
+
+    @overload
+    def answer(self, workload: str, *, confidence: float = 0.95) -> Answer: ...
+
+    @overload
+    def answer(self, *, where: Mapping[str, Any] | None = None, confidence: float = 0.95) -> Answer: ...
+
+    def answer(
+        self,
+        workload: Workload | str | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        confidence: float = 0.95,
+    ) -> Answer | Answers:
+        """Count the records in one range (``where``, or text) or in many (a workload), each with an interval.
+
+        Args:
+            workload: Many ranges at once, or one question as on the command line: ``"age between 30 and 40"``.
+            where: Maps attributes to a value, an inclusive pair of bounds, a list of values or the name of a group, all
+                in the attribute's own values; attributes left out are summed over.
+            confidence: How sure the interval is to hold the true count.
+
+        Returns:
+            An `Answer` for one question, `Answers` (arrays) for a workload.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full(100, 50)), epsilon=1, mechanism="laplace")
+            >>> one = release.answer(where={"age": (30, 40)})
+            >>> one.value == release.answer("age between 30 and 40").value
+            True
+            >>> len(release.answer(dphist.Workload.prefixes(domain)))
+            100
+        """
+        if workload is not None and where is not None:
+            raise QueryError("give a workload or where=, not both")
+        if isinstance(workload, str):
+            return self._answers(read_question(workload, self.domain), confidence)[0]
+        if workload is not None and not isinstance(workload, Workload):
+            raise QueryError(f"workload must be a dphist.Workload or text, not a {type(workload).__name__}")
+        if where is not None and not isinstance(where, Mapping):
+            raise QueryError("where must map attributes to what is asked of them")
+        asked = workload if workload is not None else Workload.where(self.domain, where or {})
+        if asked.domain != self.domain:
+            raise QueryError("workload is over another domain than the release; build it from release.domain")
+        answers = self._answers(asked, confidence)
+        return answers if workload is not None else answers[0]
+
     def _answers(self, workload: Workload, confidence: float) -> Answers:
-        value = self._sums(workload, "published", self.counts)
-        estimate = self._estimate
-        # Intervals stand on the estimate before polishing, which biases it.
-        centre = self._sums(workload, "estimated", estimate.counts) if self.polish else value
-        spread = estimate.errors.spread(workload)
-        if workload.query is not None:
-            spread = spread.combine(workload.query, len(workload))
-        width = half_widths(spread, confidence)
-        # An estimate whose structure was picked on its own noise names other numbers to stand on (`centre`).
-        stand = getattr(estimate.errors, "centre", None)
-        if stand is not None:
-            centre = np.asarray(stand(workload), dtype=np.float64)
-        # A count is never negative: cutting at zero keeps coverage.
-        low, high = np.maximum(centre - width, 0.0), np.maximum(centre + width, 0.0)
-        if stand is not None:
-            low, high = np.minimum(low, np.maximum(value, 0.0)), np.maximum(high, value)
-        return Answers(value, low, high, confidence, estimate.errors.method)
+        return self.cells.answers(self, workload, confidence)
 
-    def _sums(self, workload: Workload, name: str, counts: FloatArray) -> FloatArray:
-        """Answer from running sums that are kept: a release is asked again and again, and never changes."""
-        if workload.kind in ("cells", "prefixes"):
-            return np.asarray(workload.answer(counts), dtype=np.float64)
-        from dphist.kernels.summed_area import running_sums
+    def project(self, *names: str | Sequence[str], confidence: float = 0.95) -> Projection:
+        """Sum over all other attributes, with an interval for every cell that is left: a marginal.
 
-        if name not in self._tables:
-            self._tables[name] = running_sums(counts.reshape(self.domain.shape))
-        return np.asarray(workload.answer_from(self._tables[name]), dtype=np.float64)
+        Args:
+            names: The attributes to keep, as ``project("age", "sex")`` or ``project(["age", "sex"])``.
+            confidence: How sure each interval is to hold the true count.
 
-    @cached_property
-    def _tables(self) -> dict[str, FloatArray]:
-        return {}
+        Returns:
+            Counts and intervals over the attributes that were kept.
 
-    def project(self, names: str | Sequence[str], *, confidence: float = 0.95) -> Projection:
-        """Sum over all other attributes, with an interval for every cell that is left."""
-        kept = [names] if isinstance(names, str) else list(names)
-        domain = self.domain.project(kept)
-        answers = self._answers(Workload.marginals(self.domain, [kept]), confidence)
-        value, low, high = (each.reshape(domain.shape) for each in (answers.value, answers.low, answers.high))
-        return Projection(domain, value, low, high, confidence, answers.method)
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(9)), dphist.Nominal("sex", ["F", "M"])])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full((9, 2), 50)), epsilon=1, mechanism="laplace")
+            >>> release.project("sex").counts.shape, release.project("sex", "age").counts.shape
+            ((2,), (2, 9))
+        """
+        kept = [name for each in names for name in ([each] if isinstance(each, str) else each)]
+        if not kept or not all(isinstance(name, str) for name in kept):
+            raise QueryError("name the attributes to keep, such as project('age') or project('age', 'sex')")
+        return self.cells.project(self, kept, confidence)
 
     # ---- handing on -------------------------------------------------------------------------------------
 
@@ -113,68 +210,146 @@ class Release(Asked):
     ) -> Release:
         """Give a release that is nicer to read: nowhere negative, whole numbers, a public total.
 
-        Costs no privacy and biases the counts; intervals keep standing on the estimate before it. ``total`` must be
-        public knowledge: a true total that is not would be a leak.
+        Costs no privacy and biases the counts; intervals keep standing on the estimate before it.
+
+        Args:
+            nonnegative: Raise negative counts to zero.
+            integer: Round to whole numbers that keep the total.
+            total: Move to this total. It must be public knowledge: a true total that is not would be a leak.
+
+        Returns:
+            The polished release; a sparse one is whole and positive as it is.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(9))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.zeros(9, int)), epsilon=1, mechanism="laplace")
+            >>> float(release.polished(nonnegative=True, integer=True).counts.min()) >= 0
+            True
         """
-        counts, steps = self.counts, list(self.polish)
+        cells, steps = self.cells, list(self.polish)
         for wanted, step in (
             (nonnegative or total is not None, _nonnegative_step(total)),
             (integer, "integer"),
         ):
-            if wanted:
-                counts, steps = _polish(counts, step), [*steps, step]
-        return replace(self, counts=counts, polish=tuple(steps))
+            polished = cells.polish(step) if wanted else cells
+            if polished is not cells:
+                cells, steps = polished, [*steps, step]
+        return replace(self, cells=cells, polish=tuple(steps), known=self.__dict__.get("_estimate"))
+
+    def with_receipt(self, dataset: str, reservation: int) -> Release:
+        """Give the same release with what it was paid from.
+
+        Args:
+            dataset: The budget's name in the ledger.
+            reservation: The reservation's number.
+
+        Returns:
+            The release, its receipt filled in.
+        """
+        return replace(self, receipt=(dataset, reservation), known=self.__dict__.get("_estimate"))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Give a row per cell with readable labels (needs pandas)."""
+        """Give a row per published cell with readable labels (needs pandas).
+
+        Returns:
+            A data frame with a column per attribute, and ``estimate``.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
+            >>> list(release.to_pandas().columns)
+            ['sex', 'estimate']
+        """
         pd = need("pandas", "frames")
 
-        return pd.DataFrame({**label_columns(self.domain), "estimate": self.counts.reshape(-1)})
+        return pd.DataFrame({**self.cells.labels(self.domain), "estimate": self.cells.numbers})
 
     def to_polars(self) -> polars.DataFrame:
-        """Give a row per cell with readable labels (needs polars)."""
+        """Give a row per published cell with readable labels (needs polars).
+
+        Returns:
+            A data frame with a column of text per attribute, and ``estimate``.
+        """
         pl = need("polars", "frames")
 
         columns = {
-            name: [str(label) for label in labels] for name, labels in label_columns(self.domain).items()
+            name: [str(label) for label in labels] for name, labels in self.cells.labels(self.domain).items()
         }
-        return pl.DataFrame({**columns, "estimate": self.counts.reshape(-1)})
+        return pl.DataFrame({**columns, "estimate": self.cells.numbers})
 
     def to_xarray(self) -> xarray.DataArray:
-        """Give a labelled array, an axis per attribute (needs xarray)."""
+        """Give a labelled array, an axis per attribute (needs xarray).
+
+        Returns:
+            The counts with each attribute's labels as coordinates.
+
+        Raises:
+            TooLargeError: if the release is sparse and its domain has more cells than an array can.
+        """
         xr = need("xarray", "frames")
 
+        counts = self.counts
         labels = {attribute.name: list(attribute.labels) for attribute in self.domain.attributes}
-        return xr.DataArray(self.counts, coords=labels, dims=list(self.domain.names), name="estimate")
+        return xr.DataArray(counts, coords=labels, dims=list(self.domain.names), name="estimate")
 
     def records(self, count: int | None = None, *, seed: int = 0) -> pandas.DataFrame:
         """Make synthetic records that follow the release: each cell within one record of its share.
 
         Made from the published counts alone, so as private as they are; the seed is public and only decides roundings.
-        ``count`` defaults to the released total.
+
+        Args:
+            count: How many; the released total unless told.
+            seed: A public number: another one gives other roundings.
+
+        Returns:
+            A data frame with a row per record and a column of labels per attribute.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.array([50, 90])), epsilon=1, mechanism="laplace")
+            >>> len(release.records(10))
+            10
         """
         pd = need("pandas", "frames")
 
-        flat = np.maximum(self.counts.reshape(-1), 0.0)
+        flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
         total = float(flat.sum())
         wanted = max(0, round(total)) if count is None else count
         if wanted < 0:
             raise QueryError("count must not be negative")
         if total == 0:
+            # Nothing is known of where records are. A sparse release without cells has nowhere to put them.
             flat, total = np.ones_like(flat), float(flat.size)
+            wanted = wanted if flat.size else 0
         # Systematic sampling: evenly spaced points along the cumulated counts, from one public starting point.
         start = ((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64) / 2**64
         points = (np.arange(wanted) + start) * (total / max(1, wanted))
-        cells = np.minimum(np.searchsorted(np.cumsum(flat), points, side="right"), flat.size - 1)
-        index = np.unravel_index(cells, self.domain.shape)
-        columns = {
-            attribute.name: np.array(list(attribute.labels), dtype=object)[place]
-            for attribute, place in zip(self.domain.attributes, index, strict=True)
-        }
-        return pd.DataFrame(columns)
+        rows = np.minimum(np.searchsorted(np.cumsum(flat), points, side="right"), flat.size - 1)
+        return pd.DataFrame(labels_at(self.domain, self.cells.positions(rows)))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write one Parquet file that any tool opens; whole or not at all."""
+        """Write one Parquet file that any tool opens; whole or not at all.
+
+        Args:
+            path: Where; what was there is replaced.
+
+        Raises:
+            NotPrivate: if the noise came from a test seed.
+            OutputError: if the file cannot be written.
+
+        Example:
+            >>> import dphist, numpy as np, pathlib, tempfile
+            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     release.save(pathlib.Path(folder) / "sex.parquet")
+            ...     again = dphist.load(pathlib.Path(folder) / "sex.parquet")
+            >>> bool((again.counts == release.counts).all())
+            True
+        """
         from dphist.release.file import save
 
         if self.test:
@@ -189,28 +364,44 @@ class Release(Asked):
         """Replay the mechanism with no data behind the gate, and insist that it gives this very release.
 
         That shows three things: the counts are a function of paid-for answers alone, the answers were paid for by
-        no more than ε, and nothing was altered since. Raises `VerificationError` otherwise.
+        no more than ε, and nothing was altered since.
+
+        Raises:
+            VerificationError: if the replay gives anything else.
         """
         if self.transcript.spent() > self.epsilon:
             raise VerificationError("the transcript spends more than the guarantee says")
-        counts = self._replay().counts
+        cells = self.cells.replayed(self)
         for step in self.polish:
-            counts = _polish(counts, step)
-        if not np.array_equal(counts, self.counts):
+            cells = cells.polish(step)
+        if not self.cells.same(cells):
             raise VerificationError("replaying the transcript gives other counts than the published ones")
 
     @cached_property
     def _estimate(self) -> Estimate:
         return self._replay()
 
+    @cached_property
+    def _unpolished(self) -> DenseCells:
+        return DenseCells(self._estimate.counts)
+
     def _replay(self) -> Estimate:
+        if self.domain.size > LARGEST_ARRAY and self.cells.form != DenseCells.form:
+            raise TooLargeError(
+                f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
+                "project() on fewer attributes"
+            )
+        return self._shaped(self._replayed(self.mechanism.estimate))
+
+    def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made:
+        """Ask the transcript what the mechanism asked the data."""
         right, replay = open_replay(
             self.domain, self.epsilon, self.guarantee.unit, self.transcript, workload=self.workload
         )
         try:
-            estimate = self.mechanism.estimate(right)
+            made = ask(right)
             replay.finish()
-            return replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+            return made
         except DphistError:
             raise
         except Exception:
@@ -219,33 +410,33 @@ class Release(Asked):
                 "the transcript does not fit the mechanism: it cannot be replayed"
             ) from None
 
+    def _shaped(self, estimate: Estimate) -> Estimate:
+        return replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+
     # ---- showing ----------------------------------------------------------------------------------------
-    # Drawing lives a floor above, so it is reached by name, and only when somebody looks.
 
     def plot(self, *names: str, confidence: float = 0.95) -> Any:
-        """Draw one attribute as bars with intervals, or two as a heat map: an Altair chart (needs ``dphist[report]``).
+        """Draw one attribute as bars with intervals, or two as a heat map (needs ``dphist[report]``).
 
-        Without names the first attribute is drawn, or the first two.
+        Args:
+            names: What to draw; without names the first attribute, or the first two.
+            confidence: How sure each interval is to hold the true count.
+
+        Returns:
+            An Altair chart.
         """
-        return import_module("dphist.report.figures").figure(self, names or None, confidence=confidence)
+        return drawer().figure(self, names or None, confidence=confidence)
 
     def _repr_html_(self) -> str:
         """Show the release as a card in a notebook."""
-        return str(import_module("dphist.report.notebook").release_html(self))
+        return drawer().card(self)
 
     def __repr__(self) -> str:
         cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in self.domain.attributes)
-        return f"<Release {cells}; {self.guarantee.describe()}; {show(self.mechanism)}>"
+        more = self.cells.describe()
+        shown = f"{cells}, {more}" if more else cells
+        return f"<Release {shown}; {self.guarantee.describe()}; {show(self.mechanism)}>"
 
 
 def _nonnegative_step(total: float | None) -> str:
     return "nonnegative" if total is None else f"nonnegative total {float(total)!r}"
-
-
-def _polish(counts: FloatArray, step: str) -> FloatArray:
-    if step == "integer":
-        return integers(counts)
-    if step.startswith("nonnegative"):
-        public = step.removeprefix("nonnegative total ") if " " in step else None
-        return nonnegative(counts, None if public is None else float(public))
-    raise VerificationError(f"unknown polishing step {step!r}")

@@ -1,90 +1,94 @@
-"""A sparse release: the cells of a very large domain that reached the threshold, and answers from them."""
+"""The cells of a very large domain that reached a threshold, and answers from them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import NotPrivate, QueryError, ReleaseError, TooLargeError, VerificationError
-from dphist.extras import need
+from dphist.errors import QueryError, ReleaseError, TooLargeError, VerificationError
 from dphist.inference.intervals import Spread, half_widths
+from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
-from dphist.mechanisms.spec import show
 from dphist.model.domain import Domain
-from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.gate import open_replay
-from dphist.private.transcript import Entry, Transcript
 from dphist.release.answers import Answers, Projection
-from dphist.release.asking import Asked
-from dphist.release.release import Guarantee
-
-if TYPE_CHECKING:
-    import pandas
-    import pyarrow
+from dphist.release.cells import Cells, labels_at, places
+from dphist.release.release import LARGEST_ARRAY, Guarantee, Release
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_DENSE = 1 << 27
-
 
 @dataclass(frozen=True, eq=False)
-class SparseRelease(Asked):
+class SparseCells:
     """The published cells of a domain that may have 10¹⁵ of them; every other cell counts as zero.
 
-    ``cells`` are flat positions in C order, ascending; ``values`` their noisy counts. Nobody can tell which of them
-    hold records: some empty cells pass the threshold by chance, and that is part of what keeps it private.
+    Nobody can tell which of them hold records: some empty cells pass the threshold by chance, and that is part of what
+    keeps it private.
+
+    Args:
+        domain: What is counted.
+        flat: Positions in the domain in C order, ascending.
+        values: Their noisy counts.
+        scale: The scale of the noise of every cell, published or not.
+        threshold: The least noisy count that is published.
     """
 
     domain: Domain
-    cells: IntArray
+    flat: IntArray
     values: IntArray
-    guarantee: Guarantee
-    mechanism: SparseLaplace
-    transcript: Transcript
-    receipt: tuple[str, int] | None = None
-    test: bool = field(default=False, repr=False)
-    note: str = ""
-    # What an ordinary release may also carry; a sparse one never does.
-    polish: tuple[str, ...] = ()
-    workload: None = None
+    scale: Fraction
+    threshold: int
+    form: ClassVar[str] = "sparse"
+
+    @staticmethod
+    def of(domain: Domain, pairs: IntArray, guarantee: Guarantee, mechanism: Mechanism) -> SparseCells:
+        """Read the pairs (cell, value) that `SparseLaplace.measure` gave under a guarantee."""
+        if not isinstance(mechanism, SparseLaplace) or pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise ReleaseError("its cells were not made by sparselaplace")
+        scale = guarantee.unit.steps / guarantee.epsilon
+        flat, values = (np.ascontiguousarray(pairs[:, column]) for column in (0, 1))
+        return SparseCells(domain, flat, values, scale, mechanism.level(scale, domain.size))
+
+    def __len__(self) -> int:
+        return int(self.flat.size)
 
     @property
-    def scale(self) -> Fraction:
-        """The scale of the noise of every cell, published or not."""
-        return self.guarantee.unit.steps / self.epsilon
+    def numbers(self) -> IntArray:
+        """The published noisy counts."""
+        return self.values
 
-    @property
-    def threshold(self) -> int:
-        """The least noisy count that is published."""
-        return self.mechanism.level(self.scale, self.domain.size)
+    def dense(self, domain: Domain) -> FloatArray:
+        """A dense array of the domain's shape, where one fits."""
+        return self._array
 
     @cached_property
-    def counts(self) -> FloatArray:
-        """A dense array of the domain's shape, where one fits."""
-        if self.domain.size > _DENSE:
+    def _array(self) -> FloatArray:
+        if self.domain.size > LARGEST_ARRAY:
             raise TooLargeError(
-                f"the domain has {self.domain.size:,} cells and the release is sparse: read cells and values, "
-                "ask answer(), or project() on fewer attributes"
+                f"the domain has {self.domain.size:,} cells and the release is sparse: read release.cells, ask "
+                "answer(), or project() on fewer attributes"
             )
         dense = np.zeros(self.domain.size)
-        dense[self.cells] = self.values
+        dense[self.flat] = self.values
         dense.setflags(write=False)
         return dense.reshape(self.domain.shape)
 
-    # ---- asking -----------------------------------------------------------------------------------------
+    def labels(self, domain: Domain) -> dict[str, Any]:
+        """The label of every published cell, by attribute."""
+        return labels_at(self.domain, self.flat)
 
-    def _answers(self, workload: Workload, confidence: float) -> Answers:
+    def positions(self, rows: IntArray) -> IntArray:
+        """The cells of some rows."""
+        return self.flat[rows]
+
+    def answers(self, release: Release, workload: Workload, confidence: float) -> Answers:
         """Add up the published cells, with an interval that holds for a question chosen before the release was seen.
 
         Let y be all noisy counts of the range, published or not, and n and k how many cells it has and how many are
@@ -103,15 +107,22 @@ class SparseRelease(Asked):
             sums, published, sizes = gathered[0], gathered[1].astype(np.int64), gathered[2]
         scale = float(self.scale)
         whole = Spread(2 * sizes * scale**2, np.full(sizes.shape, scale), sizes.astype(np.int64), self.scale)
-        width = half_widths(whole, confidence)
-        chosen = _largest_draws(sizes, published, scale, 1 - confidence)
+        low, high = self._interval(sums, published, sizes, half_widths(whole, confidence), confidence)
+        return Answers(sums, low, np.maximum(high, low), confidence, self._method)
+
+    def _interval(
+        self, sums: FloatArray, published: IntArray, sizes: FloatArray, width: FloatArray, confidence: float
+    ) -> tuple[FloatArray, FloatArray]:
+        chosen = _largest_draws(sizes, published, float(self.scale), 1 - confidence)
         low = np.maximum(sums - np.where(published == sizes, width, chosen), 0.0)
-        high = sums + width + (sizes - published) * (self.threshold - 1)
-        method = (
+        return low, sums + width + (sizes - published) * (self.threshold - 1)
+
+    @property
+    def _method(self) -> str:
+        return (
             f"noise of every cell of the range, published or not; an unpublished cell was below {self.threshold}; "
             "holds for questions chosen beforehand"
         )
-        return Answers(sums, low, np.maximum(high, low), confidence, method)
 
     def _boxes(self, low: IntArray, high: IntArray) -> tuple[FloatArray, IntArray]:
         """The sum and the number of published cells in every box."""
@@ -119,7 +130,7 @@ class SparseRelease(Asked):
         inner = self.domain.size // self.domain.shape[0]
         for box, (start, stop) in enumerate(zip(low, high, strict=True)):
             # Cells are in C order, so those of some first coordinates lie together.
-            begin, end = np.searchsorted(self.cells, [int(start[0]) * inner, int(stop[0]) * inner])
+            begin, end = np.searchsorted(self.flat, [int(start[0]) * inner, int(stop[0]) * inner])
             inside = np.ones(end - begin, dtype=bool)
             for axis in range(1, len(self.domain.shape)):
                 if start[axis] > 0 or stop[axis] < self.domain.shape[axis]:
@@ -132,22 +143,17 @@ class SparseRelease(Asked):
     @cached_property
     def _places(self) -> tuple[IntArray, ...]:
         """The coordinate of every published cell on every axis."""
-        places, rest = [], self.cells
-        for size in reversed(self.domain.shape):
-            rest, place = np.divmod(rest, size)
-            places.append(place)
-        return tuple(reversed(places))
+        return places(self.domain, self.flat)
 
-    def project(self, names: str | Sequence[str], *, confidence: float = 0.95) -> Projection:
+    def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left."""
-        kept = [names] if isinstance(names, str) else list(names)
-        domain = self.domain.project(kept)
-        if domain.size > _DENSE:
+        domain = self.domain.project(names)
+        if domain.size > LARGEST_ARRAY:
             raise TooLargeError(f"that table has {domain.size:,} cells; name fewer attributes")
-        flat = np.zeros(self.cells.size, dtype=np.int64)
-        for name in kept:
+        flat = np.zeros(self.flat.size, dtype=np.int64)
+        for name in names:
             flat = flat * self.domain.attribute(name).size + self._places[self.domain.axis(name)]
-        sums = np.bincount(flat, weights=self.values, minlength=domain.size)
+        sums = np.bincount(flat, weights=self.values, minlength=domain.size).astype(np.float64)
         published = np.bincount(flat, minlength=domain.size)
         size = self.domain.size / domain.size
         spread = Spread(
@@ -156,99 +162,48 @@ class SparseRelease(Asked):
             np.array([round(size)]),
             self.scale,
         )
-        width = half_widths(spread, confidence)[0]
-        sizes = np.full(domain.size, size)
-        chosen = _largest_draws(sizes, published, float(self.scale), 1 - confidence)
-        low = np.maximum(sums - np.where(published == sizes, width, chosen), 0.0)
-        high = sums + width + (sizes - published) * (self.threshold - 1)
-        method = self._answers(Workload(self.domain, *_empty(self.domain)), confidence).method
+        width = np.full(domain.size, half_widths(spread, confidence)[0])
+        low, high = self._interval(sums, published, np.full(domain.size, size), width, confidence)
         value, least, most = (
             np.asarray(each, dtype=np.float64).reshape(domain.shape) for each in (sums, low, high)
         )
-        return Projection(domain, value, least, most, confidence, method)
+        return Projection(domain, value, least, most, confidence, self._method)
 
-    # ---- handing on -------------------------------------------------------------------------------------
-
-    def polished(
-        self, *, nonnegative: bool = False, integer: bool = False, total: float | None = None
-    ) -> SparseRelease:
-        """Give the release itself: its counts are whole and positive as they are."""
-        if total is not None:
+    def polish(self, step: str) -> SparseCells:
+        """Counts are whole and positive as they are; there is nothing else to be done."""
+        if step not in ("nonnegative", "integer"):
             raise QueryError(
                 "total: a sparse release cannot be moved to a public total; its small cells are unknown"
             )
         return self
 
-    def labels(self) -> dict[str, list[Any]]:
-        """The label of every published cell, by attribute."""
-        columns = {}
-        for attribute, place in zip(self.domain.attributes, self._places, strict=True):
-            used, inverse = np.unique(place, return_inverse=True)
-            named = attribute.labels
-            words = np.empty(used.size, dtype=object)
-            words[:] = [named[int(cell)] for cell in used]
-            columns[attribute.name] = words[inverse].tolist()
-        return columns
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Give a row per published cell with readable labels (needs pandas)."""
-        pd = need("pandas", "frames")
-
-        return pd.DataFrame({**self.labels(), "estimate": self.values})
-
-    def records(self, count: int | None = None, *, seed: int = 0) -> pandas.DataFrame:
-        """Make synthetic records that follow the published cells: each within one record of its share."""
-        frame = self.to_pandas()
-        total = int(self.values.sum())
-        wanted = total if count is None else count
-        if wanted < 0:
-            raise QueryError("count must not be negative")
-        start = ((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64) / 2**64
-        points = (np.arange(wanted if total else 0) + start) * (total / max(1, wanted))
-        rows = np.minimum(np.searchsorted(np.cumsum(self.values), points, side="right"), len(frame) - 1)
-        return frame.drop(columns="estimate").iloc[rows].reset_index(drop=True)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write one Parquet file, a row per published cell, that any tool opens; whole or not at all."""
-        from dphist.release.file import atomic
-
-        if self.test:
-            raise NotPrivate(
-                "this release was made with a test seed and must not be saved; publish without a seed"
-            )
-        with atomic(Path(path)) as temporary:
-            _write(self, temporary)
-
-    # ---- trusting ---------------------------------------------------------------------------------------
-
-    def verify(self) -> None:
-        """Replay the mechanism with no data behind the gate, and insist that it gives this very release."""
-        if self.transcript.spent() > self.epsilon:
-            raise VerificationError("the transcript spends more than the guarantee says")
-        right, replay = open_replay(self.domain, self.epsilon, self.guarantee.unit, self.transcript)
-        pairs = self.mechanism.measure(right).values
-        replay.finish()
-        if pairs.shape != (self.cells.size, 2) or not (
-            np.array_equal(pairs[:, 0], self.cells) and np.array_equal(pairs[:, 1], self.values)
-        ):
-            raise VerificationError("replaying the transcript gives other counts than the published ones")
-        ascending = bool((np.diff(self.cells) > 0).all()) if self.cells.size else True
-        inside = not self.cells.size or (self.cells[0] >= 0 and self.cells[-1] < self.domain.size)
-        if not ascending or not inside or (self.values < self.threshold).any():
+    def replayed(self, release: Release) -> SparseCells:
+        """Ask the transcript for the pairs again, and check them against what was public beforehand."""
+        mechanism = release.mechanism
+        if not isinstance(mechanism, SparseLaplace):
+            raise VerificationError("only sparselaplace gives sparse cells")
+        pairs = release._replayed(mechanism.measure).values
+        again = SparseCells.of(self.domain, pairs, release.guarantee, mechanism)
+        ascending = bool((np.diff(again.flat) > 0).all())
+        inside = not len(again) or (again.flat[0] >= 0 and again.flat[-1] < self.domain.size)
+        if not ascending or not inside or (again.values < again.threshold).any():
             raise VerificationError(
                 "a published cell is out of order, outside the domain or below the threshold"
             )
+        return again
 
-    def __repr__(self) -> str:
-        cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in self.domain.attributes)
+    def same(self, other: Cells) -> bool:
+        """Whether the same cells show the same counts, under the same threshold and noise."""
         return (
-            f"<SparseRelease {cells}, {self.cells.size:,} cells of {self.threshold} or more; "
-            f"{self.guarantee.describe()}; {show(self.mechanism)}>"
+            isinstance(other, SparseCells)
+            and np.array_equal(self.flat, other.flat)
+            and np.array_equal(self.values, other.values)
+            and (self.scale, self.threshold) == (other.scale, other.threshold)
         )
 
-
-def _empty(domain: Domain) -> tuple[IntArray, IntArray]:
-    return np.zeros((0, len(domain.shape)), dtype=np.int64), np.zeros((0, len(domain.shape)), dtype=np.int64)
+    def describe(self) -> str:
+        """Say how many cells are published."""
+        return f"{len(self):,} cells of {self.threshold} or more"
 
 
 def _largest_draws(sizes: FloatArray, published: IntArray, scale: float, beta: float) -> FloatArray:
@@ -272,80 +227,3 @@ def _largest_draws(sizes: FloatArray, published: IntArray, scale: float, beta: f
     for slope in slopes:
         best = np.minimum(best, (sets + np.log(2 / beta) - k * np.log1p(-slope * slope)) / slope)
     return np.where(k > 0, best * scale, 0.0)
-
-
-# ---- the file -------------------------------------------------------------------------------------------
-
-
-def _write(release: SparseRelease, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from dphist.release.file import FORMAT, KEY
-
-    names = {}
-    for name in ("cell", "estimate"):
-        chosen = name
-        while chosen in release.domain.names:
-            chosen += "_"
-        names[name] = chosen
-    (entry,) = release.transcript
-    story = {
-        "format": FORMAT,
-        "form": "sparse",
-        "domain": release.domain.to_json(),
-        "guarantee": {"epsilon": str(release.epsilon), "unit": release.guarantee.unit.to_json()},
-        "threshold": release.mechanism.threshold,
-        "receipt": release.receipt,
-        "columns": names,
-        "entry": {
-            "path": entry.path,
-            "verb": entry.verb,
-            "question": entry.question,
-            "epsilon": str(entry.epsilon),
-        },
-    }
-    columns: dict[str, Any] = {}
-    for attribute, labels, place in zip(
-        release.domain.attributes, release.labels().values(), release._places, strict=True
-    ):
-        scale = getattr(attribute, "scale", None)
-        whole = not attribute.other and scale is not None and scale.form == "range"
-        columns[attribute.name] = (
-            pa.array(scale.values.start + scale.values.step * place)
-            if whole and scale is not None
-            else pa.array([str(label) for label in labels], pa.string()).dictionary_encode()
-        )
-    columns[names["cell"]] = pa.array(release.cells)
-    columns[names["estimate"]] = pa.array(release.values)
-    table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(story).encode()})
-    pq.write_table(table, path, compression="zstd")
-
-
-def read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> SparseRelease:
-    """Read a sparse release that `save` wrote."""
-    domain = Domain.from_json(story["domain"])
-    names = story["columns"]
-    cells, values = (
-        np.ascontiguousarray(file.read(columns=[names[name]]).column(0).to_numpy(), dtype=np.int64)
-        for name in ("cell", "estimate")
-    )
-    if cells.shape != values.shape:
-        raise ReleaseError("its columns differ in length")
-    described = story["entry"]
-    answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
-    answer.setflags(write=False)
-    entry = Entry(
-        described["path"], described["verb"], described["question"], Fraction(described["epsilon"]), answer
-    )
-    guarantee = Guarantee(Fraction(story["guarantee"]["epsilon"]), Unit.from_json(story["guarantee"]["unit"]))
-    receipt = None if story["receipt"] is None else (str(story["receipt"][0]), int(story["receipt"][1]))
-    return SparseRelease(
-        domain,
-        cells,
-        values,
-        guarantee,
-        SparseLaplace(threshold=story["threshold"]),
-        Transcript([entry]),
-        receipt=receipt,
-    )

@@ -1,8 +1,13 @@
 """What people see of a release: figures, pictures and one page that works offline."""
 
+from dphist.release.drawing import register
+from dphist.report import drawing
 from dphist.report.cuts import Cuts
 from dphist.report.figures import figure
 from dphist.report.page import report_page
 from dphist.report.pictures import picture
 
 __all__ = ["Cuts", "figure", "picture", "report_page"]
+
+# From now on `Release.plot` and notebooks draw with this.
+register(drawing.Charts())

@@ -1,0 +1,180 @@
+"""What holds a release's numbers. One `Release` stands over any of these; each kind of cells answers in its own way.
+
+`DenseCells` has a number for every cell of the domain, `SparseCells` (in `sparse`) the cells that passed a threshold. A
+new kind implements `Cells`, says its ``form`` for the file, and nothing above it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import VerificationError
+from dphist.inference.estimate import integers, nonnegative
+from dphist.inference.intervals import half_widths
+from dphist.model.domain import Domain
+from dphist.model.workload import Workload
+from dphist.release.answers import Answers, Projection, label_columns
+
+if TYPE_CHECKING:
+    from dphist.release.release import Release
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Cells(Protocol):
+    """What a release asks of whatever holds its numbers."""
+
+    form: ClassVar[str]
+    """How the file calls this kind."""
+
+    @property
+    def numbers(self) -> NDArray[Any]:
+        """The published numbers, one a row."""
+        ...
+
+    def dense(self, domain: Domain) -> FloatArray:
+        """A number for every cell, in the domain's shape; refused where no array can be."""
+        ...
+
+    def labels(self, domain: Domain) -> dict[str, Any]:
+        """Each attribute's label for every row."""
+        ...
+
+    def positions(self, rows: IntArray) -> IntArray:
+        """The flat positions in the domain (C order) of some rows."""
+        ...
+
+    def answers(self, release: Release, workload: Workload, confidence: float) -> Answers:
+        """Answer every question, each with its interval."""
+        ...
+
+    def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
+        """Sum over all other attributes, with an interval for every cell that is left."""
+        ...
+
+    def polish(self, step: str) -> Cells:
+        """Take one step that makes the numbers nicer to read; the same object if there is nothing to do."""
+        ...
+
+    def replayed(self, release: Release) -> Cells:
+        """What the mechanism makes of the transcript, with no data behind the gate."""
+        ...
+
+    def same(self, other: Cells) -> bool:
+        """Whether the numbers are the very same."""
+        ...
+
+    def describe(self) -> str:
+        """Say what is published, where that is not simply every cell."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseCells:
+    """A number for every cell, as an array of the domain's shape."""
+
+    counts: FloatArray
+    form: ClassVar[str] = "dense"
+
+    @property
+    def numbers(self) -> FloatArray:
+        """The published numbers in C order."""
+        return self.counts.reshape(-1)
+
+    def dense(self, domain: Domain) -> FloatArray:
+        """The array itself."""
+        return self.counts
+
+    def labels(self, domain: Domain) -> dict[str, Any]:
+        """Each attribute's label for every cell."""
+        return dict(label_columns(domain))
+
+    def positions(self, rows: IntArray) -> IntArray:
+        """A row is a cell."""
+        return rows
+
+    def answers(self, release: Release, workload: Workload, confidence: float) -> Answers:
+        """Sum the counts; the interval stands on the estimate before polishing, which biases it."""
+        value, estimate = self.sums(workload), release._estimate
+        centre = release._unpolished.sums(workload) if release.polish else value
+        spread = estimate.errors.spread(workload)
+        if workload.query is not None:
+            spread = spread.combine(workload.query, len(workload))
+        width = half_widths(spread, confidence)
+        # An estimate whose structure was picked on its own noise names other numbers to stand on (`centre`).
+        stand = getattr(estimate.errors, "centre", None)
+        if stand is not None:
+            centre = np.asarray(stand(workload), dtype=np.float64)
+        # A count is never negative: cutting at zero keeps coverage.
+        low, high = np.maximum(centre - width, 0.0), np.maximum(centre + width, 0.0)
+        if stand is not None:
+            low, high = np.minimum(low, np.maximum(value, 0.0)), np.maximum(high, value)
+        return Answers(value, low, high, confidence, estimate.errors.method)
+
+    def sums(self, workload: Workload) -> FloatArray:
+        """Answer from running sums that are kept: a release is asked again and again, and never changes."""
+        if workload.kind in ("cells", "prefixes"):
+            return np.asarray(workload.answer(self.counts), dtype=np.float64)
+        return np.asarray(workload.answer_from(self._running_sums), dtype=np.float64)
+
+    @cached_property
+    def _running_sums(self) -> FloatArray:
+        from dphist.kernels.summed_area import running_sums
+
+        return running_sums(self.counts)
+
+    def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
+        """Answer the questions that the marginal is made of."""
+        domain = release.domain.project(names)
+        answers = self.answers(release, Workload.marginals(release.domain, [list(names)]), confidence)
+        value, low, high = (each.reshape(domain.shape) for each in (answers.value, answers.low, answers.high))
+        return Projection(domain, value, low, high, confidence, answers.method)
+
+    def polish(self, step: str) -> DenseCells:
+        """Raise negative counts, round to whole numbers, or move to a public total."""
+        if step == "integer":
+            return DenseCells(integers(self.counts))
+        if step.startswith("nonnegative"):
+            public = step.removeprefix("nonnegative total ") if " " in step else None
+            return DenseCells(nonnegative(self.counts, None if public is None else float(public)))
+        raise VerificationError(f"unknown polishing step {step!r}")
+
+    def replayed(self, release: Release) -> DenseCells:
+        """The counts of the estimate that a replay gives."""
+        return DenseCells(release._replay().counts)
+
+    def same(self, other: Cells) -> bool:
+        """Whether every count is the same, bit for bit."""
+        return isinstance(other, DenseCells) and np.array_equal(self.counts, other.counts)
+
+    def describe(self) -> str:
+        """Every cell: nothing to add."""
+        return ""
+
+
+def labels_at(domain: Domain, flat: IntArray) -> dict[str, Any]:
+    """Give each attribute's label for some cells; a long attribute's labels are made for these cells only."""
+    columns: dict[str, Any] = {}
+    for attribute, place in zip(domain.attributes, places(domain, flat), strict=True):
+        used, inverse = np.unique(place, return_inverse=True)
+        named = attribute.labels
+        words = np.empty(used.size, dtype=object)
+        words[:] = [named[int(cell)] for cell in used]
+        columns[attribute.name] = words[inverse]
+    return columns
+
+
+def places(domain: Domain, flat: IntArray) -> tuple[IntArray, ...]:
+    """Give the coordinate of some cells on every axis; a domain may have more cells than an array can."""
+    found, rest = [], flat
+    for size in reversed(domain.shape):
+        rest, place = np.divmod(rest, size)
+        found.append(place)
+    return tuple(reversed(found))

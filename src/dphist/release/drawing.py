@@ -1,0 +1,38 @@
+"""Who draws a release. The release knows that it can be drawn, not by what: `dphist.report` registers when imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from dphist.release.release import Release
+
+
+class Drawer(Protocol):
+    """What can show a release."""
+
+    def figure(self, release: Release, names: Sequence[str] | None, *, confidence: float) -> Any:
+        """Draw one or two attributes as a chart."""
+        ...
+
+    def card(self, release: Release) -> str:
+        """Show the release as a piece of HTML."""
+        ...
+
+
+_registered: list[Drawer] = []
+
+
+def register(drawer: Drawer) -> None:
+    """Let releases be drawn by this from now on."""
+    _registered[:] = [drawer]
+
+
+def drawer() -> Drawer:
+    """Give what draws; the package's own table of lazy names brings `dphist.report` if nothing has registered yet."""
+    if not _registered:
+        import dphist
+
+        _ = dphist.report
+    return _registered[0]

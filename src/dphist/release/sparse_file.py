@@ -1,0 +1,98 @@
+"""A sparse release as a Parquet file: a row per published cell. `dphist.release.file` calls this for its kind."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphist.errors import ReleaseError
+from dphist.mechanisms.sparselaplace import SparseLaplace
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
+from dphist.private.transcript import Entry, Transcript
+from dphist.release.cells import places
+from dphist.release.release import Guarantee, Release
+from dphist.release.sparse import SparseCells
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def write(release: Release, cells: SparseCells, path: Path, *, form: int, key: bytes) -> None:
+    """Write a row per published cell."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not isinstance(release.mechanism, SparseLaplace):
+        raise ReleaseError("only what sparselaplace made can be saved as a sparse release")
+
+    names = {}
+    for name in ("cell", "estimate"):
+        chosen = name
+        while chosen in release.domain.names:
+            chosen += "_"
+        names[name] = chosen
+    (entry,) = release.transcript
+    story = {
+        "format": form,
+        "form": "sparse",
+        "domain": release.domain.to_json(),
+        "guarantee": {"epsilon": str(release.epsilon), "unit": release.guarantee.unit.to_json()},
+        "threshold": release.mechanism.threshold,
+        "receipt": release.receipt,
+        "columns": names,
+        "entry": {
+            "path": entry.path,
+            "verb": entry.verb,
+            "question": entry.question,
+            "epsilon": str(entry.epsilon),
+        },
+    }
+    columns: dict[str, Any] = {}
+    named, placed = cells.labels(release.domain), places(release.domain, cells.flat)
+    for attribute, place in zip(release.domain.attributes, placed, strict=True):
+        labels = named[attribute.name]
+        scale = getattr(attribute, "scale", None)
+        whole = not attribute.other and scale is not None and scale.form == "range"
+        columns[attribute.name] = (
+            pa.array(scale.values.start + scale.values.step * place)
+            if whole and scale is not None
+            else pa.array([str(label) for label in labels], pa.string()).dictionary_encode()
+        )
+    columns[names["cell"]] = pa.array(cells.flat)
+    columns[names["estimate"]] = pa.array(cells.values)
+    table = pa.table(columns).replace_schema_metadata({key: json.dumps(story).encode()})
+    pq.write_table(table, path, compression="zstd")
+
+
+def read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
+    """Read a sparse release that `save` wrote."""
+    domain = Domain.from_json(story["domain"])
+    names = story["columns"]
+    cells, values = (
+        np.ascontiguousarray(file.read(columns=[names[name]]).column(0).to_numpy(), dtype=np.int64)
+        for name in ("cell", "estimate")
+    )
+    if cells.shape != values.shape:
+        raise ReleaseError("its columns differ in length")
+    described = story["entry"]
+    answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
+    answer.setflags(write=False)
+    entry = Entry(
+        described["path"], described["verb"], described["question"], Fraction(described["epsilon"]), answer
+    )
+    guarantee = Guarantee(Fraction(story["guarantee"]["epsilon"]), Unit.from_json(story["guarantee"]["unit"]))
+    receipt = None if story["receipt"] is None else (str(story["receipt"][0]), int(story["receipt"][1]))
+    mechanism = SparseLaplace(threshold=story["threshold"])
+    return Release(
+        domain,
+        SparseCells.of(domain, answer, guarantee, mechanism),
+        guarantee,
+        mechanism,
+        Transcript([entry]),
+        receipt=receipt,
+    )
