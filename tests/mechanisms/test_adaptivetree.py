@@ -8,9 +8,9 @@ import pytest
 
 from dphist.audit import audit
 from dphist.inference.intervals import half_widths
-from dphist.mechanisms.adaptivetree import AdaptiveTree, counts_of, line_blocks
+from dphist.mechanisms.adaptivetree import AdaptiveTree, counts_of, group_labels, line_levels
 from dphist.mechanisms.baseline import Laplace, Uniform
-from dphist.mechanisms.growing import GridBlocks, HierarchyBlocks, grow
+from dphist.mechanisms.trees.growing import Front, grow, pool_units
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -30,79 +30,77 @@ def test_it_conforms():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 9, 16, 100, 1000, 4096, 4097, 65_536])
 def test_blocks_are_nested_and_end_with_cells(size):
-    blocks = line_blocks(size)
-    sides = [side for (side,) in blocks.sides]
+    sides = line_levels(size)
     assert sides[-1] == 1
     assert all(a % b == 0 and a > b for a, b in itertools.pairwise(sides))
-    for level in range(1, blocks.levels):
-        above, below = blocks.labels(level - 1), blocks.labels(level)
-        assert len(set(zip(below.tolist(), above.tolist(), strict=True))) == len(set(below.tolist()))
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (3, 4, 6), (1, 9)])
 def test_boxes_are_numbered_by_their_parents(shape):
-    blocks = GridBlocks(shape, ((4,) * len(shape), (2,) * len(shape), (1,) * len(shape)))
-    for level in range(1, 3):
-        above, below = blocks.labels(level - 1), blocks.labels(level)
-        order = np.argsort(below, kind="stable")
+    sides = [(16,) * len(shape), (4,) * len(shape), (2,) * len(shape), (1,) * len(shape)]
+    front = Front.whole(open_counts(np.zeros(shape, dtype=np.int64), 1))
+    for level in range(1, 4):
+        above = front.box
+        front = front.grid(sides[level - 1], sides[level], level)
+        order = np.argsort(front.box, kind="stable")
         assert (np.diff(above[order]) >= 0).all(), (
             "siblings stand side by side, in the order of their parents"
         )
-        low, high = blocks.bounds(level, np.arange(below.size))
-        for label in np.unique(below):
-            cells = np.flatnonzero(below == label)
-            places = np.stack(np.unravel_index(cells, shape), axis=1)
-            assert (places.min(axis=0) == low[cells[0]]).all()
-            assert (places.max(axis=0) + 1 == high[cells[0]]).all()
+        assert np.array_equal(front.family[front.box], above)
+        for box in range(len(front)):
+            places = np.stack(np.unravel_index(np.flatnonzero(front.box == box), shape), axis=1)
+            assert (places.min(axis=0) == front.low[box]).all()
+            assert (places.max(axis=0) + 1 == front.high[box]).all()
 
 
 def test_a_hierarchy_is_the_tree():
     tree = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
     attribute = Nominal("place", tree)
-    blocks = HierarchyBlocks(attribute.hierarchy)
-    assert blocks.labels(0).tolist() == [0, 0, 1, 1, 1]
-    assert blocks.labels(1).tolist() == [0, 1, 2, 3, 3]
-    assert blocks.labels(2).tolist() == [0, 1, 2, 3, 4]
-    assert blocks.bounds(1, np.array([3]))[0].tolist() == [[3]]
-    assert blocks.bounds(1, np.array([3]))[1].tolist() == [[5]]
+    for level, expected in enumerate(([0, 0, 2, 2, 2], [0, 1, 2, 3, 3], [0, 1, 2, 3, 4])):
+        assert group_labels(attribute.hierarchy, level).tolist() == expected
     histogram = Histogram(Domain([attribute]), np.array([500, 400, 3000, 900, 800]))
     grown = AdaptiveTree().grow(open_counts(histogram, 10, seed=1))
     assert grown.high[1:3, 0].tolist() == [2, 5], "north and south"
 
 
+def by_level(sides, shares, finish):
+    """A rule that halves nothing but stops and pools as it is told."""
+
+    def rule(front):
+        level = front.level + 1
+        front = front.runs(front.cells // sides[level], level).measure(shares[level])
+        if level == len(sides) - 1:
+            return []
+        done, together = finish(front)
+        return [front.finish(done, pool_units(front.family[done], together[done]))]
+
+    return rule
+
+
 def test_every_cell_pays_exactly_the_budget():
     # A rule that stops at random places: the transcript must still add up to ε on every path.
-    generator = np.random.default_rng(4)
+    generator = np.random.default_rng(3)
 
-    def finish(view):
-        done = generator.random(view.totals.size) < 0.4
-        return done, generator.random(view.totals.size) < 0.5
+    def finish(front):
+        done = generator.random(len(front)) < 0.5
+        return done, generator.random(len(front)) < 0.9
 
     shares = (Fraction(1, 7), Fraction(2, 7), Fraction(1, 7), Fraction(3, 7))
     for size in (64, 50):
         histogram = Histogram(Domain([Ordinal("x", range(size))]), np.arange(size))
         right, transcript = open_gate(histogram, 1, Unit(), noise=Noise(Keystream.for_tests(1)))
-        tree = grow(right, GridBlocks((size,), ((16,), (8,), (2,), (1,))), shares, finish=finish)
+        tree, _ = grow(right, by_level((16, 8, 2, 1), shares, finish))
         assert transcript.spent() == 1
         assert tree.leaf.shape == (size,)
+        assert tree.pool.any()
         assert (tree.first[tree.leaf] == -1).all(), "cells belong to leaves"
-        assert np.array_equal(
-            np.bincount(tree.leaf, minlength=tree.size.size)[tree.leaf], tree.size[tree.leaf]
-        )
-        inner = np.flatnonzero(tree.first >= 0)
-        for node in inner:
-            assert tree.size[tree.first[node] : tree.last[node]].sum() == tree.size[node]
-
-
-def test_a_total_that_was_already_paid_for_is_used():
-    tree = grow(
-        open_counts(np.full(16, 5), 1, seed=1),
-        GridBlocks((16,), ((4,), (1,))),
-        (Fraction(1, 2), Fraction(1, 2)),
-        finish=lambda view: (view.totals < -1e9, view.totals < -1e9),
-        root=(1000.0, 1e6),
-    )
-    assert counts_of(tree).sum() == pytest.approx(1000, abs=1)
+        assert np.array_equal(np.bincount(tree.leaf, minlength=len(tree))[tree.leaf], tree.size[tree.leaf])
+        for node in np.flatnonzero(tree.first >= 0):
+            children = slice(tree.first[node], tree.last[node])
+            assert tree.size[children].sum() == tree.size[node]
+            assert tree.low[children].min() == tree.low[node]
+            assert tree.high[children].max() == tree.high[node]
+            assert not tree.pool[node] or (tree.first[children] == -1).all()
 
 
 def test_with_no_end_of_budget_the_totals_are_exact():
@@ -154,13 +152,11 @@ def test_totals_that_happen_to_be_even_do_not_hide_peaks():
 
 def test_what_blocks_showed_before_they_were_put_together_is_not_lost():
     counts = np.repeat([40, 30, 20, 10], 16)
-    tree = grow(
-        open_counts(counts, 1, seed=2),
-        GridBlocks((64,), ((16,), (1,))),
-        (Fraction(1, 2), Fraction(1, 2)),
-        finish=lambda view: (view.totals > -1e9, view.totals > -1e9),
+    rule = by_level(
+        (16, 1), (Fraction(1, 2),) * 2, lambda front: (np.ones(4, dtype=bool), np.ones(4, dtype=bool))
     )
-    assert tree.pool.tolist() == [False, True, False, False, False, False], "all four are one pool"
+    tree, _ = grow(open_counts(counts, 1, seed=2), rule)
+    assert tree.pool.tolist() == [True, False, False, False, False], "all four are one pool"
     estimate = counts_of(tree)
     assert np.allclose(estimate, counts, atol=2)
     assert estimate.sum() == pytest.approx(counts.sum(), abs=20)

@@ -10,8 +10,8 @@ import pytest
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
 from dphist.errors import MechanismError
-from dphist.mechanisms.boxes import BoxGrower
 from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid, fineness, lay_grid
+from dphist.mechanisms.trees.growing import Front
 from dphist.testing import check_mechanism, open_counts, run
 
 
@@ -41,14 +41,13 @@ def test_fineness_minimises_noise_and_unevenness(axes):
 @pytest.mark.parametrize("shape", [(37,), (10, 7), (5, 1, 8)])
 @pytest.mark.parametrize("fine", [1, 3, 4, 100])
 def test_a_grid_tiles_its_box(shape, fine):
-    grower = BoxGrower(open_counts(np.zeros(shape, dtype=np.int64), 1))
-    lay_grid(grower, np.array([float(fine)]))
-    labels = grower.label.reshape(shape)
-    for number in range(len(grower.low)):
-        box = tuple(slice(a, b) for a, b in zip(grower.low[number], grower.high[number], strict=True))
+    front = lay_grid(Front.whole(open_counts(np.zeros(shape, dtype=np.int64), 1)), np.array([float(fine)]))
+    labels = front.box.reshape(shape)
+    for number in range(len(front.low)):
+        box = tuple(slice(a, b) for a, b in zip(front.low[number], front.high[number], strict=True))
         assert labels[box].size > 0
         assert (labels[box] == number).all()
-    assert len(grower.low) == np.prod([min(fine, n) for n in shape])
+    assert len(front.low) == np.prod([min(fine, n) for n in shape])
 
 
 def test_full_boxes_are_cut_finer_than_empty_ones():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.mechanisms.levels import energies, mean_variance, searched, volumes
 from dphist.mechanisms.matrix import Matrix, integer_strategy, mean_gram, strategy_variance
+from dphist.mechanisms.trees.shares import mean_variance, searched
 from dphist.model.workload import Workload
 from dphist.private.queries.linear import Linear
 from dphist.testing import check_mechanism, run
@@ -29,9 +29,7 @@ def test_gram_is_that_of_the_questions_written_out(kind: str) -> None:
 @pytest.mark.parametrize("n", [16, 64])
 def test_the_optimised_strategy_beats_the_best_tree_on_prefixes(n: int) -> None:
     sides, shares = searched(n, "prefixes")
-    tree = mean_variance(
-        energies((n,), sides, "prefixes"), volumes((n,), sides), np.array(shares, dtype=float)
-    )
+    tree = mean_variance((n,), sides, "prefixes", np.array(shares, dtype=float))
     optimised = strategy_variance(integer_strategy(n, "prefixes").astype(float), mean_gram(n, "prefixes"))
     assert optimised < 0.9 * tree
 

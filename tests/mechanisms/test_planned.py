@@ -11,8 +11,15 @@ from dphist.audit.neighbours import worst_pairs
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.planned import grow_boxes
-from dphist.mechanisms.planning import Planner, asked_ranges, halvings, roughness_of
+from dphist.mechanisms.trees.growing import grow
+from dphist.mechanisms.trees.planning import (
+    PlannedBoxes,
+    Planner,
+    asked_ranges,
+    counts_of_boxes,
+    roughness_of,
+)
+from dphist.mechanisms.trees.shares import halvings
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -26,6 +33,11 @@ from dphist_bench.data import planes
 
 def _domain(shape):
     return Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(shape)])
+
+
+def grow_boxes(data):
+    planner = Planner.for_ranges(data.shape, data.workload, data.domain, float(data.unit_scale))
+    return grow(data, PlannedBoxes(planner))
 
 
 def _clusters(shape, records, seed=1):
@@ -67,7 +79,7 @@ def test_every_cell_pays_everything_exactly_once(shape, records):
     histogram = Histogram(_domain(shape), _clusters(shape, records))
     noise = Noise(Keystream.for_tests(records))
     right, transcript = open_gate(histogram, Fraction(1, 3), Unit(), noise=noise)
-    tree = grow_boxes(right).tree
+    tree, _ = grow_boxes(right)
     assert transcript.spent() == Fraction(1, 3)
     size = np.bincount(tree.leaf, minlength=tree.size.size)
     leaves = tree.first < 0
@@ -77,8 +89,8 @@ def test_every_cell_pays_everything_exactly_once(shape, records):
 
 @pytest.mark.parametrize("shape", [(32, 32), (33, 5), (7, 6, 5)])
 def test_boxes_tile_their_parents(shape):
-    tree = noise = grow_boxes(open_counts(_clusters(shape, 3000), 1, seed=2)).tree
-    volume = np.prod(noise.high - noise.low, axis=1)
+    tree, _ = grow_boxes(open_counts(_clusters(shape, 3000), 1, seed=2))
+    volume = np.prod(tree.high - tree.low, axis=1)
     assert np.array_equal(volume, tree.size)
     inner = np.flatnonzero(tree.first >= 0)
     below = np.bincount(tree.parent[1:], volume[1:], minlength=volume.size)
@@ -86,19 +98,18 @@ def test_boxes_tile_their_parents(shape):
     for node in inner[:50]:
         children = slice(tree.first[node], tree.last[node])
         assert (tree.parent[children] == node).all()
-        assert (noise.low[children] >= noise.low[node]).all()
-        assert (noise.high[children] <= noise.high[node]).all()
+        assert (tree.low[children] >= tree.low[node]).all()
+        assert (tree.high[children] <= tree.high[node]).all()
 
 
 def test_crowded_places_are_followed_down_and_empty_ones_left_alone():
     counts = np.zeros((256, 256), dtype=np.int64)
     counts[100, 37] = 10**6
-    planned = grow_boxes(open_counts(counts, "0.1", seed=3))
-    tree = planned.tree
+    tree, level = grow_boxes(open_counts(counts, "0.1", seed=3))
     where = tree.leaf.reshape(256, 256)
     assert tree.size[where[100, 37]] == 1
     assert tree.first.size < 8000
-    assert abs(planned.counts()[100, 37] - 10**6) < 2000
+    assert abs(counts_of_boxes(tree, level)[100, 37] - 10**6) < 2000
 
 
 def test_ranges_that_were_announced_are_served():
@@ -110,7 +121,7 @@ def test_ranges_that_were_announced_are_served():
     told, untold = (_error(AdaptiveTree(), counts, small, 1, tell) for tell in (True, False))
     assert told < 0.9 * untold
     last = [
-        float(1 / grow_boxes(open_counts(counts, 1, seed=1, workload=workload)).tree.variance[-1])
+        float(1 / grow_boxes(open_counts(counts, 1, seed=1, workload=workload))[0].variance[-1])
         for workload in (small, Workload.random(domain, 300, seed=7))
     ]
     assert last[0] > 1.2 * last[1]

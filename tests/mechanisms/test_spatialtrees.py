@@ -10,10 +10,11 @@ import pytest
 
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
-from dphist.errors import MechanismError
+from dphist.errors import DphistError, MechanismError
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.boxes import BoxGrower, geometric_shares
 from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
+from dphist.mechanisms.trees.growing import Front
+from dphist.mechanisms.trees.shares import geometric_shares
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -110,11 +111,16 @@ def test_variances_agree_with_simulation():
     assert np.allclose(answers.mean(axis=0), workload.answer(counts), atol=6 * np.sqrt(told / 800))
 
 
-def test_a_grower_cannot_overspend():
-    grower = BoxGrower(open_counts(np.arange(8), 1, seed=1))
-    grower.count(Fraction(1, 2), stop=None)
+def test_a_front_cannot_overspend():
+    front = Front.whole(open_counts(np.arange(8), 1, seed=1)).measure(Fraction(1, 2))
     with pytest.raises(Exception, match="above zero"):
-        grower.count(Fraction(3, 4), stop=None)
+        front.measure(Fraction(3, 4))
+
+
+def test_a_spent_front_cannot_ask_again():
+    front = Front.whole(open_counts(np.arange(8), 1, seed=1)).measure(Fraction(1))
+    with pytest.raises(DphistError):
+        front.finish(np.ones(1, dtype=bool))
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_rows_of_a_plane_add_up_their_noise():
     domain = as_histogram(counts).domain
     low, high = np.array([[1, 2], [0, 0], [3, 3]]), np.array([[4, 7], [6, 10], [3, 9]])
     spread = estimate.errors.spread(Workload(domain, low, high)).variance
-    flat = estimate.errors.spread_runs
+    flat = estimate.errors.runs.spread_boxes
     rows = [flat(np.array([[10 * r + 2]]), np.array([[10 * r + 7]])).variance[0] for r in (1, 2, 3)]
     assert spread[0] == pytest.approx(np.sqrt(rows).sum() ** 2)
     assert spread[2] == 0

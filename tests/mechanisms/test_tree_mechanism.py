@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.mechanisms.levels import (
+from dphist.mechanisms.tree import Tree, bucket_levels
+from dphist.mechanisms.trees.shares import (
     axis_energy,
-    best_shares,
     box_energy,
-    energies,
+    contrasts,
     exact_shares,
     fan_sides,
     hb_fanout,
+    level_shares,
     mean_variance,
     searched,
-    volumes,
 )
-from dphist.mechanisms.tree import Tree, bucket_levels
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -44,30 +43,46 @@ def test_the_closed_form_is_the_mean_variance(kind: str) -> None:
     workload = getattr(Workload, kind)(as_histogram(np.zeros(n, dtype=np.int64)).domain)
     questions = (np.arange(n) >= workload.low) & (np.arange(n) < workload.high)
     expected = np.einsum("qi,ij,qj->q", questions, covariance, questions).mean()
-    energy = energies((n,), sides, kind)  # type: ignore[arg-type]
-    assert mean_variance(energy, volumes((n,), sides), shares) == pytest.approx(expected)
-    written_out = Workload(workload.domain, workload.low, workload.high)
-    assert [box_energy(written_out, side) for side in sides] == pytest.approx(energy.tolist())
+    assert mean_variance((n,), sides, kind, shares) == pytest.approx(expected)  # type: ignore[arg-type]
+    energy = contrasts((n,), sides, kind).cumsum()  # type: ignore[arg-type]
+    written_out = [box_energy((n,), side, workload.low, workload.high) for side in sides]
+    assert written_out == pytest.approx(energy.tolist())
+
+
+@pytest.mark.parametrize("shape", [(13,), (7, 10), (3, 5, 4)])
+def test_the_energy_of_boxes_is_exact_where_the_last_blocks_are_cut(shape: tuple[int, ...]) -> None:
+    domain = as_histogram(np.zeros(shape, dtype=np.int64)).domain
+    workload = Workload.random(domain, 50, seed=4)
+    side = tuple(3 for _ in shape)
+    labels = np.ravel_multi_index(tuple(np.indices(shape) // 3), tuple(-(-n // 3) for n in shape)).reshape(-1)
+    block = np.unique(labels, return_inverse=True)[1]
+    cells = np.stack(np.unravel_index(np.arange(block.size), shape), axis=1)
+    expected = 0.0
+    for low, high in zip(workload.low, workload.high, strict=True):
+        inside = ((cells >= low) & (cells < high)).all(axis=1)
+        expected += float((np.bincount(block, inside) ** 2 / np.bincount(block)).sum()) / len(workload.low)
+    assert box_energy(shape, side, workload.low, workload.high) == pytest.approx(expected)
+    nothing = workload.low[:, :]
+    assert box_energy(shape, side, nothing, nothing) == 0.0
 
 
 def test_shares_are_the_best() -> None:
     """No nearby shares do better, and the known optimum for 4096 prefixes comes out."""
     sides = ((1024,), (128,), (16,), (1,))
-    energy, volume = energies((4096,), sides, "prefixes"), volumes((4096,), sides)
-    shares = best_shares(energy, volume)
+    least, shares = level_shares((4096,), sides, "prefixes")
     assert shares == pytest.approx([0.249, 0.218, 0.222, 0.311], abs=0.003)
-    least = mean_variance(energy, volume, shares)
+    assert least == pytest.approx(mean_variance((4096,), sides, "prefixes", shares))
     assert least**0.5 == pytest.approx(13.9, abs=0.01)
     rng = np.random.default_rng(0)
     for _ in range(200):
         nearby = np.maximum(shares + rng.normal(0, 0.01, 4), 1e-3)
-        assert mean_variance(energy, volume, nearby / nearby.sum()) >= least * (1 - 1e-6)
+        nearby /= nearby.sum()
+        assert mean_variance((4096,), sides, "prefixes", nearby) >= least * (1 - 1e-6)
 
 
 def test_the_search_finds_the_best_known_trees() -> None:
     sides, shares = searched(4096, "prefixes")
-    energy, volume = energies((4096,), sides, "prefixes"), volumes((4096,), sides)
-    assert mean_variance(energy, volume, np.array(shares, dtype=float)) ** 0.5 < 13.95
+    assert mean_variance((4096,), sides, "prefixes", np.array(shares, dtype=float)) ** 0.5 < 13.95
     assert sum(shares) == 1
     assert searched(4096, "cells") == (((1,),), (Fraction(1),))
     assert searched(1, "prefixes")[0] == ((1,),)
@@ -180,7 +195,9 @@ def test_spare_budget_is_pooled_into_one_draw() -> None:
     noise = estimate.errors
     scale = {
         (int(a), int(b)): float(s)
-        for a, b, s in zip(noise.tree.low[:, 0], noise.tree.high[:, 0], noise.scales, strict=True)  # type: ignore[attr-defined]
+        for a, b, s in zip(
+            noise.tree.low[:, 0], noise.tree.high[:, 0], np.sqrt(noise.tree.variance / 2), strict=True
+        )  # type: ignore[attr-defined]
     }
     assert scale == {(0, 4): 1, (0, 2): 1, (2, 4): 0.5, (0, 1): 1, (1, 2): 1}
     assert estimate.counts[2] == estimate.counts[3]

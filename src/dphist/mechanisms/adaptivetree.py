@@ -12,24 +12,16 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
-from dphist.mechanisms.growing import (
-    Blocks,
-    GridBlocks,
-    HierarchyBlocks,
-    Measured,
-    faint,
-    grow,
-    slight,
-    uneven,
-)
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.planned import grow_boxes
+from dphist.mechanisms.trees.growing import Front, grow, pool_units
+from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 from dphist.model.domain import Nominal
+from dphist.model.domain.hierarchy import Hierarchy
 from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
 
 _METHOD = (
     "variance of least squares on the tree, given the tree; not covered: that the tree was chosen with the same noise, "
@@ -37,7 +29,37 @@ _METHOD = (
 )
 
 
-def line_blocks(size: int) -> GridBlocks:
+@dataclass(frozen=True)
+class AdaptiveTreeConstants:
+    """What trees on lines and hierarchies stand on.
+
+    The first version's were chosen on ten count vectors of 4,096 cells, later ones on the made-up vectors of
+    ``dphist_bench accuracy --only 1d``, all for prefixes (docs/mechanisms/auto.md).
+    """
+
+    first_level: int = 7
+    """What the first level weighs, which carries every long range. With less, prefixes of vectors with 1,000 noise
+    scales of records and more are 4 to 11 % worse; with more, even data pay for quarters that cannot be told apart."""
+    other_levels: int = 6
+    """What every other level weighs."""
+    could_hide: float = 120.0
+    """A family above so many noise scales is split even if its totals look even: made-up vectors with peaks."""
+    first_slack: float = 4.0
+    """How many times ``slack`` the first family gets, where a split that was not needed costs most: made-up vectors."""
+    faint: float = 1.5
+    """A family below so many deviations of the noise in its sum holds nothing to divide."""
+    slight: float = 2.5
+    """Nor does one whose parent holds less than so many deviations of what will stay unknown of its children."""
+    pool_slack: float = 1.0
+    """Finished siblings are pooled if their χ² is within so many deviations of its mean."""
+    shrink: float = 3.0
+    """James and Stein shrink p normal means by 1 − (p − 2)/χ²; b children given their sum are b − 1 means: b − 3."""
+
+
+CONSTANTS = AdaptiveTreeConstants()
+
+
+def line_levels(size: int) -> tuple[int, ...]:
     """Lay out blocks of 2^k cells for prefixes and ranges: about a quarter, then steps of 8 to 16, then cells.
 
     The closed form for the mean squared error of prefix sums over a tree of blocks is within 1 % of its best
@@ -52,11 +74,17 @@ def line_blocks(size: int) -> GridBlocks:
     else:
         steps = max(1, round((top - 4) / 3.4))
         sides = [round(top - (top - 4) * step / steps) for step in range(steps)] + [4, 0]
-    return GridBlocks((size,), tuple((1 << k,) for k in sides))
+    return tuple(1 << k for k in sides)
 
 
-# A family above this many noise scales is split even if its totals look even.
-_COULD_HIDE = 120.0
+def group_labels(hierarchy: Hierarchy, level: int) -> IntArray:
+    """Give every category the number of its ancestor at this depth, or of itself if it hangs higher up."""
+    node = hierarchy.leaves.copy()
+    for _ in range(hierarchy.levels):
+        deep = hierarchy.depth[node] > level + 1
+        node[deep] = hierarchy.parent[node[deep]]
+    # Leaves are numbered left to right, so a group is a run of categories with the same first one.
+    return np.asarray(hierarchy.start[node], dtype=np.int64)
 
 
 @checked
@@ -72,8 +100,8 @@ class AdaptiveTree:
 
     Private because blocks of one level are disjoint, every cell pays for one measurement a level and one last one
     with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were already
-    paid for (see `dphist.mechanisms.growing.grow`). In several dimensions boxes are planned one by one for the ranges
-    that will be asked, and private for the same reasons (see `dphist.mechanisms.planned.grow_boxes`).
+    paid for (see `dphist.mechanisms.trees.growing`). In several dimensions boxes are planned one by one for the ranges
+    that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`).
 
     On a line ``stop`` scales the total below which a block is not split, in noise scales times the root of the number
     of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as
@@ -86,46 +114,102 @@ class AdaptiveTree:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
-            boxes = grow_boxes(data)
-            return Estimate(boxes.counts(), TreeNoise(boxes.tree, _METHOD), boxes.note())
+            planner = Planner.for_ranges(data.shape, data.workload, data.domain, float(data.unit_scale))
+            tree, level = grow(data, PlannedBoxes(planner))
+            alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
+            note = (
+                f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
+                "each next step was planned for such ranges, from totals already paid for"
+            )
+            return Estimate(counts_of_boxes(tree, level), TreeNoise(tree, _METHOD), note)
         tree = self.grow(data)
-        # A pool and a leaf are one total each, however many blocks the pool has.
+        # A pool is one total, however many blocks it has.
         totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
         return Estimate(counts_of(tree), TreeNoise(tree, _METHOD), note)
 
     def grow(self, data: PrivateCounts) -> MeasuredTree:
-        """Measure the tree; all of the budget is spent here."""
-        blocks = blocks_of(data)
+        """Measure the tree of a line or a hierarchy; all of the budget is spent here.
+
+        The tree follows from public facts: the hierarchy of a nominal attribute that has one, else blocks of 2^k.
+        """
+        attribute = None if data.domain is None else data.domain.attributes[0]
+        place = np.arange(data.size, dtype=np.int64)
+        if isinstance(attribute, Nominal) and attribute.hierarchy.levels > 2:
+            levels = attribute.hierarchy.levels - 1
+            keys = [group_labels(attribute.hierarchy, level) for level in range(levels)]
+        else:
+            keys = [place // side for side in line_levels(data.size)]
         # The first level carries every long range, so it gets a little more; what stops early flows down.
-        weights = [Fraction(7 if level == 0 else 6) for level in range(blocks.levels)]
-        total = sum(weights, Fraction(0))
+        weights = [
+            Fraction(CONSTANTS.other_levels if level else CONSTANTS.first_level) for level in range(len(keys))
+        ]
 
-        def finish(view: Measured) -> tuple[BoolArray, BoolArray]:
-            split = uneven(view, None, self.slack * (4.0 if view.level == 0 else 1.0))
-            # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
-            split |= np.bincount(view.family, view.totals) > _COULD_HIDE * view.scale
-            split &= ~faint(view)
-            if view.level > 0:
-                split &= ~slight(view, 2.5)
-            blocks_like_these = data.size / float(view.sizes.max())
-            little = view.totals < self.stop * math.sqrt(blocks_like_these) * view.scale
-            done: BoolArray = ~split[view.family] | little
-            whole = np.bincount(view.family, ~done, minlength=view.families) == 0
-            together = whole | ~uneven(view, done, 1.0)
-            return done, together[view.family]
+        def rule(front: Front) -> list[Front]:
+            level = front.level + 1
+            front = front.runs(keys[level][front.cells], level).measure(weights[level] / sum(weights))
+            if level == len(keys) - 1:
+                return []
+            done, together = self.finished(front, data.size)
+            return [front.finish(done, pool_units(front.family[done], together[done]))]
 
-        return grow(data, blocks, tuple(w / total for w in weights), finish=finish)
+        return grow(data, rule)[0]
+
+    def finished(self, front: Front, cells: int) -> tuple[BoolArray, BoolArray]:
+        """Which blocks are not split, and which of those are measured together with their siblings."""
+        totals, family = front.records, front.family
+        split = uneven(front, None, self.slack * (1.0 if front.level else CONSTANTS.first_slack))
+        # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
+        split |= np.bincount(family, totals, minlength=front.families) > CONSTANTS.could_hide * front.scale
+        split &= ~faint(front)
+        if front.level > 0:
+            split &= ~slight(front)
+        blocks_like_these = cells / float(front.sizes.max())
+        little = totals < self.stop * math.sqrt(blocks_like_these) * front.scale
+        done: BoolArray = ~split[family] | little
+        whole = np.bincount(family, ~done, minlength=front.families) == 0
+        together = whole | ~uneven(front, done, CONSTANTS.pool_slack)
+        return done, together[family]
 
 
-def blocks_of(data: PrivateCounts) -> Blocks:
-    """Choose the tree from public facts: the hierarchy of a nominal attribute that has one, else blocks of 2^k."""
-    attribute = None if data.domain is None else data.domain.attributes[0]
-    if isinstance(attribute, Nominal) and attribute.hierarchy.levels > 2:
-        return HierarchyBlocks(attribute.hierarchy)
-    return line_blocks(data.size)
+def uneven(front: Front, among: BoolArray | None, slack: float) -> BoolArray:
+    """Which families can be told from a uniform spread: χ² above its mean by ``slack`` deviations.
+
+    Only children in ``among`` are looked at, if it is given.
+    """
+    totals, sizes, family, families = front.records, front.sizes, front.family, front.families
+    if among is not None:
+        totals, sizes, family = totals[among], sizes[among], family[among]
+    members = np.bincount(family, minlength=families)
+    weighted = np.bincount(family, totals * sizes, minlength=families)
+    density = weighted / np.maximum(np.bincount(family, sizes * sizes, minlength=families), 1.0)
+    gaps = (totals - sizes * density[family]) ** 2
+    chi = np.bincount(family, gaps, minlength=families) * (0.5 / front.scale**2)
+    free = np.maximum(members - 1.0, 0.0)
+    # Laplace noise Z of unit variance has Var Z² = 5.
+    answer: BoolArray = chi >= free + slack * np.sqrt(5.0 * free)
+    return answer | (members < 2)
+
+
+def faint(front: Front) -> BoolArray:
+    """Which families hold less than the noise in their sum explains: nothing there to divide."""
+    members = np.bincount(front.family, minlength=front.families)
+    sums = np.bincount(front.family, front.records, minlength=front.families)
+    answer: BoolArray = sums * math.sqrt(0.5 / front.scale**2) < CONSTANTS.faint * np.sqrt(members)
+    return answer & (members > 1)
+
+
+def slight(front: Front) -> BoolArray:
+    """Which families have a parent that holds little beside what is left unknown of its children's totals.
+
+    That is so many deviations of their sum, once every child is measured again with all the budget that is left.
+    """
+    members = np.bincount(front.family, minlength=front.families)
+    final = 1.0 / math.sqrt(0.5 / front.scale**2 + 0.5 / float(front.right.unit_scale) ** 2)
+    answer: BoolArray = front.above < CONSTANTS.slight * np.sqrt(members) * final
+    return answer
 
 
 def counts_of(tree: MeasuredTree) -> FloatArray:
     """Best linear unbiased totals, shrunk a little towards an even spread, handed down without going below zero."""
-    return tree.cells(tree.nonnegative(shrink=3.0))
+    return tree.cells(tree.nonnegative(shrink=CONSTANTS.shrink))

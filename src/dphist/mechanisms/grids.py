@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.mechanisms.boxes import BoxGrower
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.trees.growing import Front, count, grow, reconciled
 from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
@@ -60,12 +60,12 @@ class UniformGrid:
         """Count everything, then the boxes."""
         epsilon = float((1 - self.total_share) / data.unit_scale)
         axes = sum(n > 1 for n in data.shape)
-        grower = BoxGrower(data)
-        records = grower.count(self.total_share, stop=None)
-        if not grower.finished:
-            lay_grid(grower, fineness(records, epsilon, axes, self.constant))
-            grower.count(1 - self.total_share, stop=None, last=True)
-        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
+
+        def rule(front: Front) -> list[Front]:
+            front = count(front, front.level + 1, self.total_share, last=front.level >= 0)
+            return [lay_grid(front, fineness(front.records, epsilon, axes, self.constant))]
+
+        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -104,43 +104,42 @@ class AdaptiveGrid:
         left = 1 - self.total_share
         epsilon = float(left / data.unit_scale)
         axes = sum(n > 1 for n in data.shape)
-        grower = BoxGrower(data)
-        records = grower.count(self.total_share, stop=None)
-        if not grower.finished:
-            coarse = np.ceil(fineness(records, epsilon, axes, self.constant) / 4.0)
-            lay_grid(grower, np.maximum(coarse, float(self.least)))
-            records = grower.count(left * self.first_share, stop=None)
-        if not grower.finished:
-            second = epsilon * float(1 - self.first_share)
-            lay_grid(grower, fineness(records, second, axes, self.constant / 2.0))
-            grower.count(left * (1 - self.first_share), stop=None, last=True)
-        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
+        second = epsilon * float(1 - self.first_share)
+        shares = (self.total_share, left * self.first_share, left * (1 - self.first_share))
+
+        def rule(front: Front) -> list[Front]:
+            level = front.level + 1
+            front = count(front, level, shares[level], last=level == 2)
+            if level == 0:
+                coarse = np.ceil(fineness(front.records, epsilon, axes, self.constant) / 4.0)
+                return [lay_grid(front, np.maximum(coarse, float(self.least)))]
+            return [lay_grid(front, fineness(front.records, second, axes, self.constant / 2.0))]
+
+        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
 
 
-def lay_grid(grower: BoxGrower, fine: FloatArray) -> None:
-    """Cut each open box into a grid of ``fine[box]`` boxes an axis, or of its cells where it has fewer."""
-    axes = len(grower.shape)
-    pieces = np.stack(
-        [np.minimum(grower.extent(axis), fine.astype(np.int64)) for axis in range(axes)], axis=1
-    )
+def lay_grid(front: Front, fine: FloatArray) -> Front:
+    """Cut each box into a grid of ``fine[box]`` boxes an axis, or of its cells where it has fewer."""
+    axes = front.low.shape[1]
+    pieces = np.minimum(front.high - front.low, fine.astype(np.int64)[:, None])
     each = np.prod(pieces, axis=1)
     first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(each)])
-    label = np.zeros(grower.label.size, dtype=np.int64)
+    label = np.zeros(front.box.size, dtype=np.int64)
     for axis in range(axes):
-        m, extent = pieces[grower.label, axis], grower.extent(axis)[grower.label]
+        m, extent = pieces[front.box, axis], front.extent(axis)[front.box]
         # Piece i starts at ⌊i·extent/m⌋, so a place lies in the last piece that starts at or before it.
-        place = grower.coordinate(axis) - grower.low[grower.label, axis]
+        place = front.coordinate(axis) - front.low[front.box, axis]
         label = label * m + ((place + 1) * m - 1) // extent
-    label += first[grower.label]
+    label += first[front.box]
     owner = np.repeat(np.arange(len(each)), each)
     rest = np.arange(int(first[-1]), dtype=np.int64) - first[owner]
     low, high = np.empty((owner.size, axes), dtype=np.int64), np.empty((owner.size, axes), dtype=np.int64)
     for axis in reversed(range(axes)):
-        m, extent = pieces[owner, axis], grower.extent(axis)[owner]
+        m, extent = pieces[owner, axis], front.extent(axis)[owner]
         rest, place = np.divmod(rest, m)
-        low[:, axis] = grower.low[owner, axis] + place * extent // m
-        high[:, axis] = grower.low[owner, axis] + (place + 1) * extent // m
-    grower.regroup(label, low, high, owner)
+        low[:, axis] = front.low[owner, axis] + place * extent // m
+        high[:, axis] = front.low[owner, axis] + (place + 1) * extent // m
+    return front.into(label, low, high, owner, front.level)
 
 
 def _check(name: str, total_share: Fraction, constant: float) -> None:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.intervals import Spread
-from dphist.mechanisms.levels import Kind, searched
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.tree import Tree, usable
+from dphist.mechanisms.trees.shares import Kind, searched
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.linear import Linear

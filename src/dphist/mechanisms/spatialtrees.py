@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.mechanisms.boxes import BoxGrower, geometric_shares
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.trees.growing import Front, count, grow, reconciled
+from dphist.mechanisms.trees.shares import geometric_shares
 from dphist.private.gate import PrivateCounts
 from dphist.private.scores.medians import Medians
 
@@ -64,14 +65,15 @@ class QuadTree:
         shape = data.shape
         height = _levels_to_cells(shape) if self.height == "auto" else int(self.height)
         shares = geometric_shares(height + 1, sum(n > 1 for n in shape))
-        grower = BoxGrower(data)
-        for level in range(height + 1):
-            grower.count(shares[level], stop=self.stop, last=level == height)
-            if grower.finished:
-                break
+
+        def rule(front: Front) -> list[Front]:
+            level = front.level + 1
+            front = count(front, level, shares[level], stop=self.stop, last=level == height)
             for axis in range(len(shape)):
-                grower.cut(axis, grower.middles(axis))
-        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
+                front = front.cut(axis, front.middles(axis))
+            return [front]
+
+        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -121,17 +123,18 @@ class KDHybrid:
             switch, height = 0, 0
         spent = self.median_share if switch else Fraction(0)
         counting = [share * (1 - spent) for share in geometric_shares(height + 1, len(axes))]
-        grower = BoxGrower(data)
-        for level in range(height + 1):
-            grower.count(counting[level], stop=self.stop, last=level == height)
-            if grower.finished:
-                break
-            for axis in axes:
+
+        def rule(front: Front) -> list[Front]:
+            level = front.level + 1
+            front = count(front, level, counting[level], stop=self.stop, last=level == height)
+            for axis in axes if len(front) else []:
                 if level < switch:
-                    grower.cut(axis, _medians(grower, axis, spent / switch / len(axes)))
+                    front = _cut_at_medians(front, axis, spent / switch / len(axes))
                 else:
-                    grower.cut(axis, grower.middles(axis))
-        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
+                    front = front.cut(axis, front.middles(axis))
+            return [front]
+
+        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
 
 
 @checked
@@ -165,30 +168,31 @@ class HierarchicalKD:
         height = min(10, (data.size - 1).bit_length()) if self.height == "auto" else int(self.height)
         height = height if axes else 0
         level_share = Fraction(1, height + 1)
-        grower = BoxGrower(data)
-        for level in range(height + 1):
-            grower.count(level_share * (1 - self.median_share), stop=None, last=level == height)
-            if grower.finished:
-                break
-            axis = _next_axis(grower, axes, level)
-            grower.cut(axis, _medians(grower, axis, level_share * self.median_share))
-        return grower.estimate(_METHOD, nonnegative=self.nonnegative)
+
+        def rule(front: Front) -> list[Front]:
+            level = front.level + 1
+            front = count(front, level, level_share * (1 - self.median_share), last=level == height)
+            if not len(front):
+                return []
+            return [_cut_at_medians(front, _next_axis(front, axes, level), level_share * self.median_share)]
+
+        return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
 
 
-def _next_axis(grower: BoxGrower, axes: list[int], level: int) -> int:
+def _next_axis(front: Front, axes: list[int], level: int) -> int:
     """The axis whose turn it is, or the next one along which a box still has two places."""
     for turn in range(len(axes)):
         axis = axes[(level + turn) % len(axes)]
-        if bool((grower.extent(axis) > 1).any()):
+        if bool((front.extent(axis) > 1).any()):
             return axis
-    raise MechanismError("no box has two cells left")  # the grower finishes such boxes before
+    raise MechanismError("no box has two cells left")  # such boxes are finished before
 
 
-def _medians(grower: BoxGrower, axis: int, share: Fraction) -> IntArray:
-    """Where each open box is cut: one past the chosen slot."""
-    lengths = grower.extent(axis)
+def _cut_at_medians(front: Front, axis: int, share: Fraction) -> Front:
+    """Cut each box one past the slot that the exponential mechanism chose."""
+    lengths = front.extent(axis)
     if not bool((lengths > 1).any()):
-        return grower.low[:, axis] + 1
-    slot = grower.coordinate(axis) - grower.low[grower.label, axis]
-    chosen = grower.pay(share).choose(Medians(slot, lengths))[0]
-    return np.asarray(grower.low[:, axis] + chosen + 1, dtype=np.int64)
+        return front
+    asked, front = front.pay(share)
+    chosen = asked.choose(Medians(front.coordinate(axis) - front.low[front.box, axis], lengths))[0]
+    return front.cut(axis, np.asarray(front.low[:, axis] + chosen + 1, dtype=np.int64))

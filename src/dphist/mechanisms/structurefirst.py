@@ -16,6 +16,7 @@ from dphist.inference.intervals import Spread
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.trees.growing import Front, grow
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -173,49 +174,21 @@ def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[Float
     bin_of = np.repeat(np.arange(starts.size), sizes)
     offset = np.arange(n) - starts[bin_of]
 
-    def blocks(level: int) -> tuple[IntArray, IntArray]:
-        """Cells that still have a block at this level, and where their blocks begin among them."""
-        cells = np.flatnonzero(depth[bin_of] > level)
-        if deep:
-            place = offset[cells] >> (depth[bin_of[cells]] - 1 - level)
-        else:
-            place = offset[cells] if level else np.zeros(cells.size, dtype=np.int64)
-        # A bin of one cell is its own only block.
-        key = bin_of[cells] * n + place
-        return cells, np.flatnonzero(np.concatenate(([True], np.diff(key) != 0)))
+    scales = {levels: float(data.unit_scale * int(levels)) for levels in np.unique(depth)}
 
-    parents, lows, highs, node_of = [], [], [], np.full(n, -1, dtype=np.int64)
-    above = node_of
-    first = 0
-    nodes: list[IntArray] = []
-    for level in range(int(depth.max())):
-        cells, begins = blocks(level)
-        ends = np.append(begins[1:], cells.size) - 1
-        lows.append(cells[begins])
-        highs.append(cells[ends] + 1)
-        parents.append(above[cells[begins]])
-        here = np.full(n, -1, dtype=np.int64)
-        here[cells] = first + np.repeat(np.arange(begins.size), ends - begins + 1)
-        nodes.append(here)
-        first += begins.size
-        above = here
-    values, variances = np.zeros(first), np.zeros(first)
-    right = data.partition(bin_of, starts.size)
-    left = np.arange(starts.size)
-    for levels in np.unique(depth):
-        chosen, right = right.select(depth[left] == levels)
-        members = np.flatnonzero(depth[bin_of] == levels)
-        left = left[depth[left] != levels]
-        for level, now in enumerate(chosen.split(*[Fraction(1, int(levels))] * int(levels))):
-            ids, labels = np.unique(nodes[level][members], return_inverse=True)
-            noisy = now.partition(labels, ids.size).measure(Totals())
-            values[ids], variances[ids] = noisy.values, 2.0 * float(cast(Fraction, noisy.scale)) ** 2
-    tree = MeasuredTree.of(
-        (n,), np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), values, variances
-    )
+    def rule(front: Front) -> list[Front]:
+        if front.level < 0:
+            return front.runs(bin_of, 0).part(np.unique(depth, return_inverse=True)[1])
+        levels = int(depth[bin_of[front.cells[0]]])
+        for level in range(levels):
+            place = offset[front.cells]
+            place = place >> (levels - 1 - level) if deep else place * level
+            front = front.runs(place, level).measure(Fraction(1, levels))
+        return []
+
+    tree, _ = grow(data, rule, (n,))
     counts = tree.cells(tree.least_squares())
-    # The last level of a cell is the cell itself.
-    cell_variance = variances[np.max(nodes, axis=0)]
+    cell_variance = 2.0 * np.array([scales[levels] for levels in depth])[bin_of] ** 2
     return counts, RunNoise(shape, TreeNoise(tree), counts, cell_variance)
 
 

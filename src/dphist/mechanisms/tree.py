@@ -13,18 +13,17 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
-from dphist.mechanisms.levels import (
+from dphist.mechanisms.options import checked
+from dphist.mechanisms.trees.growing import Front, grow
+from dphist.mechanisms.trees.shares import (
     Kind,
     Sides,
-    best_shares,
-    energies,
     exact_shares,
     fan_sides,
     hb_fanout,
+    level_shares,
     searched,
-    volumes,
 )
-from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
@@ -99,7 +98,7 @@ class Tree:
             sides = sides[1:]
         if self.budgets == "uniform":
             return sides, (Fraction(1, len(sides)),) * len(sides)
-        shares = exact_shares(best_shares(energies(shape, sides, goal), volumes(shape, sides)))
+        shares = exact_shares(level_shares(shape, sides, goal)[1])
         # Cells are always a level: without one a block's inside could not be told.
         if not shares[-1]:
             shares = (*(share * Fraction(63, 64) for share in shares[:-1]), Fraction(1, 64))
@@ -123,45 +122,16 @@ class Tree:
         """
         n = data.size
         sides, shares = self.plan((n,), None)
-        lengths = tuple(side[0] for side in sides)
         ends = np.append(starts[1:], n)
-        depth = bucket_levels(starts, ends, lengths, n)
-        bucket = np.repeat(np.arange(starts.size), ends - starts)
-        right, cells, left = data, np.arange(n, dtype=np.int64), Fraction(1)
-        parents, lows, highs = [], [], []
-        answers: list[Noisy] = []
-        made = 0
-        above: IntArray = np.full(n, -1, dtype=np.int64)
-        for level, (length, share) in enumerate(zip(lengths, shares, strict=True)):
-            block = cells // length
-            fresh = np.flatnonzero(np.diff(block, prepend=-1))
-            labels = np.cumsum(np.diff(block, prepend=-1) != 0) - 1
-            mask = depth[bucket[cells[fresh]]] == level
-            stop, go = right.partition(labels, fresh.size).select(mask)
-            for side, keep in ((stop, mask), (go, ~mask)):
-                if not keep.any():
-                    continue
-                if side is go:
-                    now, right = side.split(share / left, 1 - share / left)
-                    answers.append(now.measure(Totals()))
-                else:
-                    answers.append(side.measure(Totals()))
-                first = cells[fresh[keep]]
-                parents.append(above[first])
-                lows.append(first)
-                highs.append(np.minimum((first // length + 1) * length, n))
-                if side is go:
-                    numbers = made + np.arange(first.size)
-                made += first.size
-            if mask.all():
-                break
-            cells = cells[go.cells]
-            above[cells] = numbers[np.cumsum(np.diff(cells // length, prepend=-1) != 0) - 1]
-            left -= share
-        tree = MeasuredTree.of(
-            (n,), np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), *_flat(answers)
-        )
-        return _reconcile(tree, self.nonnegative)
+        depth = np.repeat(bucket_levels(starts, ends, tuple(side[0] for side in sides), n), ends - starts)
+
+        def rule(front: Front) -> list[Front]:
+            level = front.level + 1
+            front = front.runs(front.cells // sides[level][0], level)
+            front = front.finish(depth[front.low[:, 0]] == level)
+            return [front.measure(shares[level])] if len(front) else []
+
+        return _reconcile(grow(data, rule, (n,))[0], self.nonnegative)
 
 
 def _rounded(n: int) -> int:

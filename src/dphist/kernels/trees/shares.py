@@ -1,4 +1,11 @@
-"""How a tree's levels should share a budget; `dphist.mechanisms.levels` has the formula."""
+"""How the levels of a tree of boxes should share a budget for the questions that will be asked.
+
+Levels go from the root down to the cells; a box of level j has ``cells[j]`` cells. ``weight[j]`` is how much of
+a typical question is a contrast of level j: what the averages over boxes of level j keep of it, in squares, beyond what
+those of level j − 1 keep (`dphist.mechanisms.trees.shares` has the formula). The noise law of a share enters by its
+``scale``: a level that spends s of the budget has variance 2·(scale/s)². Everything here reads public facts and
+released values.
+"""
 
 from __future__ import annotations
 
@@ -11,47 +18,122 @@ FloatArray = NDArray[np.float64]
 
 
 @kernel
-def mean_variance(energy: FloatArray, volume: FloatArray, shares: FloatArray) -> float:
-    """Mean variance Σ_j (energy_j − energy_{j−1})/λ_j of a workload at ε = 1, λ_j = Σ_{l ≥ j} shares_l²/2·volume_l."""
-    information = 0.0
-    total = 0.0
-    for j in range(len(energy) - 1, -1, -1):
-        information += shares[j] * shares[j] / 2 * volume[j]
-        gained = energy[j] - (energy[j - 1] if j > 0 else 0.0)
-        total += gained / information
-    return total
+def range_error(
+    weight: FloatArray,
+    cells: FloatArray,
+    known: FloatArray,
+    shares: FloatArray,
+    scale: float,
+    densities: FloatArray,
+    chances: FloatArray,
+    waste: float,
+) -> float:
+    """Expected squared error of a typical range when level j is measured with ``shares[j]`` of the budget.
+
+    On a regular tree least squares knows each orthonormal contrast of level j with precision
+    λ_j = Σ_{l ≥ j} cells_l · (precision of one box of level l), so the noise in a range is Σ_j weight_j / λ_j exactly.
+    A contrast is worth knowing only if counts depart from an even spread: with r the departure, its variance is
+    about r²·cells_j, and of two guesses, the measured and the even one, the better mix has error
+    1 / (λ_j + 1 / (r² cells_j)). ``densities`` are possible r with their ``chances``; ``waste`` is the part of the
+    noise that no inference takes out again. ``known`` is the precision already paid for at each level. With no
+    densities and a waste of 1 this is the mean variance of least squares.
+    """
+    precision = 0.0
+    error = 0.0
+    for j in range(weight.size - 1, -1, -1):
+        precision += (known[j] + 0.5 * (shares[j] / scale) ** 2) * cells[j]
+        for i in range(densities.size):
+            prior = densities[i] * densities[i] * cells[j]
+            error += weight[j] * chances[i] * prior / (precision * prior + 1.0)
+        if precision > 0.0:
+            error += waste * weight[j] / precision
+    return error
 
 
 @kernel
-def best_shares(energy: FloatArray, volume: FloatArray) -> FloatArray:
-    """Shares of the levels, summing to 1, that make the mean variance least.
+def _moved_shares(
+    weight: FloatArray,
+    cells: FloatArray,
+    known: FloatArray,
+    left: float,
+    first: int,
+    scale: float,
+    densities: FloatArray,
+    chances: FloatArray,
+    waste: float,
+) -> tuple[float, FloatArray]:
+    """Share ``left`` among the levels from ``first`` on where contrasts may not be there: several valleys.
+
+    Moves ever smaller amounts between any two levels while that helps, from an even start, from the cells, and from
+    the first levels: there is a valley for every set of levels that might be skipped.
+    """
+    levels = weight.size
+    lowest = np.inf
+    best = np.zeros(levels)
+    for start in range(4):
+        shares = np.zeros(levels)
+        if start == 0:
+            shares[first:] = left / (levels - first)
+        elif start == 1:
+            shares[levels - 1] = left
+        else:
+            shares[min(first + 2 * (start - 2), levels - 1)] = left
+        error = range_error(weight, cells, known, shares, scale, densities, chances, waste)
+        step = left / 2.0
+        while step > left / 70.0:
+            moved = False
+            for giver in range(first, levels):
+                for taker in range(first, levels):
+                    if giver == taker or shares[giver] <= 0.0:
+                        continue
+                    amount = min(step, shares[giver])
+                    shares[giver] -= amount
+                    shares[taker] += amount
+                    tried = range_error(weight, cells, known, shares, scale, densities, chances, waste)
+                    if tried < error * (1.0 - 1e-6):
+                        error = tried
+                        moved = True
+                    else:
+                        shares[giver] += amount
+                        shares[taker] -= amount
+            if not moved:
+                step /= 2.0
+        if error < lowest:
+            lowest = error
+            best[:] = shares
+    return lowest, best
+
+
+@kernel
+def _convex_shares(weight: FloatArray, cells: FloatArray, waste: float) -> tuple[float, FloatArray]:
+    """Share the whole budget among all levels where only noise counts: one valley.
 
     Exponentiated gradient: at the optimum every level in use gains the same from one more grain of budget.
     """
-    levels = len(energy)
+    levels = len(weight)
+    none, nothing = np.zeros(levels), np.zeros(0)
     shares = np.full(levels, 1.0 / levels)
-    least = mean_variance(energy, volume, shares)
+    least = range_error(weight, cells, none, shares, 1.0, nothing, nothing, waste)
     slope = np.empty(levels)
     information = np.empty(levels)
     pace = 0.5
     for _ in range(600):
         known = 0.0
         for j in range(levels - 1, -1, -1):
-            known += shares[j] * shares[j] / 2 * volume[j]
+            known += shares[j] * shares[j] / 2 * cells[j]
             information[j] = known
         pull = 0.0
         weighted = 0.0
         for j in range(levels):
-            gained = max(0.0, energy[j] - (energy[j - 1] if j > 0 else 0.0))
-            pull += gained / (information[j] * information[j])
-            slope[j] = shares[j] * volume[j] * pull
+            pull += max(0.0, weight[j]) / (information[j] * information[j])
+            slope[j] = shares[j] * cells[j] * pull
             weighted += shares[j] * slope[j]
         trial = np.empty(levels)
         for j in range(levels):
             step = min(2.0, max(-2.0, slope[j] / weighted - 1.0))
             trial[j] = max(1e-9, shares[j] * np.exp(pace * step))
         trial /= trial.sum()
-        cost = mean_variance(energy, volume, trial)
+        cost = range_error(weight, cells, none, trial, 1.0, nothing, nothing, waste)
         if cost <= least:
             settled = least - cost < 1e-10 * least
             shares, least = trial, cost
@@ -61,4 +143,26 @@ def best_shares(energy: FloatArray, volume: FloatArray) -> FloatArray:
             pace *= 0.5
             if pace < 1e-3:
                 break
-    return shares
+    return least, shares
+
+
+@kernel
+def best_shares(
+    weight: FloatArray,
+    cells: FloatArray,
+    known: FloatArray,
+    left: float,
+    first: int,
+    scale: float,
+    densities: FloatArray,
+    chances: FloatArray,
+    waste: float,
+) -> tuple[float, FloatArray]:
+    """Share ``left`` among the levels from ``first`` on so that `range_error` is least; gives the error and the shares.
+
+    Without ``densities`` only noise counts, and the whole budget is shared among all levels by one descent.
+    """
+    if densities.size == 0:
+        least, shares = _convex_shares(weight, cells, waste)
+        return least * (scale / left) ** 2, shares * left
+    return _moved_shares(weight, cells, known, left, first, scale, densities, chances, waste)

@@ -7,8 +7,8 @@ import pytest
 
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
-from dphist.kernels.trees.budget import best_shares, range_error
-from dphist.mechanisms.planning import contrasts, halvings
+from dphist.kernels.trees.shares import best_shares, range_error
+from dphist.mechanisms.trees.shares import box_energy, halvings
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 
@@ -18,6 +18,10 @@ ONE = np.ones(1)
 
 def _domain(shape):
     return Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(shape)])
+
+
+def contrasts(shape, sides, low, high):
+    return np.diff([box_energy(shape, side, low, high) for side in sides], prepend=0.0)
 
 
 def _cells(sides):
@@ -76,3 +80,17 @@ def test_single_cells_are_best_noised_one_by_one():
     weight = contrasts((16, 16), sides, low, low + 1)
     _, shares = best_shares(weight, _cells(sides), np.zeros(len(sides)), 1.0, 0, 1.0, FAR, ONE, 0.0)
     assert shares[-1] > 0.9
+
+
+def test_where_only_noise_counts_one_descent_agrees_with_moving_grains():
+    sides = halvings((16, 16))
+    workload = Workload.random(_domain((16, 16)), 200, seed=3)
+    weight = contrasts((16, 16), sides, workload.low, workload.high)
+    nothing, none = np.zeros(0), np.zeros(len(sides))
+    least, shares = best_shares(weight, _cells(sides), nothing, 0.5, 0, 2.0, nothing, nothing, 1.0)
+    assert shares.sum() == pytest.approx(0.5)
+    assert least == pytest.approx(
+        range_error(weight, _cells(sides), none, shares, 2.0, nothing, nothing, 1.0)
+    )
+    moved, _ = best_shares(weight, _cells(sides), none, 0.5, 0, 2.0, FAR, ONE, 0.0)
+    assert least <= moved <= 1.02 * least

@@ -19,28 +19,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.trees.shares import best_shares, mean_variance
+from dphist.kernels.trees.shares import best_shares, range_error
 from dphist.model.workload import Workload
 
-__all__ = [
-    "axis_energy",
-    "best_shares",
-    "box_energy",
-    "energies",
-    "exact_shares",
-    "fan_sides",
-    "hb_fanout",
-    "mean_variance",
-    "searched",
-    "volumes",
-]
-
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 Kind = Literal["cells", "prefixes", "all_ranges"]
 Sides = tuple[tuple[int, ...], ...]
 
 # Shares are rounded to this, so that the last bits of a float never decide what is asked.
 _GRAIN = 2048
+_FINE_GRAIN = 1 << 20
 
 
 def axis_energy(n: int, m: int, kind: Kind) -> float:
@@ -67,27 +56,51 @@ def _faulhaber(m: int) -> float:
     return (m + 1) * one - two - ((m + 1) * two - three) / m
 
 
-def box_energy(workload: Workload, side: Sequence[int]) -> float:
-    """The same for boxes that are written out: per box, the product of its axes."""
-    product = np.ones(len(workload.low))
-    for axis, m in enumerate(side):
-        low, high = workload.low[:, axis], workload.high[:, axis]
-        first, last = low // m, (np.maximum(high, 1) - 1) // m
-        head = np.minimum(high, (first + 1) * m) - low
-        tail = np.where(last > first, high - last * m, 0)
-        whole = np.maximum(last - first - 1, 0)
-        product = product * (head**2 + tail**2 + whole * float(m) ** 2) / m
+def box_energy(shape: Sequence[int], side: Sequence[int], low: IntArray, high: IntArray) -> float:
+    """The same for boxes that are written out: Σ |box ∩ block|² / |block|, a product over the axes."""
+    product = np.ones(len(low))
+    for axis, (n, m) in enumerate(zip(shape, side, strict=True)):
+        start, stop = low[:, axis], high[:, axis]
+        left, right = start // m * m, (stop - 1) // m * m
+        left_end, right_end = np.minimum(left + m, n), np.minimum(right + m, n)
+        first = np.maximum(left_end - left, 1)
+        inside = (stop - start) ** 2 / first
+        across = (
+            (left_end - start) ** 2 / first
+            + np.maximum(right - left_end, 0)
+            + (stop - right) ** 2 / (right_end - right)
+        )
+        product = product * np.where(stop > start, np.where(left == right, inside, across), 0.0)
     return float(product.mean()) if product.size else 1.0
 
 
-def energies(shape: Sequence[int], sides: Sides, workload: Kind | Workload) -> FloatArray:
-    """Energy of the workload at every level."""
-    if isinstance(workload, Workload) and workload.kind in ("marginals", "ranges"):
-        return np.array([box_energy(workload, side) for side in sides])
-    kind: Kind = workload.kind if isinstance(workload, Workload) else workload  # type: ignore[assignment]  # structured
-    return np.array(
-        [math.prod(axis_energy(n, m, kind) for n, m in zip(shape, side, strict=True)) for side in sides]
+def contrasts(shape: Sequence[int], sides: Sides, goal: Kind | Workload) -> FloatArray:
+    """How much of a question is a contrast of each level: differences of the energies of the levels, on average."""
+    if isinstance(goal, Workload) and goal.kind in ("marginals", "ranges"):
+        energies = [box_energy(shape, side, goal.low, goal.high) for side in sides]
+    else:
+        kind: Kind = goal.kind if isinstance(goal, Workload) else goal  # type: ignore[assignment]  # structured
+        energies = [
+            math.prod(axis_energy(n, m, kind) for n, m in zip(shape, side, strict=True)) for side in sides
+        ]
+    return np.diff(np.array(energies), prepend=0.0)
+
+
+def mean_variance(shape: Sequence[int], sides: Sides, goal: Kind | Workload, shares: FloatArray) -> float:
+    """Mean variance of the questions at ε = 1 when the levels have these shares."""
+    nothing, weight = np.zeros(0), contrasts(shape, sides, goal)
+    law = (1.0, nothing, nothing, 1.0)
+    return float(range_error(weight, volumes(shape, sides), np.zeros(weight.size), shares, *law))
+
+
+def level_shares(shape: Sequence[int], sides: Sides, goal: Kind | Workload) -> tuple[float, FloatArray]:
+    """Shares of the levels that make the mean variance of the questions least, and that variance, at ε = 1."""
+    nothing = np.zeros(0)
+    least, shares = best_shares(
+        *(contrasts(shape, sides, goal), volumes(shape, sides), nothing, 1.0, 0, 1.0),
+        *(nothing, nothing, 1.0),
     )
+    return float(least), shares
 
 
 def volumes(shape: Sequence[int], sides: Sides) -> FloatArray:
@@ -103,6 +116,32 @@ def exact_shares(shares: FloatArray) -> tuple[Fraction, ...]:
     grains[grains < _GRAIN // 256] = 0
     grains[int(np.argmax(grains))] += _GRAIN - int(grains.sum())
     return tuple(Fraction(int(g), _GRAIN) for g in grains)
+
+
+def geometric_shares(levels: int, axes: int) -> tuple[Fraction, ...]:
+    """Shares of the levels of a tree that halves every axis, root first: each 2^((axes−1)/3) times the one above.
+
+    The edge of a range meets about 2^(axes−1) times as many boxes a level down, and Σ nᵢ/εᵢ² under Σ εᵢ = 1 is
+    least for εᵢ ∝ nᵢ^(1/3). Rounded to fractions that sum to exactly one.
+    """
+    growth = 2.0 ** ((max(axes, 1) - 1) / 3.0)
+    weights = np.array([growth**level for level in range(levels)])
+    grains = np.maximum(1, np.floor(weights / weights.sum() * _FINE_GRAIN)).astype(int)
+    grains[-1] += _FINE_GRAIN - int(grains.sum())
+    return tuple(Fraction(int(grain), _FINE_GRAIN) for grain in grains)
+
+
+def halvings(shape: tuple[int, ...]) -> Sides:
+    """Give the sides of boxes that are halved along every axis until they are cells; the first box holds everything.
+
+    Sides are powers of two, so boxes at the far edge may be shorter. Long axes stay longer all the way, as ranges do.
+    """
+    side = tuple(1 << (n - 1).bit_length() for n in shape)
+    sides = [side]
+    while max(side) > 1:
+        side = tuple(max(1, s // 2) for s in side)
+        sides.append(side)
+    return tuple(sides)
 
 
 def fan_sides(shape: Sequence[int], fanout: int) -> Sides:
@@ -142,10 +181,7 @@ def searched(n: int, kind: Kind) -> tuple[Sides, tuple[Fraction, ...]]:
 
 def _climb(n: int, kind: Kind, top: int, step: int) -> tuple[float, tuple[int, ...], FloatArray]:
     def weigh(levels: tuple[int, ...]) -> tuple[float, FloatArray]:
-        sides = tuple((1 << k,) for k in levels)
-        energy, volume = energies((n,), sides, kind), volumes((n,), sides)
-        shares = best_shares(energy, volume)
-        return mean_variance(energy, volume, shares), shares
+        return level_shares((n,), tuple((1 << k,) for k in levels), kind)
 
     levels = tuple(range(top - top % step, -1, -step))
     least, shares = weigh(levels)

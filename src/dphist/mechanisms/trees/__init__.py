@@ -1,0 +1,1 @@
+"""Growing measured trees: the one grower, how levels share a budget, and the plans for boxes."""

@@ -1,0 +1,364 @@
+"""The one grower: boxes are measured front by front, and a rule says which to split, which to stop, which to pool.
+
+A `Front` is a batch of disjoint boxes that have all spent the same. It fuses the boxes with the right to ask about
+their cells, so whoever grows a tree cannot lose track of who has paid what. A rule takes a front and uses its verbs:
+`runs`, `grid`, `cut` and `into` make smaller boxes (free: public arithmetic), `measure` asks for their totals with a
+share of the budget, `finish` asks once more, with all that is left, for the boxes that are not split further, one by
+one or in pools; `part` sends boxes different ways.
+
+Why a tree that is grown like this is private. At any time every cell lies in one box of one front, or is finished. A
+question to a front is a total for each of its disjoint boxes: one step moves one total by one and pays that share.
+What a cell has paid along its path sums to the budget at most, since every share is split off the front's own right,
+and `finish` spends all that is left and lets the cells go. Every decision reads public facts and answers that were
+already paid for. So: adaptive sequential composition along a path, parallel composition across boxes.
+
+Nothing here costs a Python object for a box: a front is a few arrays.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.estimate import Estimate
+from dphist.inference.measured import MeasuredTree, twice
+from dphist.inference.trees import UnprojectedNoise
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Totals
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Nodes:
+    """What was measured, as it comes."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape, self.count = shape, 0
+        self._boxes: list[tuple[NDArray[Any], ...]] = []
+        self._second: list[tuple[IntArray, IntArray, FloatArray, float]] = []
+
+    def add(
+        self, parent: IntArray, low: IntArray, high: IntArray, values: FloatArray, variance: float, level: int
+    ) -> IntArray:
+        """Note boxes and their totals; gives their numbers."""
+        n = parent.size
+        self._boxes.append((parent, low, high, values, np.full(n, variance), np.full(n, level)))
+        self.count += n
+        return np.arange(self.count - n, self.count, dtype=np.int64)
+
+    def again(self, node: IntArray, unit: IntArray, values: FloatArray, variance: float) -> None:
+        """Note a second measurement of boxes, alone or together: box i is one of those in ``unit[i]``."""
+        self._second.append((node, unit, values, variance))
+
+    def tree(self) -> tuple[MeasuredTree, IntArray]:
+        """Everything as a tree, and the level of each box; levels keep the order of the nodes if there are no pools."""
+        parent, low, high, value, variance, level = (
+            np.concatenate([part[k] for part in self._boxes]) for k in range(6)
+        )
+        seen, seen_variance = value.copy(), np.full(value.size, np.inf)
+        pool = np.zeros(value.size, dtype=bool)
+        pools: list[tuple[NDArray[Any], ...]] = []
+        for node, unit, values, later in self._second:
+            members = np.bincount(unit, minlength=values.size)
+            alone = members[unit] == 1
+            once = node[alone]
+            seen_variance[once] = variance[once]
+            value[once], variance[once] = twice(
+                value[once], variance[once], values[unit[alone]], np.full(1, later)
+            )
+            order = np.flatnonzero(~alone)[np.argsort(unit[~alone], kind="stable")]
+            if order.size:
+                opens = np.flatnonzero(np.diff(unit[order], prepend=-1))
+                joint = values[members > 1]
+                pools.append((node[order], opens, joint, np.full(joint.size, later)))
+        if pools:
+            # A pool is a node between its blocks and their parent; it takes its place before the first of them.
+            inside = np.concatenate([each[0] for each in pools])
+            shift = np.cumsum([0, *(each[0].size for each in pools)])
+            opens = np.concatenate([each[1] + at for each, at in zip(pools, shift[:-1], strict=True)])
+            ends = np.append(opens[1:], inside.size)
+            first, n = inside[opens], value.size
+            parent = np.concatenate([parent, parent[first]])
+            parent[inside] = n + np.repeat(np.arange(opens.size), ends - opens)
+            order = np.argsort(np.concatenate([np.arange(n), first - 0.5]))
+            back = np.empty(order.size, dtype=np.int64)
+            back[order] = np.arange(order.size)
+            parent = np.where(parent < 0, -1, back[parent])[order]
+            low = np.concatenate([low, np.minimum.reduceat(low[inside], opens, axis=0)])[order]
+            high = np.concatenate([high, np.maximum.reduceat(high[inside], opens, axis=0)])[order]
+            value = np.concatenate([value, *(each[2] for each in pools)])[order]
+            variance = np.concatenate([variance, *(each[3] for each in pools)])[order]
+            seen = np.concatenate([seen, np.zeros(opens.size)])[order]
+            seen_variance = np.concatenate([seen_variance, np.full(opens.size, np.inf)])[order]
+            pool = order >= n
+        tree = MeasuredTree.of(
+            self.shape, parent, low, high, value, variance, pool=pool, seen=seen, seen_variance=seen_variance
+        )
+        return tree, level
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """Disjoint boxes that have spent the same, with the right to ask about their cells."""
+
+    nodes: Nodes
+    right: PrivateCounts
+    cells: IntArray
+    """Which cells these are, of all there are."""
+    box: IntArray
+    """The box of every cell: 0, 1, … among those here."""
+    low: IntArray
+    """Where each box begins, a row each."""
+    high: IntArray
+    """One past where it ends."""
+    node: IntArray
+    """The node of each box; until it is measured, the node that it lies in."""
+    left: Fraction
+    """What is left of the whole budget."""
+    level: int
+    """Whatever the rule counts by; −1 before anything was split or measured."""
+    family: IntArray
+    """For each box, which of the boxes before the last split it lies in."""
+    above: FloatArray
+    """The measured totals of those."""
+    totals: FloatArray | None = None
+    """The boxes' noisy totals; None until they are measured."""
+    scale: float = np.inf
+    """Noise scale of the totals."""
+    variance: float = np.inf
+    """Noise variance of the totals."""
+    plan: Any = None
+    """What the rule has decided to do with these boxes, for when their turn comes."""
+
+    @classmethod
+    def whole(cls, data: PrivateCounts, shape: tuple[int, ...] | None = None) -> Front:
+        """One box that holds everything; cells may be taken in another shape, such as one row."""
+        shape = data.shape if shape is None else shape
+        return cls(
+            nodes=Nodes(shape),
+            right=data,
+            cells=np.arange(data.size, dtype=np.int64),
+            box=np.zeros(data.size, dtype=np.int64),
+            low=np.zeros((1, len(shape)), dtype=np.int64),
+            high=np.array([shape], dtype=np.int64),
+            node=np.full(1, -1, dtype=np.int64),
+            left=Fraction(1),
+            level=-1,
+            family=np.zeros(1, dtype=np.int64),
+            above=np.zeros(1),
+        )
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def families(self) -> int:
+        """How many boxes there were before the last split."""
+        return self.above.size
+
+    @property
+    def records(self) -> FloatArray:
+        """The boxes' noisy totals; nothing is known of boxes that were not measured."""
+        return np.zeros(len(self)) if self.totals is None else self.totals
+
+    @property
+    def sizes(self) -> FloatArray:
+        """How many cells each box has."""
+        return np.asarray(np.prod(self.high - self.low, axis=1), dtype=np.float64)
+
+    def extent(self, axis: int) -> IntArray:
+        """How many cells each box has along an axis."""
+        return self.high[:, axis] - self.low[:, axis]
+
+    def middles(self, axis: int) -> IntArray:
+        """Where halving would cut each box."""
+        return (self.low[:, axis] + self.high[:, axis] + 1) // 2
+
+    def coordinate(self, axis: int) -> IntArray:
+        """The place of each cell along an axis."""
+        shape = self.nodes.shape
+        stride = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+        return self.cells // stride % shape[axis]
+
+    # ---- smaller boxes: public arithmetic ---------------------------------------------------------------
+
+    def into(self, box: IntArray, low: IntArray, high: IntArray, owner: IntArray, level: int) -> Front:
+        """Take other boxes within these: a box for every cell, their bounds, and the box each lies in."""
+        inside = replace(self, box=box, low=low, high=high, node=self.node[owner], level=level)
+        return replace(inside, family=owner, above=self.records, totals=None)
+
+    def runs(self, key: IntArray, level: int) -> Front:
+        """Split intervals of a line wherever the cells' key changes."""
+        begins = np.flatnonzero((np.diff(key, prepend=-1) != 0) | (np.diff(self.box, prepend=-1) != 0))
+        lengths = np.diff(np.append(begins, key.size))
+        low = self.cells[begins]
+        box = np.repeat(np.arange(begins.size, dtype=np.int64), lengths)
+        return self.into(box, low[:, None], (low + lengths)[:, None], self.box[begins], level)
+
+    def grid(self, coarse: tuple[int, ...], fine: tuple[int, ...], level: int) -> Front:
+        """Split blocks of a grid of ``coarse`` sides into those of ``fine`` sides, each a multiple of the other's."""
+        shape = self.nodes.shape
+        total, fan = np.zeros((1,) * len(shape), dtype=np.int64), 1
+        for axis in reversed(range(len(shape))):
+            across = coarse[axis] // fine[axis]
+            place = np.arange(shape[axis], dtype=np.int64) // fine[axis] % across * fan
+            total = total + place.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+            fan *= across
+        place = np.broadcast_to(total, shape).reshape(-1)
+        label = self.box * fan + (place if self.cells.size == place.size else place[self.cells])
+        present = np.zeros(len(self) * fan, dtype=bool)
+        present[label] = True
+        owner = np.flatnonzero(present) // fan
+        box = (np.cumsum(present) - 1)[label]
+        witness = np.empty(owner.size, dtype=np.int64)
+        witness[box] = self.cells
+        side = np.array(fine, dtype=np.int64)
+        low = np.stack(np.unravel_index(witness, shape), axis=1).astype(np.int64) // side * side
+        return self.into(box, low, np.minimum(low + side, np.array(shape, dtype=np.int64)), owner, level)
+
+    def cut(self, axis: int, place: IntArray) -> Front:
+        """Cut every box at its place along an axis; a place outside a box leaves it whole."""
+        here = (place > self.low[:, axis]) & (place < self.high[:, axis])
+        offset = np.cumsum(1 + here) - 1 - here
+        beyond = here[self.box] & (self.coordinate(axis) >= place[self.box])
+        owner = np.repeat(np.arange(len(here)), 1 + here)
+        low, high = self.low[owner].copy(), self.high[owner].copy()
+        low[offset[here] + 1, axis] = place[here]
+        high[offset[here], axis] = place[here]
+        return self.into(offset[self.box] + beyond, low, high, owner, self.level)
+
+    # ---- questions ------------------------------------------------------------------------------------------
+
+    def pay(self, share: Fraction) -> tuple[PrivateCounts, Front]:
+        """Split a share of the whole budget off, as a right on the boxes; and the front with what is left."""
+        if share == self.left:
+            return self.right.partition(self.box, len(self)), replace(self, left=Fraction(0))
+        now, rest = self.right.split(share / self.left, 1 - share / self.left)
+        return now.partition(self.box, len(self)), replace(self, right=rest, left=self.left - share)
+
+    def measure(self, share: Fraction) -> Front:
+        """Ask for every box's total with a share of the whole budget."""
+        now, rest = self.pay(share)
+        noisy = now.measure(Totals())
+        values, variance = noisy.values.astype(np.float64), float(noisy.variance)
+        node = self.nodes.add(self.node, self.low, self.high, values, variance, self.level)
+        return replace(rest, node=node, totals=values, scale=float(noisy.scale), variance=variance)
+
+    def finish(self, done: BoolArray, unit: IntArray | None = None) -> Front:
+        """Ask for the totals of some boxes with all they have left, which ends them; gives the front of the others.
+
+        ``unit`` numbers the pools of those that are measured together, for boxes that were measured one by one before.
+        """
+        if not done.any():
+            return self
+        mine, rest = self._part(done)
+        if unit is None:
+            unit, label = np.arange(len(mine)), mine.box
+        else:
+            label = unit[mine.box]
+        noisy = mine.right.partition(label, int(unit.max()) + 1).measure(Totals())
+        values, variance = noisy.values.astype(np.float64), float(noisy.variance)
+        if self.totals is None:
+            self.nodes.add(mine.node, mine.low, mine.high, values, variance, self.level)
+        else:
+            self.nodes.again(mine.node, unit, values, variance)
+        return rest
+
+    def part(self, choice: IntArray) -> list[Front]:
+        """Send boxes different ways: a front for each number in ``choice``, in order, each with all that is left."""
+        fronts, rest = [], self
+        for number in range(int(choice.max()) + 1):
+            here = choice == number
+            mine, rest = rest._part(here)
+            fronts.append(mine)
+            choice = choice[~here]
+        return fronts
+
+    def _part(self, mask: BoolArray) -> tuple[Front, Front]:
+        """Separate boxes from the rest: disjoint cells, each side with all that is left."""
+        if mask.all():
+            return self, self._only(~mask, self.right, np.zeros(0, dtype=np.int64))
+        chosen, rest = self.right.partition(self.box, len(self)).select(mask)
+        return self._only(mask, chosen, chosen.cells), self._only(~mask, rest, rest.cells)
+
+    def _only(self, mask: BoolArray, right: PrivateCounts, cells: IntArray) -> Front:
+        return replace(
+            self,
+            right=right,
+            cells=self.cells[cells],
+            box=(np.cumsum(mask) - 1)[self.box[cells]],
+            low=self.low[mask],
+            high=self.high[mask],
+            node=self.node[mask],
+            family=self.family[mask],
+            totals=None if self.totals is None else self.totals[mask],
+        )
+
+
+Rule = Callable[[Front], Iterable[Front]]
+
+
+def grow(
+    data: PrivateCounts, rule: Rule, shape: tuple[int, ...] | None = None
+) -> tuple[MeasuredTree, IntArray]:
+    """Grow a tree: the rule is asked what to do with every front, first come first served, until none is left.
+
+    Args:
+        data: The right to ask; all of it is spent if the rule finishes every box.
+        rule: Takes a front and gives those that go on.
+        shape: To take the cells in another shape than their own, such as one row.
+
+    Returns:
+        The tree, and the level that the rule gave each box (in the order of the nodes if nothing was pooled).
+    """
+    front = Front.whole(data, shape)
+    waiting = deque([front])
+    while waiting:
+        waiting.extend(each for each in rule(waiting.popleft()) if len(each))
+    return front.nodes.tree()
+
+
+def count(
+    front: Front, level: int, share: Fraction, *, stop: float | None = None, last: bool = False
+) -> Front:
+    """Count every box; finish those of one cell, those with little in them, and on the last level all.
+
+    A box that is known to be finished is counted once with all it has left; one that is finished because its count
+    came out below ``stop`` noise scales is counted a second time with the rest. Gives the boxes that go on.
+    """
+    front = replace(front, level=level)
+    sure = np.ones(len(front), dtype=bool) if last else front.sizes == 1
+    front = front.finish(sure)
+    if not len(front):
+        return front
+    front = front.measure(share)
+    if stop is None or front.totals is None:
+        return front
+    return front.finish(front.totals < stop * front.scale)
+
+
+def reconciled(tree: MeasuredTree, method: str, *, nonnegative: bool) -> Estimate:
+    """Reconcile all counts by least squares; spread the leaves over their cells."""
+    totals = tree.nonnegative() if nonnegative else tree.least_squares()
+    return Estimate(tree.cells(totals), UnprojectedNoise(tree, method))
+
+
+def pool_units(family: IntArray, together: BoolArray) -> IntArray:
+    """Number the pools of finished boxes: in each family those that are ``together`` are one, every other its own."""
+    if not family.size:
+        return family
+    # Within a family those who pool come first, and only the first of them opens a pool.
+    order = np.lexsort((~together, family))
+    mine, joint = family[order], together[order]
+    opens = np.append(True, (np.diff(mine) != 0) | ~joint[1:])
+    unit = np.empty(family.size, dtype=np.int64)
+    unit[order] = np.cumsum(opens) - 1
+    return unit

@@ -1,0 +1,269 @@
+"""Where to measure next in a tree of boxes, and for how much: worked out from what will be asked.
+
+Nothing here asks anything. A plan is a public function of the shape, the workload and totals that are released.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.measured import MeasuredTree
+from dphist.kernels.trees.pruning import level_cuts, prune
+from dphist.kernels.trees.shares import best_shares, range_error
+from dphist.mechanisms.trees.growing import Front
+from dphist.mechanisms.trees.shares import box_energy, halvings, volumes
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class PlannedConstants:
+    """What planned trees of boxes stand on.
+
+    All were chosen on the seventeen made-up planes and cubes of ``dphist_bench accuracy --only 2d``, for rectangles of
+    all sizes and small ones.
+    """
+
+    total: Fraction = Fraction(1, 30)
+    """Spent on the total of everything, which decides how the rest is spent."""
+    hope: float = 1.0
+    """A first total is planned for as if it were at least so many deviations of its noise."""
+    alike: float = 2.0
+    """Totals are planned together by their logarithm to the base 2, rounded to multiples of this."""
+    nothing: float = 4.0
+    """A box below so many noise scales of what it has left is not split."""
+    nothing_at_all: float = 0.25
+    """The same for the first box, which may well be."""
+    out_of_noise: float = 3.5
+    """Nor is a box split below so many deviations of its own noise: those that are split were picked for being high,
+    and the total of many empty ones would come out too high."""
+    contrast_price: float = 0.5
+    """What a contrast must explain to be kept, in variances."""
+    least_cut: float = 0.7
+    """What lies within so many deviations of nothing is nothing, if it has siblings that do not."""
+    mostly_empty: float = 3.0
+    """From this threshold on, in deviations, what lies within it is called empty."""
+    sample: int = 1000
+    """Ranges looked at to tell how large they are."""
+    all_sizes: float = 0.5
+    """How much ranges of all sizes count beside those announced: coarse boxes also show where to look."""
+    densities: tuple[float, ...] = (0.2, 2.0, 20.0)
+    """Densities to reckon with below a box, beside its own: records are never spread evenly."""
+    chances: tuple[float, ...] = (0.85, 0.12, 0.03)
+    """How much of a box has them."""
+    first_guess: float = 0.7
+    """How uneven siblings are taken to be before any were seen."""
+    evenest: float = 0.15
+    """The least unevenness that is believed afterwards."""
+    roughest: float = 3.0
+    """The most."""
+    smoother: float = 0.5
+    """How uneven finer levels are, as a part of the level just seen."""
+    waste: float = 0.3
+    """The part of the noise in contrasts that are not there which pruning and projecting leave."""
+    least: float = 0.04
+    """A level is worth a question from this part of what is left on."""
+    most: Fraction = Fraction(12, 16)
+    """All levels but the cells leave something for a next one."""
+    grain: int = 32
+    """Shares are rounded to this, so that the last bits of a float never decide what is asked."""
+
+
+CONSTANTS = PlannedConstants()
+# The variance of what is taken for certain: nothing that is measured comes near it.
+_CERTAIN = 1e-30
+
+
+def asked_ranges(workload: Workload | None, domain: Domain | None, shape: tuple[int, ...]) -> Workload:
+    """Give a sample of the ranges that will be asked, or of all ranges if nobody said."""
+    domain = domain or Domain([Ordinal(f"axis {axis}", range(n)) for axis, n in enumerate(shape)])
+    some = Workload.random(domain, CONSTANTS.sample // 2)
+    kind = None if workload is None else workload.kind
+    if kind == "prefixes":
+        return Workload(domain, np.zeros_like(some.low), some.high)
+    if kind == "cells":
+        return Workload(domain, some.low, some.low + 1)
+    if workload is None or kind == "all_ranges":
+        return some
+    step = max(1, math.ceil(len(workload.low) / CONSTANTS.sample))
+    low, high = workload.low[::step], workload.high[::step]
+    filled = (high > low).all(axis=1)
+    return Workload(domain, low[filled], high[filled]) if filled.any() else some
+
+
+@dataclass(frozen=True)
+class Step:
+    """Measure boxes of ``level`` next, with ``share`` of what is left."""
+
+    level: int
+    share: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """Choose levels and shares for boxes by the error they leave in the ranges that will be asked.
+
+    A box is measured once more with all it has left if no split is expected to do better. Otherwise its budget is laid
+    out over the levels below it; only the first of them is measured, and then every box is planned anew with what
+    its own total says. So a crowded place is followed down to its cells, and an empty one is left alone.
+    """
+
+    sides: tuple[tuple[int, ...], ...]
+    cells: FloatArray
+    weight: FloatArray
+    scale: float
+    """Noise scale of a question that would spend the whole budget."""
+
+    @classmethod
+    def for_ranges(
+        cls, shape: tuple[int, ...], workload: Workload | None, domain: Domain | None, scale: float
+    ) -> Planner:
+        """Look at the ranges that will be asked; ranges of all sizes count a little, as they show where to look."""
+        sides = halvings(shape)
+        weight = np.zeros(len(sides))
+        for goal, part in ((workload, 1.0), (None, CONSTANTS.all_sizes)):
+            ranges = asked_ranges(goal, domain, shape)
+            energy = np.array([box_energy(shape, side, ranges.low, ranges.high) for side in sides])
+            gains = np.maximum(np.diff(energy, prepend=0.0), 1e-12 * energy[-1])
+            weight += part * gains / gains.sum()
+        return cls(sides, volumes(shape, sides), weight, scale)
+
+    def step(
+        self, level: int, left: Fraction, known: FloatArray, total: float, roughness: float
+    ) -> Step | None:
+        """Say what to measure below boxes with about this total, or None to measure them again and be done."""
+        last = len(self.sides) - 1
+        if level == last or total <= 0.0:
+            return None
+        densities = roughness * total / self.cells[level] * np.array(CONSTANTS.densities)
+        law = (self.scale, densities, np.array(CONSTANTS.chances), CONSTANTS.waste)
+        budget = float(left)
+        stay = np.zeros(last + 1)
+        stay[level] = budget
+        whole = range_error(self.weight, self.cells, known, stay, *law)
+        error, shares = best_shares(self.weight, self.cells, known, budget, level + 1, *law)
+        if error >= whole:
+            return None
+        worth = np.flatnonzero(shares > CONSTANTS.least * budget)
+        target = int(worth[0])
+        share = Fraction(
+            round(float(shares[target] / shares[worth].sum()) * CONSTANTS.grain), CONSTANTS.grain
+        )
+        if target < last:
+            share = min(share, CONSTANTS.most)
+        return Step(target, max(share, Fraction(1, CONSTANTS.grain)))
+
+
+def roughness_of(
+    totals: FloatArray, sizes: FloatArray, family: IntArray, families: int, variance: float
+) -> float:
+    """How uneven siblings are, as a part of their mean: learned from their noisy totals, with a prior.
+
+    The excess of their squared departures over the noise, over the squared means. The prior weighs as much as the
+    departures are uncertain: Laplace noise Z of unit variance has Var Z² = 5.
+    """
+    members = np.bincount(family, minlength=families)
+    density = np.bincount(family, totals, minlength=families) / np.bincount(family, sizes, minlength=families)
+    even = sizes * density[family]
+    free = float((members - 1).sum())
+    departures = max(float(((totals - even) ** 2).sum()) - free * variance, 0.0)
+    means = max(float((even**2).sum()) - families * variance, 0.0)
+    doubt = math.sqrt(5.0 * max(free, 1.0)) * variance
+    square = (departures + CONSTANTS.first_guess**2 * doubt) / (means + doubt)
+    return CONSTANTS.smoother * min(max(math.sqrt(square), CONSTANTS.evenest), CONSTANTS.roughest)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedBoxes:
+    """The rule of a tree of boxes that is planned while it is measured (see `dphist.mechanisms.trees.growing`).
+
+    A noisy total of everything comes first. Then boxes with similar totals are planned together: they are either
+    measured again with all they have left, or boxes of some finer level inside them are measured with a share of it,
+    and each of those is planned anew, with its own total, what it has left, and how uneven siblings turned out to be.
+    """
+
+    planner: Planner
+
+    def __call__(self, front: Front) -> list[Front]:
+        """Do what was decided for some boxes, and decide for the boxes that come of it."""
+        sides = self.planner.sides
+        if front.level < 0:
+            front = replace(front, level=0).measure(CONSTANTS.total)
+            known = np.zeros(len(sides))
+            known[0] = 1.0 / front.variance
+            # A total lost in its noise may be as large as the noise.
+            hoped = np.maximum(front.records, CONSTANTS.hope * math.sqrt(front.variance))
+            return self._plan(front, known, hoped, CONSTANTS.first_guess)
+        step, known = front.plan
+        if step is None:
+            return [front.finish(np.ones(len(front), dtype=bool))]
+        after = front.grid(sides[front.level], sides[step.level], step.level).measure(front.left * step.share)
+        if step.share == 1:
+            return []
+        known = known.copy()
+        known[step.level] += 1.0 / after.variance
+        roughness = roughness_of(after.records, after.sizes, after.family, len(front), after.variance)
+        return self._plan(after, known, after.records, roughness)
+
+    def _plan(self, front: Front, known: FloatArray, totals: FloatArray, roughness: float) -> list[Front]:
+        """Part boxes by what is best done with them next; each part keeps the whole of what is left."""
+        scale = self.planner.scale / float(front.left)
+        least = CONSTANTS.nothing_at_all
+        if front.level:
+            least = max(CONSTANTS.nothing, CONSTANTS.out_of_noise / math.sqrt(known[front.level]) / scale)
+        bits = np.log2(np.maximum(totals / scale, least))
+        kind = np.where(totals / scale <= least, -100, np.round(bits / CONSTANTS.alike)).astype(np.int64)
+        plans: list[Step | None] = []
+        choice = np.zeros(totals.size, dtype=np.int64)
+        for some in np.unique(kind):
+            mine = kind == some
+            typical = 0.0 if some == -100 else scale * 2.0 ** float(bits[mine].mean())
+            step = self.planner.step(front.level, front.left, known, typical, roughness)
+            if step not in plans:
+                plans.append(step)
+            choice[mine] = plans.index(step)
+        return [
+            replace(each, plan=(step, known)) for each, step in zip(front.part(choice), plans, strict=True)
+        ]
+
+
+def counts_of_boxes(tree: MeasuredTree, level: IntArray) -> FloatArray:
+    """Infer every cell: least squares, without splits and boxes that do not stand out of noise, none below zero.
+
+    Totals are handed from the top down, which keeps large sums unbiased; leaves are spread evenly. The ``level`` of
+    each box tells which boxes are alike.
+    """
+    best, variance = tree.gathered
+    whole = prune(tree.first, tree.last, tree.size, best, variance, CONSTANTS.contrast_price)
+    cuts = level_cuts(tree.parent, whole, level, best, variance)
+    empty = _empty(tree.parent, best / np.sqrt(variance), cuts)
+    if empty.any():
+        # As good as known to hold nothing, whatever was measured below.
+        tree = replace(
+            tree, value=np.where(empty, 0.0, tree.value), variance=np.where(empty, _CERTAIN, tree.variance)
+        )
+    return tree.cells(tree.nonnegative(cut=np.maximum(cuts, CONSTANTS.least_cut), whole=whole | empty))
+
+
+def _empty(parent: IntArray, scores: FloatArray, cuts: FloatArray) -> BoolArray:
+    """Which boxes are taken to hold nothing, so that their noise is no part of any total.
+
+    Where thresholds are high, nearly all boxes of a level are empty: those within the threshold, above or below,
+    are called so. Both sides alike: what stands out on either side then cancels, and sums stay unbiased.
+    """
+    cut = cuts[parent]
+    cut[0] = 0.0
+    empty = (np.abs(scores) <= cut) & (cut >= CONSTANTS.mostly_empty)
+    kept = np.zeros(scores.size, dtype=bool)
+    kept[parent[1:][scores[1:] > cut[1:]]] = True
+    answer: BoolArray = empty & kept[parent]
+    return answer
