@@ -31,8 +31,10 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
+from dphist.private.noise.hits import _Binomial, _uniform, chance
+from dphist.private.noise.hits import hits as _hits
 from dphist.private.queries.counting import Identity
-from dphist.private.sparse import Above, Occupied, _Binomial, _hits, _uniform, chance, open_sparse_gate
+from dphist.private.sparse import Above, Occupied, open_sparse_gate
 from dphist.publishing.door import _sparse
 from dphist.testing import check_mechanism, open_counts
 

@@ -95,6 +95,9 @@ class _Priced:
     def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
         return self.noise.add_laplace(values, scale / self.budget, out)
 
+    def hits(self, cells: int, scale: Fraction, threshold: int) -> IntArray:
+        return self.noise.hits(cells, scale / self.budget, threshold)
+
 
 class PrivateCounts:
     """The right to ask one question about some cells at one price. Read the module's docstring for the proof."""
@@ -308,7 +311,8 @@ class PrivateCounts:
         check_scale(costs.check(layout) / budget)
 
         def draw(counts: IntArray) -> IntArray:
-            return costs.segment(counts, layout, _Priced(self._noise_source(), budget))
+            # A copy: what a kernel returns may be part of a larger array, in which other partitions' costs were kept.
+            return costs.segment(counts, layout, _Priced(self._noise_source(), budget)).copy()
 
         return self._ask("segment", costs, draw)
 

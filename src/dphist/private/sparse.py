@@ -15,10 +15,7 @@ Z ≥ τ, with value Z", independently over cells. Hits on occupied cells are th
 rest they change nothing. Occupied cells get fresh noise and stay if they reach τ, as in the dense mechanism. So the
 published set of (cell, value) pairs, sorted by cell, has the dense mechanism's law.
 
-*The coins without the cells.* Cells are cut into blocks of n ≈ 8/p. The number of hits in a block is binomial; it
-is drawn by comparing a uniform number with the binomial's distribution function, both known to 64 bits at first and
-to as many more as it takes (`certified`). Given the number, the positions are the first so many distinct values of
-a stream of uniform ones: by symmetry every set of that size is equally likely. So every probability is exact.
+*The coins without the cells* are tossed in `dphist.private.noise.hits`, every probability exact.
 
 *What must not leave:* how many cells were occupied, how many hits were thrown away, where a cell came from. The
 answer is one sorted array of (cell, value) in one type. The time taken depends on how many cells are occupied.
@@ -32,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,20 +38,14 @@ from dphist.errors import MechanismError
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
 from dphist.private.exact import Number, positive
-from dphist.private.gate import PrivateCounts, _Priced
-from dphist.private.noise import Keystream, Noise
-from dphist.private.noise.certified import (
-    Uniform,
-    exp_neg_interval,
-    precisions,
-    ratio_interval,
-)
+from dphist.private.gate import PrivateCounts
+from dphist.private.noise import Noise
+from dphist.private.noise.hits import chance
 from dphist.private.questions import IntArray, Layout, proven
 from dphist.private.transcript import Transcript
 
-# Hits expected in a block: few enough for a short table, enough to make blocks rare.
-_MEAN = 8
-_WORD = 64
+__all__ = ["LARGEST_DOMAIN", "Above", "Occupied", "chance", "open_sparse_gate"]
+
 # Values stay far below the ends of int64, whatever the data: min(x, c) moves by at most one when x does.
 _LARGEST_COUNT = 2**52
 # Cells are numbered by int64.
@@ -112,16 +102,14 @@ class Above:
         return Fraction(1)
 
     def perturb(self, counts: Any, layout: Layout, noise: Any) -> IntArray:
-        """Draw the pairs."""
-        if not isinstance(noise, _Priced):
-            raise MechanismError("only the gate can draw a sparse release")
+        """Draw the pairs; the gate's noise can also toss the coins of cells that are not visited."""
         held = counts if isinstance(counts, Occupied) else _occupied(counts)
-        scale = 1 / noise.budget
-        noisy = noise.noise.add_laplace(held.counts, scale)
+        one = self.scales(layout)
+        noisy = noise.add_laplace(held.counts, one)
         stay = noisy >= self.threshold
-        hits = _hits(noise.noise.keystream, layout.size, scale, self.threshold)
+        hits = noise.hits(layout.size, one, self.threshold)
         empty = hits[~_holds(held.cells, hits)]
-        drawn = noise.noise.laplace(scale, empty.size)
+        drawn = noise.laplace(one, empty.size)
         # A discrete Laplace draw is G or −1 − G with G geometric (`noise.laplace`), so this is G.
         excess = np.where(drawn >= 0, drawn, ~drawn)
         cells = np.concatenate([held.cells[stay], empty])
@@ -150,11 +138,6 @@ def open_sparse_gate(
     return PrivateCounts(held, layout, budget, unit.steps, transcript, source, "root"), transcript
 
 
-def chance(scale: Fraction, threshold: int) -> float:
-    """How likely an empty cell passes the threshold: a public number."""
-    return float(np.exp(-float(threshold / scale)) / (1 + np.exp(-float(1 / scale))))
-
-
 def _occupied(counts: IntArray) -> Occupied:
     cells = np.flatnonzero(counts)
     return Occupied(cells, counts[cells])
@@ -166,136 +149,3 @@ def _holds(sorted_cells: IntArray, asked: IntArray) -> npt.NDArray[np.bool_]:
         return np.zeros(asked.shape, dtype=bool)
     place = np.minimum(np.searchsorted(sorted_cells, asked), sorted_cells.size - 1)
     return np.asarray(sorted_cells[place] == asked)
-
-
-def _hits(keystream: Keystream, cells: int, scale: Fraction, threshold: int) -> IntArray:
-    """Toss a coin of probability exactly p for each of the cells; return, ascending, where it came up."""
-    block = min(cells, max(1, int(_MEAN / max(chance(scale, threshold), 1e-300))))
-    blocks, rest = divmod(cells, block)
-    found = [_hits_in_blocks(keystream, block, blocks, scale, threshold)]
-    if rest:
-        found.append(blocks * block + _hits_in_blocks(keystream, rest, 1, scale, threshold))
-    return np.concatenate(found)
-
-
-def _hits_in_blocks(
-    keystream: Keystream, size: int, blocks: int, scale: Fraction, threshold: int
-) -> IntArray:
-    numbers = _binomial(scale.numerator, scale.denominator, threshold, size).draw(keystream, blocks)
-    places = np.empty(0, dtype=np.int64)
-    missing = numbers.copy()
-    while (short := np.flatnonzero(missing)).size:
-        # The next values of each block's stream; those seen before are passed over, and drawn for again.
-        owners = np.repeat(short, missing[short])
-        places = np.unique(np.concatenate([places, owners * size + _uniform(keystream, size, owners.size)]))
-        missing = numbers - np.bincount(places // size, minlength=blocks)
-    return places
-
-
-def _uniform(keystream: Keystream, below: int, count: int) -> IntArray:
-    """Draw integers evenly from 0 … below − 1: words of just enough bits, those too large drawn again."""
-    out = np.empty(count, dtype=np.int64)
-    mask = np.uint64((1 << (below - 1).bit_length()) - 1)
-    todo = np.arange(count)
-    while todo.size:
-        words = keystream.take(8 * todo.size).view(np.uint64) & mask
-        fits = words < below
-        out[todo[fits]] = words[fits].astype(np.int64)
-        todo = todo[~fits]
-    return out
-
-
-class _Binomial:
-    """Draws how many of n coins come up: the smallest k with U < F(k), for a uniform U and F the distribution function.
-
-    ``floors[k]`` is ⌊F(k)·2^64⌋ for as many k as it takes to come within one unit of 1. A 64-bit word below
-    floors[k] is below F(k) whatever bits follow; a word equal to some floor is settled by more bits.
-    """
-
-    def __init__(self, scale: Fraction, threshold: int, size: int) -> None:
-        self.rate, self.threshold, self.size = 1 / scale, threshold, size
-        self.floors = self._floors()
-        self.table = np.array(self.floors, dtype=np.uint64)
-
-    def draw(self, keystream: Keystream, count: int) -> IntArray:
-        """Draw ``count`` numbers."""
-        words = keystream.take(8 * count).view(np.uint64)
-        drawn = np.searchsorted(self.table, words, side="right").astype(np.int64)
-        tied = np.flatnonzero(self.table[np.maximum(drawn - 1, 0)] == words)
-        for i in tied:
-            drawn[i] = self._settle(int(words[i]), keystream)
-        return drawn
-
-    def _settle(self, word: int, keystream: Keystream) -> int:
-        uniform = Uniform(keystream, word, _WORD)
-        k = 0
-        while k < self.size:
-            floor = self.floors[k] if k < len(self.floors) else (1 << _WORD) - 1
-            if word < floor or (word == floor and uniform.below(self._bounds(k))):
-                break
-            k += 1
-        return k
-
-    def _bounds(self, k: int) -> Callable[[int], tuple[int, int]]:
-        """Enclose F(k) at any precision."""
-
-        def enclose(bits: int) -> tuple[int, int]:
-            work = bits + 16
-            lows, highs = self._distribution(work, k)
-            down = work - bits
-            return lows[-1] >> down, min(-(-highs[-1] >> down), 1 << bits)
-
-        return enclose
-
-    def _floors(self) -> list[int]:
-        for work in precisions(_WORD + 64):
-            lows, highs = self._distribution(work, None)
-            down = work - _WORD
-            floors = [low >> down for low in lows]
-            # F(k) < 1 is never reached (p is transcendental), so the upper end is left out.
-            if all((high - 1) >> down == floor for high, floor in zip(highs, floors, strict=True)):
-                return floors
-        raise AssertionError
-
-    def _distribution(self, work: int, last: int | None) -> tuple[list[int], list[int]]:
-        """Enclose F(0), F(1), … in units of 2^−work: up to ``last``, or until one unit of 2^−64 is left.
-
-        Every operation rounds the lower end down and the upper end up, so the ends enclose the truth at any
-        precision; the guard only decides how close they come. The power (1 − p)^n loses about log₂ n bits.
-        """
-        guard = work + self.size.bit_length() + 24
-        one = 1 << guard
-        top = exp_neg_interval(self.rate * self.threshold, guard + 8)
-        alpha = exp_neg_interval(self.rate, guard + 8)
-        bottom = ((one << 8) + alpha[0], (one << 8) + alpha[1])
-        p_low, p_high = ratio_interval(top, bottom, guard)
-        q_low, q_high = one - p_high, min(one - p_low, one)
-        low, high = _power(q_low, self.size, guard, up=False), _power(q_high, self.size, guard, up=True)
-        down = guard - work
-        lows, highs = [low >> down], [min(-(-high >> down), 1 << work)]
-        sum_low, sum_high, k = low, high, 0
-        enough = (1 << work) - (1 << max(0, work - _WORD))
-        # F(n) = 1 needs no threshold: whatever passes all others is n.
-        while k + 1 < self.size and (k < last if last is not None else lows[-1] < enough):
-            low = low * (self.size - k) * p_low // ((k + 1) * q_high)
-            high = -(-high * (self.size - k) * p_high // ((k + 1) * q_low))
-            sum_low, sum_high, k = sum_low + low, sum_high + high, k + 1
-            lows.append(sum_low >> down)
-            highs.append(min(-(-sum_high >> down), 1 << work))
-        return lows, highs
-
-
-def _power(base: int, exponent: int, bits: int, *, up: bool) -> int:
-    """Raise a fixed-point number in [0, 1] to a power, rounding one way throughout."""
-    result = 1 << bits
-    while exponent:
-        if exponent & 1:
-            result = -(-result * base >> bits) if up else result * base >> bits
-        base = -(-base * base >> bits) if up else base * base >> bits
-        exponent >>= 1
-    return result
-
-
-@lru_cache(maxsize=64)
-def _binomial(numerator: int, denominator: int, threshold: int, size: int) -> _Binomial:
-    return _Binomial(Fraction(numerator, denominator), threshold, size)

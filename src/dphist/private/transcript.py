@@ -94,8 +94,11 @@ class Transcript(Sequence[Entry]):
             self._pay()
             self._pay = None
         answer = draw()
-        # The release and the transcript share this array; nobody may edit history.
-        answer.setflags(write=False)
+        # The release and the transcript share this array, and the memory it may be a view of; nobody may edit history.
+        memory: Any = answer
+        while isinstance(memory, np.ndarray):
+            memory.setflags(write=False)
+            memory = memory.base
         self._entries.append(Entry(path, verb, question, epsilon, answer))
         return answer
 

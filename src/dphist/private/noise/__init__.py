@@ -9,6 +9,7 @@ uniform ones is the one assumption.
     certified   integer enclosures of exp(−x); exact coins on top of them
     laplace     discrete Laplace noise as independent digits
     selection   the exponential mechanism
+    hits        coins for more cells than can be visited
 
 Time: the samplers' time depends on the public scale and on the random bits. Laplace noise never looks at the
 counts except to be added to them. Selection reads the scores; when two candidates cannot be told apart within
@@ -24,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import InputError
+from dphist.private.noise import hits as _hits
 from dphist.private.noise import laplace as _laplace
 from dphist.private.noise import selection as _selection
 from dphist.private.noise.keystream import Keystream
@@ -77,6 +79,11 @@ class Noise:
         for start in range(0, len(source), _BLOCK):
             law.add(self.keystream, source[start : start + _BLOCK], target[start : start + _BLOCK])
         return out
+
+    def hits(self, cells: int, scale: Fraction, threshold: int) -> Int64s:
+        """Say, ascending, in which of so many cells noise of this scale would reach a threshold of at least one."""
+        check_scale(scale)
+        return _hits.hits(self.keystream, cells, scale, threshold)
 
     def select(
         self,

@@ -1,0 +1,85 @@
+"""A noise source that writes down what is asked of it: the exact scale, rate and size of every draw.
+
+The gate computes a scale from a budget, a share, a unit and a query; what matters is the one that reaches the
+sampler. Behind a gate, a `RecordingNoise` shows it, as exact fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.private.noise import Keystream, Noise
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One call of a sampler.
+
+    ``amounts`` is the scale of Laplace noise and of the coins of a sparse release, or the rate of every part's choice
+    (one number if all have the same); ``size`` how many numbers were drawn, coins tossed or parts chosen from.
+    """
+
+    sampler: str
+    amounts: tuple[Fraction, ...]
+    size: int
+
+
+class RecordingNoise(Noise):
+    """Draws as `Noise` does from a seed, and keeps every `Draw`, with what it gave, in ``drawn`` and ``given``.
+
+    Example:
+        >>> from dphist.private.queries import Identity
+        >>> from dphist.testing import RecordingNoise, open_counts
+        >>> noise = RecordingNoise(seed=1)
+        >>> first, rest = open_counts([3, 4], "1/2", noise=noise).split("1/4", "3/4")
+        >>> values = first.measure(Identity()).values
+        >>> noise.drawn
+        [Draw(sampler='laplace', amounts=(Fraction(8, 1),), size=2)]
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(Keystream.for_tests(seed))
+        self.drawn: list[Draw] = []
+        self.given: list[IntArray] = []
+
+    def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
+        """Note the scale, then add noise of it."""
+        before = np.array(values)
+        noisy = super().add_laplace(values, scale, out)
+        self._keep(Draw("laplace", (scale,), prod(before.shape)), (noisy - before).reshape(-1))
+        return noisy
+
+    def hits(self, cells: int, scale: Fraction, threshold: int) -> IntArray:
+        """Note the scale and the number of cells, then toss their coins."""
+        found = super().hits(cells, scale, threshold)
+        self._keep(Draw("hits", (scale, Fraction(threshold)), cells), found)
+        return found
+
+    def select(
+        self,
+        scores: IntArray,
+        starts: IntArray,
+        rates: Fraction | Sequence[Fraction],
+        divisors: IntArray | None = None,
+    ) -> IntArray:
+        """Note the rates, then choose."""
+        chosen = super().select(scores, starts, rates, divisors)
+        each = [rates] if isinstance(rates, Fraction | int) else list(rates)
+        if divisors is not None:
+            each = [
+                Fraction(rate) / int(by) for rate, by in zip(each * len(divisors), divisors, strict=False)
+            ]
+        self._keep(Draw("select", tuple(map(Fraction, each)), len(starts) - 1), chosen)
+        return chosen
+
+    def _keep(self, draw: Draw, given: IntArray) -> None:
+        self.drawn.append(draw)
+        self.given.append(given.copy())

@@ -1,0 +1,107 @@
+"""Every class of question there is, found by walking the modules, and small cases of each."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import dphist.private
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.private.queries.counting import Identity, Totals
+from dphist.private.queries.fourier import Frequencies
+from dphist.private.queries.linear import Linear
+from dphist.private.queries.medians import Middles
+from dphist.private.queries.wavelet import Wavelet, WaveletCells
+from dphist.private.questions import Layout
+from dphist.private.scores.bisections import Bisections, Configurations
+from dphist.private.scores.boundaries import Boundaries
+from dphist.private.scores.decisions import BestAttributes
+from dphist.private.scores.disagreements import Disagreements
+from dphist.private.scores.frequencies import LowFrequencies
+from dphist.private.scores.medians import Medians
+from dphist.private.segments.deviation import AbsoluteDeviation
+from dphist.private.sparse import Above
+
+
+def found(*methods: str) -> set[type]:
+    """Classes anywhere in the trusted room that have these methods, protocols aside."""
+    classes: set[type] = set()
+    for module in pkgutil.walk_packages(dphist.private.__path__, "dphist.private."):
+        here = importlib.import_module(module.name)
+        for thing in vars(here).values():
+            ours = isinstance(thing, type) and thing.__module__.startswith("dphist.private")
+            asks = ours and all(hasattr(thing, name) for name in methods)
+            if asks and not getattr(thing, "_is_protocol", False):
+                classes.add(thing)
+    return classes
+
+
+PLACES = Nominal("place", {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d"]}})
+LINE, PAIRS = Layout((4,)), Layout((4,), np.array([0, 1, 0, 1]), 2)
+RUNS = Layout((5,), np.array([0, 0, 0, 1, 1]), 2)
+TABLE = Layout((2, 2))
+TREE = Layout((4,), domain=Domain([PLACES]))
+MIXED = Layout((2, 4), domain=Domain([Ordinal("x", range(2)), PLACES]))
+
+QUERIES: dict[type, list[tuple[Any, Layout]]] = {
+    Identity: [(Identity(), LINE), (Identity(), TABLE)],
+    Totals: [(Totals(), LINE), (Totals(), PAIRS)],
+    Middles: [(Middles(), LINE), (Middles(), RUNS), (Middles(), PAIRS)],
+    Linear: [(Linear.dense(np.array([[1, 1, 0, -2], [0, 3, 1, 1], [5, 0, 0, 1]])), LINE)],
+    Frequencies: [
+        (Frequencies(shape, keep, basis), layout)  # type: ignore[arg-type]
+        for basis in ("fourier", "cosine")
+        for shape, keep, layout in [((4,), (2,), LINE), ((2, 2), (1, 2), TABLE), ((5,), (3,), RUNS)]
+    ],
+    Wavelet: [
+        (Wavelet(plain, calibration), layout)  # type: ignore[arg-type]
+        for calibration in ("tight", "paper")
+        for plain, layout in [((), LINE), ((), TREE), ((0,), MIXED), ((), MIXED), ((), Layout((3,)))]
+    ],
+    # Fused questions whose law is that of another: see `test_laws`.
+    WaveletCells: [(WaveletCells(), LINE), (WaveletCells(), TREE), (WaveletCells((0,)), MIXED)],
+    Above: [(Above(1), LINE)],
+}
+
+INDEX = np.indices((2, 2)).reshape(2, -1)
+BOXES = np.array([[0], [1], [0]]), np.array([[1], [4], [2]])
+SCORES: dict[type, list[tuple[Any, Layout]]] = {
+    Bisections: [(Bisections(Fraction(1, 3)), LINE), (Bisections(Fraction(2)), RUNS)],
+    Configurations: [
+        (Configurations(np.array([0, 2]), np.array([2, 3]), np.array([4, 4]), Fraction(1)), LINE),
+        (Configurations(np.array([0, 0, 1]), np.array([3, 1, 2]), np.array([4, 3, 3]), Fraction(1, 7)), LINE),
+    ],
+    Boundaries: [
+        (Boundaries(2, "squared", 2), LINE),
+        (Boundaries(3, "squared", 1, Fraction(2)), LINE),
+        (Boundaries(3, "absolute"), LINE),
+    ],
+    BestAttributes: [
+        (BestAttributes((INDEX[0], np.arange(4) // 3), (2, 2), INDEX[1], 2), LINE),
+        (BestAttributes((INDEX[0], INDEX[1]), (2, 2), np.array([0, 1, 1, 0]), 2), PAIRS),
+    ],
+    Disagreements: [(Disagreements(*BOXES, np.array([1, 2, 0])), LINE)],
+    LowFrequencies: [
+        (LowFrequencies((4,), Fraction(1)), LINE),
+        (LowFrequencies((2, 2), Fraction(1, 3), ("cosine",)), TABLE),
+        (LowFrequencies((4,), Fraction(2), ("fourier", "cosine")), LINE),
+    ],
+    Medians: [
+        (Medians(np.arange(4), np.array([4])), LINE),
+        (Medians(np.array([0, 0, 1, 1]), np.array([3, 3])), PAIRS),
+    ],
+}
+
+COSTS: dict[type, list[tuple[Any, Layout]]] = {
+    AbsoluteDeviation: [
+        (AbsoluteDeviation(Fraction(1), sizes, centre, grid), Layout((n,)))  # type: ignore[arg-type]
+        for sizes in ("all", "powers", (4, 2, 1), (5, 1), (2,))
+        for centre in ("mean", "median")
+        for grid in (1, 3)
+        for n in (2, 5)
+    ],
+}

@@ -1,0 +1,295 @@
+"""The exact scale or rate that reaches the sampler, for every verb, over splits, parts, views and units."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.private.gate import open_gate, open_replay
+from dphist.private.queries import Identity, Totals
+from dphist.private.queries.linear import Linear
+from dphist.private.queries.medians import Middles
+from dphist.private.queries.wavelet import Wavelet, WaveletCells
+from dphist.private.questions import Candidates, Layout, Scales
+from dphist.private.scores.bisections import Bisections
+from dphist.private.scores.boundaries import Boundaries
+from dphist.private.scores.decisions import BestAttributes
+from dphist.private.scores.disagreements import Disagreements
+from dphist.private.scores.medians import Medians
+from dphist.private.segments import AbsoluteDeviation
+from dphist.private.sparse import Above, Occupied, open_sparse_gate
+from dphist.private.transcript import Entry, Replay, Transcript
+from dphist.testing import Draw, RecordingNoise, open_counts
+
+sys.path += [str(Path(__file__).parent)]
+
+from every_question import QUERIES
+
+EPSILON = Fraction(3, 7)
+COUNTS = np.arange(12, dtype=np.int64).reshape(3, 4)
+UNITS = [Unit(), Unit(replace=True), Unit(rows=3), Unit(rows=5, replace=True)]
+STEPS = [1, 2, 3, 10]
+
+# Ways from the opened gate to a right, with the part of the budget that is left.
+WAYS: dict[str, tuple[Any, Fraction]] = {
+    "whole": (lambda d: d, Fraction(1)),
+    "split": (lambda d: d.split("1/3", "2/3")[1], Fraction(2, 3)),
+    "split twice": (lambda d: d.split("1/3", "2/3")[0].split("1/8", "7/8")[0], Fraction(1, 24)),
+    "parts": (lambda d: d.partition(np.arange(12) % 3), Fraction(1)),
+    "one side": (lambda d: d.partition(np.arange(12) % 3).select([True, True, False])[0], Fraction(1)),
+    "other side, split": (
+        lambda d: d.partition(np.arange(12) % 2).select([True, False])[1].split(0.25, 0.75)[0],
+        Fraction(1, 4),
+    ),
+    "arranged": (lambda d: d.arrange([5, 3, 4, 0]), Fraction(1)),
+    "coarser": (lambda d: d.coarsen(np.arange(12) // 2), Fraction(1)),
+    "sorted, split": (lambda d: d.sorted().split("9/10", "1/10")[1], Fraction(1, 10)),
+    "separated": (lambda d: d.separate(["x0"])[1], Fraction(1)),
+}
+
+
+@pytest.fixture(params=list(zip(UNITS, STEPS, strict=True)), ids=[f"{s}steps" for s in STEPS])
+def unit(request: Any) -> Any:
+    return request.param
+
+
+def opened(way: str, unit: Unit) -> tuple[Any, RecordingNoise]:
+    noise = RecordingNoise(seed=1)
+    return WAYS[way][0](open_counts(COUNTS, EPSILON, unit=unit, noise=noise)), noise
+
+
+def budget(way: str, steps: int) -> Fraction:
+    return EPSILON * WAYS[way][1] / steps
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_measure(way: str, unit: Any) -> None:
+    for query, sensitivity in (
+        (Identity(), 1),
+        (Totals(), 1),
+        (Middles(), 1),
+        (Linear(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1, -2, 5])), 7),
+    ):
+        right, noise = opened(way, unit[0])
+        scale = sensitivity / budget(way, unit[1])
+        assert right.unit_scale * sensitivity == scale
+        noisy = right.measure(query)
+        assert noise.drawn == [Draw("laplace", (scale,), noisy.values.size)]
+        assert noisy.scale == scale
+        # What was drawn is what was added.
+        exact = opened(way, unit[0])[0]
+        answer = query.answer(exact._take(), exact._layout)
+        assert (noisy.values - answer).reshape(-1).tolist() == noise.given[0].tolist()
+
+
+@pytest.mark.parametrize("query", [q for q, _ in QUERIES[Wavelet]] + [q for q, _ in QUERIES[WaveletCells]])
+def test_measure_fused(query: Any, unit: Any) -> None:
+    if max(query.plain, default=0) > 1:
+        pytest.skip("another shape")
+    layout = Layout((3, 4))
+    scales = Wavelet(query.plain, query.calibration).scales(layout)
+    expected: Counter[Fraction] = Counter()
+    if isinstance(scales, Scales):
+        for i in scales.index.reshape(-1).tolist():
+            expected[scales.values[i]] += 1
+    else:
+        expected[scales] = Wavelet(query.plain, query.calibration).answer(COUNTS, layout).size
+    for way in ("whole", "split twice"):
+        right, noise = opened(way, unit[0])
+        values = right.measure(query).values
+        assert values.shape[0] >= 3
+        got: Counter[Fraction] = Counter()
+        for draw in noise.drawn:
+            got[draw.amounts[0] * budget(way, unit[1])] += draw.size
+        assert got == expected
+
+
+def test_measure_with_a_scale_for_each_answer(unit: Any) -> None:
+    class Uneven(Identity):
+        def scales(self, layout: Any) -> Any:
+            return Scales((Fraction(1), Fraction(3)), np.array([0, 1, 1, 1]))
+
+    noise = RecordingNoise(seed=1)
+    noisy = open_counts(np.arange(4), EPSILON, unit=unit[0], noise=noise, unproven=True).measure(Uneven())
+    assert noise.drawn == [
+        Draw("laplace", (unit[1] / EPSILON,), 1),
+        Draw("laplace", (3 * unit[1] / EPSILON,), 3),
+    ]
+    assert (noisy.values - np.arange(4)).tolist() == [*noise.given[0].tolist(), *noise.given[1].tolist()]
+    assert noisy.scale.tolist() == [float(unit[1] / EPSILON)] + [float(3 * unit[1] / EPSILON)] * 3
+    assert noisy.variance.tolist() == (2 * noisy.scale**2).tolist()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_choose(way: str, unit: Any) -> None:
+    def scores(right: Any) -> list[tuple[Any, int, int]]:
+        cells, parts = right.size, right.parts
+        found = [
+            (Medians(np.zeros(cells, int), np.full(parts, 2)), 2, 1),
+            (BestAttributes((np.zeros(cells, int),) * 2, (1, 1), np.zeros(cells, int), 1), 1, 1),
+        ]
+        if parts == 1:
+            found.append((Boundaries(3, "absolute"), 2, 2))
+            found.append((Boundaries(4, "squared", 5), 2 * 5 * 64, 3))
+            low, high = np.zeros((2, len(right.shape)), int), np.ones((2, len(right.shape)), int)
+            found.append((Disagreements(low, high, np.array([1, 2])), 2, 1))
+        return found
+
+    for i in range(len(scores(opened(way, unit[0])[0]))):
+        right, noise = opened(way, unit[0])
+        score, reach, draws = scores(right)[i]
+        parts = right.parts
+        if draws > 1 and draws + 1 >= right.size:
+            continue
+        if isinstance(score, Boundaries) and score.loss == "squared":
+            ceiling, refine = score.lattice(right.size)
+            reach = 2 * ceiling * 4**refine
+        picks = right.choose(score)
+        rate = budget(way, unit[1]) / draws / reach
+        assert noise.drawn == [Draw("select", (rate,), parts)] * draws
+        assert [given.tolist() for given in noise.given] == picks.tolist()
+
+
+def test_choose_with_a_range_for_each_part(unit: Any) -> None:
+    class TwoRanges:
+        def draws(self, layout: Any) -> int:
+            return 1
+
+        def stages(self, counts: Any, layout: Any) -> Any:
+            yield Candidates(counts, np.array([0, 2, 4]), np.array([1, 5]))
+
+    noise = RecordingNoise(seed=1)
+    right = open_counts(np.arange(4), EPSILON, unit=unit[0], noise=noise, unproven=True)
+    right.partition([0, 0, 1, 1]).choose(TwoRanges())
+    rate = EPSILON / unit[1]
+    assert noise.drawn == [Draw("select", (rate, rate / 5), 2)]
+
+
+@pytest.mark.parametrize("way", ["whole", "split twice", "arranged", "coarser", "sorted, split", "separated"])
+def test_segment(way: str, unit: Any) -> None:
+    for sizes, centre in (("all", "mean"), ("powers", "mean"), ((4, 2, 1), "mean"), ("all", "median")):
+        right, noise = opened(way, unit[0])
+        n = right.size
+        costs = AbsoluteDeviation(Fraction(1), sizes, centre, 2)  # type: ignore[arg-type]
+        right.segment(costs)
+        if sizes == "all":
+            lengths = Counter({m: n - m + 1 for m in range(1, n + 1)})
+        elif sizes == "powers":
+            lengths = Counter({m: n - m + 1 for m in (1, 2, 4, 8) if m <= n})
+        else:
+            edges = {(a, min(a + m, n)) for m in sizes for a in range(0, n, int(m))}
+            lengths = Counter(b - a for a, b in edges)
+        reach = {m: int(m > 1) if centre == "median" else 4 - 4 // m for m in lengths}
+        expected: Counter[Fraction] = Counter()
+        for m, number in lengths.items():
+            expected[(reach[m] + reach[max(lengths)]) / budget(way, unit[1])] += number
+        got: Counter[Fraction] = Counter()
+        for draw in noise.drawn:
+            assert draw.sampler == "laplace"
+            got[draw.amounts[0]] += draw.size
+        assert +got == expected
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sparse(sparse: bool, unit: Any) -> None:
+    domain = Domain([Ordinal("x", range(1000))])
+    counts = np.zeros(1000, dtype=np.int64)
+    counts[[3, 500, 999]] = 40, 1, 7
+    noise = RecordingNoise(seed=4)
+    if sparse:
+        held = Occupied.of(np.flatnonzero(counts), counts[counts > 0])
+        right, transcript = open_sparse_gate(held, domain, EPSILON, unit[0], noise=noise)
+    else:
+        right, transcript = open_gate(Histogram(domain, counts), EPSILON, unit[0], noise=noise)
+    pairs = right.split("1/2", "1/2")[0].measure(Above(9)).values
+    scale = 2 * unit[1] / EPSILON
+    hits = noise.given[1]
+    empty = np.setdiff1d(hits, [3, 500, 999])
+    assert noise.drawn == [
+        Draw("laplace", (scale,), 3),
+        Draw("hits", (scale, Fraction(9)), 1000),
+        Draw("laplace", (scale,), empty.size),
+    ]
+    expected = {cell: counts[cell] + z for cell, z in zip((3, 500, 999), noise.given[0], strict=True)} | {
+        int(cell): 9 + (z if z >= 0 else ~z) for cell, z in zip(empty, noise.given[2], strict=True)
+    }
+    assert pairs.tolist() == [[cell, expected[cell]] for cell in sorted(expected) if expected[cell] >= 9]
+    assert transcript[0].epsilon == EPSILON / 2
+
+
+def test_the_transcript_charges_what_was_spent(unit: Any) -> None:
+    right, transcript = open_gate(
+        Histogram(Domain([Ordinal("x", range(4))]), np.arange(4)),
+        EPSILON,
+        unit[0],
+        noise=RecordingNoise(seed=1),
+    )
+    a, b, c = right.split("1/2", "1/3", "1/6")
+    a.measure(Identity())
+    b.choose(Medians(np.arange(4), np.array([4])))
+    c.segment(AbsoluteDeviation())
+    assert [entry.epsilon for entry in transcript] == [EPSILON / 2, EPSILON / 3, EPSILON / 6]
+    assert transcript.spent() == EPSILON
+
+
+def test_replay_insists_on_every_part_of_an_entry() -> None:
+    from dphist.errors import VerificationError
+
+    answer = np.arange(4)
+    entry = Entry("root", "measure", {"ask": "Identity"}, EPSILON, answer)
+    domain = Domain([Ordinal("x", range(4))])
+    right, _ = open_replay(domain, EPSILON, Unit(), Transcript([entry]))
+    assert right.measure(Identity()).values is answer
+    for wrong in (
+        Entry("root/s0", "measure", {"ask": "Identity"}, EPSILON, answer),
+        Entry("root", "choose", {"ask": "Identity"}, EPSILON, answer),
+        Entry("root", "measure", {"ask": "Totals"}, EPSILON, answer),
+        Entry("root", "measure", {"ask": "Identity"}, EPSILON / 2, answer),
+        Entry("root", "measure", {"ask": "Identity"}, EPSILON * 2, answer),
+    ):
+        right, _ = open_replay(domain, EPSILON, Unit(), Transcript([wrong]))
+        with pytest.raises(VerificationError, match="another question"):
+            right.measure(Identity())
+    right, book = open_replay(domain, EPSILON, Unit(), Transcript([entry, entry]))
+    right.measure(Identity())
+    with pytest.raises(VerificationError, match="did not ask"):
+        book.finish()
+    with pytest.raises(VerificationError, match="more questions"):
+        Replay(Transcript()).ask("root", "measure", {"ask": "Identity"}, EPSILON, None)
+    # A replay of half of the budget asks the same questions at another price.
+    right, _ = open_replay(domain, EPSILON / 2, Unit(), Transcript([entry]))
+    with pytest.raises(VerificationError, match="another question"):
+        right.measure(Identity())
+
+
+@pytest.mark.parametrize("shape", [(5,), (8,), (70_000,), (3, 5), (6, 4), (300, 300), (2, 3, 5)])
+@pytest.mark.parametrize("plain", [(), (0,)])
+def test_nothing_stays_behind_an_answer(shape: tuple[int, ...], plain: tuple[int, ...]) -> None:
+    """What an array is a view of would be published with it: it may hold the answer, and zeros."""
+    size = int(np.prod(shape))
+    counts = np.zeros(shape, dtype=np.int64)
+    answers = [
+        open_counts(counts, 1, seed=1).measure(query).values
+        for query in (Identity(), Totals(), Wavelet(plain), WaveletCells(plain), Above(3))
+    ]
+    if size < 100:
+        answers.append(open_counts(counts, 1, seed=1).segment(AbsoluteDeviation()))
+        answers.append(open_counts(counts, 1, seed=1).segment(AbsoluteDeviation(sizes="powers")))
+        answers.append(open_counts(counts, 1, seed=1).choose(Bisections(Fraction(1))))
+    for answer in answers:
+        memory: Any = answer
+        while isinstance(memory.base, np.ndarray):
+            memory = memory.base
+            assert not memory.flags.writeable
+        assert memory.base is None
+        beyond = np.frombuffer(memory.tobytes(), dtype=np.uint8)
+        assert not beyond[answer.nbytes :].any()
