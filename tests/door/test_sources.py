@@ -393,12 +393,12 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"age": 777\n')
     as_database(table, tmp_path)
     cases: list[tuple[Any, str]] = [
-        (table, "no column age; there are years, user"),
-        (ibis.memtable(table), "no column age; there are years, user"),
+        (table, "no column age; `dphist schema new`"),
+        (ibis.memtable(table), "no column age; `dphist schema new`"),
         (tmp_path / "none.csv", "no file"),
         (tmp_path / "none*.parquet", "cannot be read"),
         (tmp_path / "bad.parquet", "cannot be read"),
-        (tmp_path / "bad.jsonl", "cannot be read|no column"),
+        (tmp_path / "bad.jsonl", "neither one JSON object a line"),
         (f"{tmp_path / 'bad.duckdb'}::t", "cannot be opened"),
         (f"{tmp_path / 't.duckdb'}::t", "no table t"),
         (f"{tmp_path / 't.duckdb'}", "which table"),

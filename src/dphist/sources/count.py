@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,10 @@ def occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArra
 
 def _occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArray]:
     needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
-    # Bounding hashes whole rows, so it reads every column.
-    engine = open_source(source, None if unit.id is not None else needed)
+    # Bounding hashes whole rows, so it reads every column of a table; of text files the declared ones, whose names are
+    # public: what other fields there are can hang on one record.
+    whole = unit.id is not None and not isinstance(source, str | Path)
+    engine = open_source(source, None if whole else needed)
     readings = [read(attribute, _column(engine, attribute.name), engine) for attribute in domain.attributes]
     bound = None if unit.id is None else Bound(_column(engine, unit.id), unit.rows)
     groups = engine.group([reading.key for reading in readings], bound)
@@ -99,8 +102,10 @@ def _column(engine: Engine, name: str) -> Column:
     for column in engine.columns:
         if column.name == name:
             return column
-    listed = ", ".join(column.name for column in engine.columns)
-    raise SourceError(f"there is no column {name}; there are {listed}")
+    # The names that there are stay unsaid: the first line of a file without a header is somebody's record.
+    raise SourceError(
+        f"there is no column {name}; `dphist schema new` shows the holder of the data what columns a file has"
+    )
 
 
 def _pass_through(histogram: Histogram, domain: Domain | None, unit: Unit) -> Histogram:

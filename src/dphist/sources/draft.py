@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +39,59 @@ _CHOICES = {
 }
 
 
+# Values that many tables hold and no column is called.
+_VALUES = {
+    "true",
+    "false",
+    "yes",
+    "no",
+    "nan",
+    "null",
+    "none",
+    "na",
+    "n/a",
+    "inf",
+    "f",
+    "m",
+    "male",
+    "female",
+}
+
+
 def draft_schema(source: Any) -> str:
     """Draft a TOML schema with the names and types of a file's columns, and bounds left to fill in.
 
     No value is used: neither a bound nor a category is ever taken from the records. The types of Parquet
     and DuckDB columns are declared in the file. In CSV and JSON files every field is text, and the draft
     leaves open what it is.
+
+    The names of a text file are what somebody wrote in its first line, or in its objects. A CSV file without a
+    header begins with a record, so a first line of which any field looks like a value (a number, a date, an address, a
+    truth value, nothing, more than 64 characters) is refused unread; of JSON fields only those are named that at least half of the first
+    thousand objects have. What is left can still be wrong (a record of words only): a draft is for the holder of the
+    data, who publishes it after looking at it.
     """
     if not isinstance(source, str | Path):
         raise SourceError("source: a schema is drafted from a path")
     engine = open_path(str(source))
+    if any(_looks_like_data(column.name) for column in engine.columns if column.family == "undeclared"):
+        raise SourceError(
+            f"{source}: its first line does not look like column names, or a field of it has none; a draft would show "
+            "somebody's record. Put a line of names before it (letters, digits, spaces, up to 64)"
+        )
     blocks = [_HEAD]
     for column in engine.columns:
         blocks.append(_block(column))
     return "\n".join(blocks)
+
+
+def _looks_like_data(name: str) -> bool:
+    """Whether a column's name is more likely a value of somebody's."""
+    words = name.strip().lower()
+    # Our own name for a field without one.
+    nameless = re.fullmatch(r"column\d+", words) is not None
+    plain = re.fullmatch(r"[^\W\d][\w .()/%°€$£#&*?'-]{0,63}", words) is not None
+    return nameless or not plain or words in _VALUES
 
 
 def _block(column: Column) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dphist.errors import SourceError
+from dphist.sources.delimited import open_csv
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Engine
-from dphist.sources.lines import check_lines, first_line
 from dphist.sources.machine import configure, reach_network
+from dphist.sources.objects import field_names, open_json
 from dphist.sources.sql import literal, quote
 
 _SUFFIXES = {
@@ -89,50 +89,8 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     if kind == "parquet":
         return Duck(connection, f"read_parquet({literal(source)})", source, sized=True)
     if kind == "csv":
-        relation, separator = _csv(connection, source)
-        return Duck(
-            connection,
-            relation,
-            source,
-            undeclared=lambda _: True,
-            check=lambda: check_lines(connection, source, separator),
-        )
-    return _open_json(connection, source, needed)
-
-
-def _csv(connection: Any, source: str) -> tuple[str, str]:
-    """How to read CSV files, and their separator: by the header line alone, every field as text.
-
-    DuckDB would guess the separator, the quotes and which line is the header from the rows, and one odd row can
-    change its guess and with it every other row: no noise covers that. Here a line that does not fit the header is
-    dropped by itself. Quotes that could swallow other lines are refused before counting, see `dphist.sources.lines`.
-    """
-    line = first_line(connection, source)
-    separators = "\t" if ".tsv" in Path(source).suffixes else ",;\t|"
-    separator = max(separators, key=line.count)
-    names = [
-        name.strip() or f"column{place}"
-        for place, name in enumerate(next(csv.reader([line], delimiter=separator)))
-    ]
-    if len(set(names)) != len(names):
-        raise SourceError(f"{source} has two columns of one name")
-    fields = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
-    dialect = f"header = true, delim = {literal(separator)}, quote = '\"', escape = '\"', allow_quoted_nulls = false"
-    shared = "auto_detect = false, ignore_errors = true"
-    return f"read_csv({literal(source)}, {shared}, columns = {{{fields}}}, {dialect})", separator
-
-
-def _open_json(connection: Any, source: str, needed: Sequence[str] | None) -> Engine:
-    described = Duck(connection, f"read_json({literal(source)})", source)
-    names = [column.name for column in described.columns]
-    if needed is None or not set(needed) <= set(names):
-        # A field may first appear far down the file.
-        described = Duck(connection, f"read_json({literal(source)}, sample_size = -1)", source)
-        names = [column.name for column in described.columns]
-    fields = ", ".join(f"{quote(name)}: 'VARCHAR'" for name in names)
-    return Duck(
-        connection, f"read_json({literal(source)}, columns = {{{fields}}})", source, undeclared=lambda _: True
-    )
+        return open_csv(connection, source, needed)
+    return open_json(connection, source, field_names(connection, source) if needed is None else needed)
 
 
 def _open_database(path: str, table: str) -> Engine:
@@ -207,5 +165,8 @@ def _from_pandas(frame: Any, needed: Sequence[str] | None) -> Any:
         try:
             arrays.append(pyarrow.array(frame.iloc[:, place], from_pandas=True))
         except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
-            raise SourceError(f"the column {names[place]} mixes types; give it one type first") from None
+            named = (
+                f"the column {names[place]}" if needed is not None and names[place] in needed else "a column"
+            )
+            raise SourceError(f"{named} mixes types; give it one type first") from None
     return pyarrow.table(arrays, names=[names[place] for place in chosen or range(len(names))])

@@ -1,0 +1,164 @@
+"""JSON files: one object a line, or one array of objects."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice, pairwise
+from typing import IO, Any
+
+import numpy as np
+
+from dphist.errors import SourceError
+from dphist.sources.lines import LONGEST, Refused, files, is_text, pieces, refusal, side_by_side, whole_lines
+from dphist.sources.machine import unreadable
+from dphist.sources.sql import literal
+from dphist.sources.text import Rows, Text
+
+_LOOKED_THROUGH = 1 << 22
+_SPACE = b" \t\r\n"
+# A draft names the fields that at least half of the first objects have: what a few have may be a record of its own.
+_LOOKED_AT = 1000
+
+
+def open_json(connection: Any, source: str, needed: Sequence[str]) -> Text:
+    """Open JSON files: of every object the ``needed`` fields, as text; what else it holds is not looked at.
+
+    A field that an object lacks is missing there, and an object that is no good JSON makes no row. So which fields
+    there are and what they hold in one object says nothing about another.
+    """
+    _refuse_unheard(connection, source, needed)
+    shape = json.dumps(dict.fromkeys(needed, "VARCHAR"))
+
+    def parsed(objects: Any) -> Any:
+        """The wanted fields of some objects; what is no JSON makes no row."""
+        import pyarrow
+
+        with connection.cursor() as cursor:
+            cursor.register("pieces", pyarrow.table([objects], names=["object"]))
+            # Once for an object, here: in the statement that counts, DuckDB would take it apart for every field.
+            asked = f"SELECT CASE WHEN json_valid(object) THEN json_transform(object, {literal(shape)}) END FROM pieces"  # noqa: S608
+            fields = cursor.execute(asked).to_arrow_table().column(0).combine_chunks()
+        fields = fields.filter(fields.is_valid())
+        return pyarrow.record_batch([fields.field(place) for place in range(len(needed))], names=list(needed))
+
+    def batches() -> Iterator[Any]:
+        for file in files(connection, source):
+            yield from _batches(file, parsed)
+
+    return Text(connection, "records", Rows(needed, batches), source)
+
+
+def field_names(connection: Any, source: str) -> list[str]:
+    """The names of the fields that at least half of the first thousand objects have, for a custodian's draft."""
+    seen: Counter[str] = Counter()
+    looked = 0
+    reason = None
+    try:
+        texts = (
+            text
+            for file in files(connection, source)
+            for objects in _batches(file, lambda found: found)
+            for text in objects
+        )
+        for text in islice(texts, _LOOKED_AT):
+            looked += 1
+            try:
+                seen.update(dict.fromkeys(json.loads(text.as_py()), 1))
+            except ValueError:
+                continue
+    except Refused as refused:
+        reason = refused.args[0]
+    except Exception:
+        reason = "unreadable"
+    if reason is not None:
+        raise unreadable(source) if reason == "unreadable" else refusal(source, reason)
+    return [name for name, times in seen.items() if 2 * times >= looked]
+
+
+def _refuse_unheard(connection: Any, source: str, needed: Sequence[str]) -> None:
+    """Refuse a field whose name stands nowhere in the files: a slip of the pen, which would count nobody.
+
+    It is a refusal on account of the records, like those of `dphist.sources.lines`; one record that has it ends it.
+    """
+    left = {
+        name: (json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()) for name in needed
+    }
+    overlap = max((len(form) for forms in left.values() for form in forms), default=0)
+    try:
+        for file in files(connection, source):
+            tail = b""
+            while left and (piece := file.read(_LOOKED_THROUGH)):
+                piece = tail + piece
+                left = {
+                    name: forms for name, forms in left.items() if not any(form in piece for form in forms)
+                }
+                tail = piece[-overlap:]
+            if not left:
+                break
+    except Exception:
+        raise unreadable(source) from None
+    if left:
+        raise SourceError(f"there is no column {next(iter(left))} in {source}: no object has such a field")
+
+
+def _batches(file: IO[bytes], parsed: Callable[[Any], Any]) -> Iterator[Any]:
+    taken = pieces(file)
+    for first in taken:
+        start = first.lstrip(_SPACE)
+        if start:
+            break
+    else:
+        return
+    if start.startswith(b"["):
+        yield from map(parsed, _array(start[1:], taken))
+    else:
+        yield from side_by_side(
+            lambda piece: parsed(_line_by_line(piece)), whole_lines(chain([start], taken))
+        )
+
+
+def _line_by_line(piece: bytes) -> Any:
+    from dphist.kernels.objects import FIRST
+
+    return _split(piece if piece.endswith(b"\n") else piece + b"\n", False, FIRST)[0]
+
+
+def _array(piece: bytes, taken: Iterator[bytes]) -> Iterator[Any]:
+    from dphist.kernels.objects import FIRST, OVER
+
+    stand, left = FIRST, piece
+    while True:
+        objects, left, stand = _split(left, True, stand)
+        if len(objects):
+            yield objects
+        more = next(taken, None)
+        if more is None:
+            break
+        left += more
+    if stand != OVER or left.strip(_SPACE):
+        raise Refused("object")
+
+
+def _split(piece: bytes, array: bool, stand: int) -> tuple[Any, bytes, int]:
+    """The objects of a piece as texts, what is left of it, and where the reader stands."""
+    import pyarrow
+
+    from dphist.kernels.objects import FINE, LONG, split_objects
+
+    text = np.frombuffer(piece, dtype=np.uint8).copy()
+    starts = np.empty(int(np.count_nonzero(text == 123)) + 1, dtype=np.int32)
+    found, rest, stand, verdict = split_objects(text, array, stand, LONGEST, starts)
+    if verdict != FINE:
+        raise Refused("long" if verdict == LONG else "object")
+    starts[found] = rest
+    begin = int(starts[0])
+    if is_text(text[begin:rest].tobytes()):
+        objects = pyarrow.StringArray.from_buffers(
+            found, pyarrow.py_buffer(starts[: found + 1]), pyarrow.py_buffer(text), None, 0
+        )
+    else:
+        each = (text[one:other].tobytes() for one, other in pairwise(starts[: found + 1].tolist()))
+        objects = pyarrow.array([one.decode() for one in each if is_text(one)], pyarrow.string())
+    return objects, piece[rest:], stand

@@ -1,0 +1,86 @@
+"""Text files as a table of DuckDB's: the rows are cut by us, and DuckDB computes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dphist.errors import SourceError
+from dphist.sources.duck import Duck
+from dphist.sources.lines import Refused, refusal
+from dphist.sources.machine import unreadable
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+class Rows:
+    """Batches of rows that DuckDB may ask for as often as it likes; a file is read anew each time."""
+
+    def __init__(self, names: Sequence[str], batches: Callable[[], Iterator[Any]]) -> None:
+        self.names = list(names)
+        self.batches = batches
+        self.reason: str | None = None
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows, by the protocol that Arrow's users share."""
+        import pyarrow
+
+        schema = pyarrow.schema([(name, pyarrow.string()) for name in self.names])
+        reader = pyarrow.RecordBatchReader.from_batches(schema, self._watched())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _watched(self) -> Iterator[Any]:
+        try:
+            yield from self.batches()
+        except Refused as refused:
+            self.reason = refused.args[0]
+        except Exception:
+            # Decompressors and disks raise errors of many kinds, whose words may quote the file.
+            self.reason = "unreadable"
+        if self.reason is not None:
+            # Outside of the handler, and without a word: DuckDB repeats what it is told, and what is in the frames.
+            raise StopReading
+
+
+class StopReading(Exception):  # noqa: N818 -- an outcome, never seen by a caller
+    """Ends a statement of DuckDB's from within."""
+
+
+class Text(Duck):
+    """A table over rows that we read ourselves."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        relation: str,
+        rows: Rows,
+        what: str,
+        *,
+        undeclared: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        connection.register("records", rows)
+        self.rows = rows
+        super().__init__(connection, relation, what, undeclared=undeclared)
+
+    def _run(self, sql: str) -> Any:
+        self.rows.reason = None
+        try:
+            return super()._run(sql)
+        except SourceError as error:
+            failed = error
+        reason = self.rows.reason
+        if reason is None:
+            raise failed
+        raise unreadable(self.what) if reason == "unreadable" else refusal(self.what, reason)
+
+    def floor(self, value: str) -> str:
+        """The largest 64-bit integer that is not above the value; NULL where there is none.
+
+        DuckDB tests the conditions of a row in any order, so this may be asked of a NaN, and must not fail for it.
+        """
+        return f"TRY_CAST(floor({value}) AS BIGINT)"
+
+    def integer(self, value: str) -> str:
+        """As a 64-bit integer; NULL where it is none."""
+        return f"TRY_CAST({value} AS BIGINT)"
