@@ -66,10 +66,10 @@ def draft_schema(source: Any) -> str:
     leaves open what it is.
 
     The names of a text file are what somebody wrote in its first line, or in its objects. A CSV file without a
-    header begins with a record, so a first line of which any field looks like a value (a number, a date, an address, a
-    truth value, nothing, more than 64 characters) is refused unread; of JSON fields only those are named that at least half of the first
-    thousand objects have. What is left can still be wrong (a record of words only): a draft is for the holder of the
-    data, who publishes it after looking at it.
+    header begins with a record, so a first line of which any field looks like a value (a number, a date, an
+    address, a truth value, nothing, more than 64 characters) is refused unread; of JSON fields only those are named
+    that at least half of the first thousand objects have. What is left can still be wrong (a record of words only):
+    a draft is for the holder of the data, who publishes it after looking at it.
     """
     if not isinstance(source, str | Path):
         raise SourceError("source: a schema is drafted from a path")

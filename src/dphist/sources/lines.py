@@ -14,12 +14,12 @@ piece is made of whole lines, however the pieces fall. `split_fields` starts eve
 fields, text that is no UTF-8, an object that is no good JSON) is dropped by a test of that record alone. The rows go to
 DuckDB as values of a table, and it computes keys of each row by functions of that row. ∎
 
-*What is refused*, since it means different things to different readers, and a record could be one or many: a
-quoted field that goes on past its line; something behind a closing quote; a carriage return that ends no line, and lines that end in
-two ways (in a file of the other kind a bare line feed may stand inside a field); lines above 16 MB; a JSON
-object that goes on past its line or is followed by something else. A refusal comes before anything is paid, and says only which of
-these was found: neither where, nor how often, nor in which of several files. It depends on the records, as every
-refusal of a damaged file does, and is for the holder of the file; see the threat model.
+*What is refused*, since it means different things to different readers, and a record could be one or many: a quoted
+field that goes on past its line; something behind a closing quote; a carriage return that ends no line, and lines
+that end in two ways (in a file of the other kind a bare line feed may stand inside a field); lines above 16 MB; a
+JSON object that goes on past its line or is followed by something else. A refusal comes before anything is paid, and
+says only which of these was found: neither where, nor how often, nor in which of several files. It depends on the
+records, as every refusal of a damaged file does, and is for the holder of the file; see the threat model.
 """
 
 from __future__ import annotations
