@@ -22,7 +22,20 @@ Observe = Callable[[Estimate], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Report:
-    """What the attack found: with the stated confidence, the true ε is at least ``epsilon_lower``."""
+    """What the attack found: with the stated confidence, the true ε is at least ``epsilon_lower``.
+
+    Args:
+        mechanism: What was attacked.
+        epsilon: What it claims.
+        epsilon_lower: What it loses at least.
+        confidence: How sure that is.
+        runs: Runs a side.
+        pair: The neighbours on which it showed most.
+
+    Example:
+        >>> Report("mine", 1.0, 1.7, 0.999, 500, "one record more").passed
+        False
+    """
 
     mechanism: str
     epsilon: float
@@ -37,7 +50,11 @@ class Report:
         return self.epsilon_lower <= self.epsilon
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain values."""
+        """Give plain values.
+
+        Returns:
+            A mapping of plain values.
+        """
         return {**self.__dict__, "passed": self.passed}
 
     def __str__(self) -> str:
@@ -62,6 +79,23 @@ def audit(
 
     Everything that is published is looked at: the questions asked, their answers, the estimated counts, and what
     ``observe`` derives from them. A sound mechanism is refuted with probability at most 1 − confidence.
+
+    Args:
+        mechanism: What to attack.
+        epsilon: The claim.
+        runs: How often to run it on each side.
+        pairs: Neighbours; the worst we know unless told.
+        confidence: How sure a refutation must be.
+        observe: Derives more numbers to look at from an estimate.
+        progress: Is told what is being done.
+
+    Returns:
+        The largest lower bound on ε that was found, and whether the claim stands.
+
+    Example:
+        >>> import dphist
+        >>> dphist.audit.audit(dphist.mechanisms.Laplace(), epsilon=1, runs=60).passed
+        True
     """
     claim = positive(epsilon, "epsilon")
     chosen = list(worst_pairs() if pairs is None else pairs)

@@ -14,7 +14,18 @@ from dphist.testing.gates import as_histogram
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two data sets that differ by one step."""
+    """Two data sets that differ by one step.
+
+    Args:
+        name: What makes it hard.
+        one: Counts.
+        other: The neighbour's counts.
+
+    Example:
+        >>> first = worst_pairs()[0]
+        >>> first.name, first.one.domain == first.other.domain
+        ('an empty table and one record', True)
+    """
 
     name: str
     one: Histogram
@@ -37,7 +48,18 @@ def pair(name: str, counts: ArrayLike, cell: int) -> Pair:
 
 
 def worst_pairs(shape: tuple[int, ...] = (8,)) -> list[Pair]:
-    """Give pairs that stress what mechanisms decide by: emptiness, plateaus, edges, and huge counts."""
+    """Give pairs that stress what mechanisms decide by: emptiness, plateaus, edges, and huge counts.
+
+    Args:
+        shape: Of the counts.
+
+    Returns:
+        Pairs of neighbours on which mechanisms have been caught.
+
+    Example:
+        >>> len(worst_pairs()) > 1
+        True
+    """
     size = int(np.prod(shape))
     cells = np.arange(size)
 

@@ -106,6 +106,16 @@ class AdaptiveTree:
     On a line ``stop`` scales the total below which a block is not split, in noise scales times the root of the number
     of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as
     far for the first family, where a split that was not needed costs most).
+
+    Args:
+        stop: On a line, scales the total below which a block is not split.
+        slack: On a line, how far above its mean a family's χ² must lie to be split, in deviations.
+
+    Example:
+        >>> from dphist.mechanisms import AdaptiveTree
+        >>> from dphist.testing import run
+        >>> run(AdaptiveTree(), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     stop: float = 0.5

@@ -44,6 +44,16 @@ class Auto:
 
     ``workload`` names what will be asked if it is not handed over as a workload: "cells", "prefixes", "all_ranges",
     "marginals" or "ranges". ``why`` is filled in by the release: the choice, in words.
+
+    Args:
+        workload: What will be asked, where it is not handed over as a workload.
+        why: Filled in by the release.
+
+    Example:
+        >>> from dphist.mechanisms import Auto
+        >>> from dphist.testing import run
+        >>> run(Auto(workload="cells"), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     workload: Kind | None = None

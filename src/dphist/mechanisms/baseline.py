@@ -18,6 +18,12 @@ class Laplace:
     Unbiased, with exact intervals, and the best choice for single cells of dense data; a range of L cells
     gathers the noise of L draws. Private because one step moves one cell by one and each cell carries discrete
     Laplace noise of scale 1/ε (Dwork, McSherry, Nissim and Smith, 2006).
+
+    Example:
+        >>> from dphist.mechanisms import Laplace
+        >>> from dphist.testing import run
+        >>> run(Laplace(), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     def estimate(self, data: PrivateCounts) -> Estimate:
@@ -31,6 +37,12 @@ class Uniform:
     """Ask for the total only and spread it evenly.
 
     The best choice when there is next to no data for the budget. Private because one step moves the total by one.
+
+    Example:
+        >>> from dphist.mechanisms import Uniform
+        >>> from dphist.testing import run
+        >>> run(Uniform(), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     def estimate(self, data: PrivateCounts) -> Estimate:

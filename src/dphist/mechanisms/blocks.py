@@ -32,6 +32,13 @@ class Sort:
     """Put like cells next to one another: noise every cell with ``share`` of the budget and sort by what comes out.
 
     One noisy copy gives the order and also the groups, so with an order the grouping spends nothing more.
+
+    Args:
+        share: The part of ε that the noisy copy to sort by takes.
+
+    Example:
+        >>> Sort(share="0.65").share
+        Fraction(13, 20)
     """
 
     share: Fraction = Fraction(13, 20)
@@ -53,6 +60,18 @@ class Blocks:
 
     Private because the budget is split between finding the structure and ``inner``; the structure is a private answer,
     so merging and reordering cells by it is public, and under it one step stays one step.
+
+    Args:
+        order: Sort cells by a noisy copy first, or None.
+        group: Merge neighbours first, or None.
+        inner: What estimates the groups.
+
+    Example:
+        >>> from dphist.mechanisms import Blocks, Smooth, Tree
+        >>> from dphist.testing import run
+        >>> scheme = Blocks(group=Smooth("squared"), inner=Tree(fanout=4))
+        >>> run(scheme, [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     order: Sort | None = None

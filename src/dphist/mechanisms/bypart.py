@@ -30,6 +30,16 @@ class ByPart:
     Pieces are disjoint in cells, so each gets the whole budget (parallel composition): one step changes one cell, and
     so the answers about one piece. People may have rows in several pieces; the gate counts all of their rows as
     steps, wherever they lie. Every value gets a run, also one that no record has.
+
+    Args:
+        by: Public attributes, by name.
+        inner: What runs on every part.
+
+    Example:
+        >>> from dphist.mechanisms import ByPart, Laplace
+        >>> from dphist.testing import run
+        >>> run(ByPart(by=("x0",), inner=Laplace()), [[9, 9], [0, 1]], epsilon=1, seed=1).counts.shape
+        (2, 2)
     """
 
     by: tuple[str, ...] = ()

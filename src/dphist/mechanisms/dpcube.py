@@ -160,6 +160,12 @@ class DPCube:
     takes the noise's own variance, with room for chance, also splits where a single cut explains more than noise
     would, and undoes splits that save less, so that even data stay whole; a number is the paper's ξ₀, in squared
     counts. Nominal axes are cut in listed order, which keeps the groups of a hierarchy together.
+
+    Example:
+        >>> from dphist.mechanisms import DPCube
+        >>> from dphist.testing import run
+        >>> run(DPCube(cells_share="0.5"), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
     """
 
     cells_share: Fraction = Fraction(3, 4)

@@ -39,6 +39,17 @@ class FPA:
     Private because `Frequencies` proves how far one step moves the kept coordinates: z/√n for z of them.
     The paper noises un-normalised complex coefficients by √k/ε, which is not private; in an orthonormal
     real basis the right amount is z/(√n·ε) on every real coordinate.
+
+    Args:
+        keep: How many frequencies on every axis, or on each.
+        basis: Fourier or cosine.
+        joint: Whether the frequencies of all axes of a table are used; otherwise its rows are strung together.
+
+    Example:
+        >>> from dphist.mechanisms import FPA
+        >>> from dphist.testing import run
+        >>> run(FPA(keep=3), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     keep: int | tuple[int, ...] = 8
@@ -81,6 +92,17 @@ class EFPA:
     magnitudes only publishes true phases. Here every real coordinate is noised, by z/(√n·ε), and the score's
     noise term is what that really adds, √(2z)·z/(√n·ε). Keeping every frequency is taken to mean every cell,
     which needs √n times less noise.
+
+    Args:
+        share: The part of ε that picks frequencies.
+        basis: Fourier, cosine, or whichever is picked.
+        joint: Whether the frequencies of all axes of a table are used; otherwise its rows are strung together.
+
+    Example:
+        >>> from dphist.mechanisms import EFPA
+        >>> from dphist.testing import run
+        >>> run(EFPA(share="1/2"), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     share: Fraction = Fraction(1, 2)
@@ -115,6 +137,13 @@ class SPA:
     Its noise has a uniform direction and a Gamma length; no practical exact sampler for that is known, and
     as printed it is not private either. A release therefore refuses it: `EFPA` does the same job and does
     it better. `dphist_bench.competitors.spa` simulates the corrected algorithm with floating-point noise.
+
+    Example:
+        >>> from dphist.testing import run
+        >>> run(SPA(), [5, 0, 9], epsilon=1)
+        Traceback (most recent call last):
+            ...
+        dphist.errors.NotPrivate: SPA has no exact sampler, so a release refuses it; use efpa
     """
 
     refused = "SPA has no exact sampler, so a release refuses it; use efpa"

@@ -44,6 +44,12 @@ class UniformGrid:
 
     Private because the shares sum to one, boxes are disjoint, and the formula reads the noisy count only. On a line
     or in space the formula is re-derived (see `fineness`). Nominal axes are cut in listed order.
+
+    Example:
+        >>> from dphist.mechanisms import UniformGrid
+        >>> from dphist.testing import run
+        >>> run(UniformGrid(), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
     """
 
     total_share: Fraction = Fraction(1, 50)
@@ -79,6 +85,12 @@ class AdaptiveGrid:
 
     Private because the levels' shares sum to one along every path, boxes of a level are disjoint, and every fineness
     is a public function of noisy counts that were paid for.
+
+    Example:
+        >>> from dphist.mechanisms import AdaptiveGrid
+        >>> from dphist.testing import run
+        >>> run(AdaptiveGrid(), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
     """
 
     total_share: Fraction = Fraction(1, 50)

@@ -40,6 +40,15 @@ class PHPartition:
     Beyond the paper: every cell by itself is one more configuration to pick from, so that counts with nothing
     in common are noised cell by cell; and budget that no part has a use for, because all were settled before
     the last depth, measures the totals once more, averaged by precision.
+
+    Args:
+        share: The part of ε that measures totals; the rest cuts and picks.
+
+    Example:
+        >>> from dphist.mechanisms import PHPartition
+        >>> from dphist.testing import run
+        >>> run(PHPartition(share="1/2"), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     share: Fraction = Fraction(1, 2)
@@ -77,6 +86,11 @@ class HPartition:
 
     It reads counts without noise, so a release refuses it. `cuts` greedily makes the one cut that lowers
     Σ|x − mean| + price · parts most, as long as one does.
+
+    Example:
+        >>> from dphist.mechanisms import HPartition
+        >>> HPartition().__class__.__name__
+        'HPartition'
     """
 
     refused = "HPartition reads the true counts, so a release refuses it; use phpartition"

@@ -23,6 +23,12 @@ class Isotonic:
 
     Private because everything after the noise reads released numbers only; sorting integers keeps one step
     one step, so sorted counts need no more noise than others.
+
+    Example:
+        >>> from dphist.mechanisms import Isotonic
+        >>> from dphist.testing import run
+        >>> run(Isotonic(), [0, 0, 2, 3, 3, 9], epsilon=1, seed=1).counts.shape
+        (6,)
     """
 
     def estimate(self, data: PrivateCounts) -> Estimate:

@@ -88,6 +88,16 @@ class Marginals:
 
     Private because each table's cells are disjoint, so one step moves one of them by one, and the tables split the
     budget; all that follows reads noisy tables only.
+
+    Args:
+        tables: The axes of each table; every single attribute unless told.
+        shares: What each table costs; they sum to 1. Equal unless told.
+
+    Example:
+        >>> from dphist.mechanisms import Marginals
+        >>> from dphist.testing import run
+        >>> run(Marginals(tables=((0,), (1,))), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
     """
 
     tables: tuple[Axes, ...] | None = None

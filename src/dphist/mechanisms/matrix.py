@@ -40,6 +40,17 @@ class Matrix:
     integers and its noise is the exact largest column sum, so privacy does not rest on the optimiser.
 
     With workload "prefixes" this is PMM, with "all_ranges" MM; None takes the hint that came with the data.
+
+    Args:
+        workload: What will be asked, where it is not handed over as a workload.
+        strategy: "hierarchy" searches weighted trees; "optimised" any strategy, on few cells.
+        nonnegative: Whether to raise negative estimates to zero.
+
+    Example:
+        >>> from dphist.mechanisms import Matrix
+        >>> from dphist.testing import run
+        >>> run(Matrix(workload="prefixes"), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     workload: Kind | None = None

@@ -36,6 +36,17 @@ class MWEM:
     a choice (one step changes every |count − guess| by at most one) and a measurement in each round. The
     published algorithm takes the true number of records for granted; here it is measured and paid for, and
     sharpened by each round's count outside the range, which disjoint cells give for free.
+
+    Args:
+        rounds: How many ranges are asked.
+        passes: How often every round goes over all measurements.
+        total: The part of ε that counts records.
+
+    Example:
+        >>> from dphist.mechanisms import MWEM
+        >>> from dphist.testing import run
+        >>> run(MWEM(rounds=3), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     rounds: int = 10

@@ -47,6 +47,12 @@ class NoiseFirst:
     instead: isolating the largest of n Laplace draws, about ln n scales, must not pay for the two buckets it
     needs. Levels below zero become zero. Algorithm 2 prints ``SSE(D, ·)`` once, which would read the true
     counts; only noisy ones are read here.
+
+    Example:
+        >>> from dphist.mechanisms import NoiseFirst
+        >>> from dphist.testing import run
+        >>> run(NoiseFirst(), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     statistic: Literal["mean", "median"] = "mean"

@@ -84,6 +84,12 @@ class Posterior:
 
     Private because one step moves one cell by one and each cell carries discrete Laplace noise of scale 1/ε;
     all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`.
+
+    Example:
+        >>> from dphist.mechanisms import Posterior
+        >>> from dphist.testing import run
+        >>> run(Posterior(), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     def estimate(self, data: PrivateCounts) -> Estimate:

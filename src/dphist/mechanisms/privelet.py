@@ -51,11 +51,22 @@ class Privelet:
     Differences from the paper: noise goes on leaf-sum differences, which are integers, so every draw is
     exact; the mean of a family of siblings is subtracted from its *noisy sums*, which needs up to four times
     less variance for the same ε (``calibration="paper"`` gives the printed noise); CompThresh is mended as in
-    the notes on paper 004; nodes with a single child are passed over.
+    `kernels.wavelets.threshold`; nodes with a single child are passed over.
 
     ``plain`` names attributes that are not transformed (S_A of Privelet+): worthwhile for small domains.
     ``"auto"`` takes those with |A| ≤ P(A)² · H(A). ``threshold=True`` is Privelet*: it shrinks coefficients
     that may be nothing but noise, which helps small ranges of smooth or sparse data and biases the estimate.
+
+    Args:
+        plain: Attributes that are not transformed (S_A of Privelet+), or "auto".
+        threshold: Whether to shrink coefficients that may be nothing but noise (Privelet*).
+        calibration: Our tighter noise, or the "paper"'s.
+
+    Example:
+        >>> from dphist.mechanisms import Privelet
+        >>> from dphist.testing import run
+        >>> run(Privelet(), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     plain: str | tuple[str, ...] = "auto"

@@ -46,6 +46,15 @@ class Smooth:
 
     ``sizes``: "all" buckets (quadratic time), "powers" of two (n log² n), or "tree" for blocks of the `Tree` that
     comes next, which then never looks inside a bucket.
+
+    Args:
+        metric: What a bucket costs: absolute or squared deviations.
+        sizes: Which buckets are allowed: all, powers of two, or whole subtrees.
+        share: The part of ε that finds the buckets.
+
+    Example:
+        >>> Smooth("absolute", sizes="powers", share="0.25").share
+        Fraction(1, 4)
     """
 
     metric: Literal["absolute", "squared"]

@@ -31,6 +31,16 @@ class SparseLaplace:
     ranges with many small counts come out too low; records spread thinly need an ordinary mechanism over wider bins.
     Without a threshold, the least one is taken at which about a hundred empty cells pass by chance: a function of ε
     and the number of cells alone.
+
+    Args:
+        threshold: The least noisy count that is published; None for the least at which about a hundred empty cells
+            pass.
+
+    Example:
+        >>> from dphist.mechanisms import SparseLaplace
+        >>> from dphist.testing import run
+        >>> run(SparseLaplace(threshold=3), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     threshold: int | None = None
@@ -41,7 +51,15 @@ class SparseLaplace:
             raise MechanismError("threshold must be an integer of at least 1")
 
     def level(self, scale: Fraction, cells: int) -> int:
-        """The threshold used at a noise scale on so many cells."""
+        """The threshold used at a noise scale on so many cells.
+
+        Args:
+            scale: The scale of the noise.
+            cells: How many cells the domain has.
+
+        Returns:
+            The least noisy count that is published.
+        """
         if self.threshold is not None:
             return self.threshold
         # Solve cells · α^τ ÷ (1 + α) = _BY_CHANCE for τ.

@@ -48,6 +48,12 @@ class QuadTree:
 
     Private because boxes of a level are disjoint, every path pays at most the whole budget, and where to stop is read
     off counts that were paid for. Axes are halved in listed order, nominal ones too.
+
+    Example:
+        >>> from dphist.mechanisms import QuadTree
+        >>> from dphist.testing import run
+        >>> run(QuadTree(), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
     """
 
     height: int | Literal["auto"] = "auto"
@@ -90,6 +96,12 @@ class KDHybrid:
     `dphist.private.scores.medians.Medians`) and counts are paid for by its shares, which sum to at most one along
     every path; where to cut and stop is read off answers. The paper that compares with it leaves budget and
     proof open; these are ours.
+
+    Example:
+        >>> from dphist.mechanisms import KDHybrid
+        >>> from dphist.testing import run
+        >>> run(KDHybrid(), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
     """
 
     height: int | Literal["auto"] = "auto"
@@ -148,6 +160,12 @@ class HierarchicalKD:
 
     Private because boxes of a level are disjoint, medians come from the exponential mechanism and counts from Laplace
     noise, and the levels' shares sum to one. The paper does not say how the budget is shared; this is ours.
+
+    Example:
+        >>> from dphist.mechanisms import HierarchicalKD
+        >>> from dphist.testing import run
+        >>> run(HierarchicalKD(), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
     """
 
     height: int | Literal["auto"] = "auto"

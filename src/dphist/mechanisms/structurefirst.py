@@ -53,6 +53,12 @@ class StructureFirst:
     scores by a public amount so that without data every structure would be equally likely. A tree inside
     each bin pays for all of its levels. By default a bin publishes its cells where they differ by more than their
     noise, and their mean elsewhere.
+
+    Example:
+        >>> from dphist.mechanisms import StructureFirst
+        >>> from dphist.testing import run
+        >>> run(StructureFirst(bins=3), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     statistic: Literal["mean", "median"] = "median"
@@ -120,7 +126,7 @@ class StructureFirst:
         loses at most (k−1)²·R·ln n/ε₁ (R = 2F, or 2 under absolute loss). This replaces the paper's factor
         n/α, whose second branch is wrong. No structure loses more than n·F²/4 (n·F/2 under absolute loss).
         Counting loses 2k/ε₂² (mean; n/ε₂ for medians), or as much as the levels inside bins cost. The bound
-        is for the worst data: measured on ordinary data it gives the structure too much, so one half is the
+        is for the worst data: measured on ordinary data it gives the structure too much, so one tenth is the
         default.
         """
         epsilon = 1.0 / float(unit_scale)

@@ -48,6 +48,12 @@ class Tree:
     equal or geometric ones, though ``budgets="uniform"`` gives those of Hay et al.; least squares knows unequal
     noise; negative totals are projected away from the root down, each family onto its parent's total. On several
     axes a block is a box and the fan-out is shared between the axes.
+
+    Example:
+        >>> from dphist.mechanisms import Tree
+        >>> from dphist.testing import run
+        >>> run(Tree(fanout=4), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
+        (8,)
     """
 
     fanout: int | Literal["hb", "auto"] = 16

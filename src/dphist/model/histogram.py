@@ -21,6 +21,16 @@ class Histogram:
     one. They are exact 64-bit integers; anything else, such as averages or weights, is refused, because the
     noise is calibrated to one record moving one cell by one. A contiguous int64 array is used as it is, not
     copied, and is never written to.
+
+    Args:
+        domain: What is counted.
+        counts: An integer for every cell, in the domain's shape.
+
+    Example:
+        >>> import dphist
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(3))])
+        >>> Histogram(domain, [4, 0, 7])
+        Histogram(age[3]; counts are secret)
     """
 
     __slots__ = ("counts", "domain")
@@ -56,7 +66,14 @@ class Histogram:
         return Histogram, (self.domain, self.counts)
 
     def project(self, names: Sequence[str]) -> Histogram:
-        """The histogram of some attributes, in the order given; the others are summed away."""
+        """The histogram of some attributes, in the order given; the others are summed away.
+
+        Args:
+            names: The attributes to keep.
+
+        Returns:
+            Their histogram: as secret as this one.
+        """
         if isinstance(names, str):
             names = (names,)
         kept = [self.domain.axis(name) for name in names]
@@ -72,6 +89,9 @@ class Histogram:
         and isotonic regression take most of the noise away. Raising one count of a multiset of integers
         raises one entry of its sorted vector by one (the last copy of that value), so one record still moves
         one cell by one and the guarantee is unchanged. The order itself is never released.
+
+        Returns:
+            A histogram over ranks: as secret as this one.
         """
         ranks = Domain([Ordinal("rank", range(self.counts.size))])
         return Histogram(ranks, np.sort(self.counts, axis=None))

@@ -21,6 +21,15 @@ class Unit:
     - ``Unit(replace=True)``: one row changed into any other.
     - ``Unit(rows=5)``: five rows, and you vouch that nobody has more.
     - ``Unit(rows=5, id="user")``: rows with the same ``user`` are one person's; at most five are counted.
+
+    Args:
+        rows: How many rows one protected unit may have.
+        replace: Whether a unit is replaced by another rather than added or removed.
+        id: The column whose equal values are one person's rows.
+
+    Example:
+        >>> Unit(rows=5, id="user").steps, Unit(replace=True).steps
+        (5, 2)
     """
 
     rows: int = 1
@@ -41,7 +50,11 @@ class Unit:
         return self.rows * (2 if self.replace else 1)
 
     def describe(self) -> str:
-        """The unit in plain words, for a release's guarantee."""
+        """The unit in plain words, for a release's guarantee.
+
+        Returns:
+            A phrase that follows “for”.
+        """
         verb = "replaced by any other" if self.replace else "added or removed"
         if self.id is not None:
             return (
@@ -53,12 +66,23 @@ class Unit:
         return f"a group of up to {self.rows} rows, which may be {verb}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` turns back into an equal unit."""
+        """Plain values that `from_json` turns back into an equal unit.
+
+        Returns:
+            A mapping of plain values.
+        """
         return {"rows": self.rows, "replace": self.replace, "id": self.id}
 
     @staticmethod
     def from_json(value: Any) -> Unit:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Args:
+            value: What `to_json` gave.
+
+        Returns:
+            An equal unit.
+        """
         if not isinstance(value, Mapping) or not set(value) <= {"rows", "replace", "id"}:
             raise InputError("unit: must be a mapping with rows, replace and id")
         return Unit(**value)

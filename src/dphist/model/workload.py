@@ -33,6 +33,20 @@ class Workload:
     (None when box i is question i). Cells, prefixes and all ranges follow a rule and are not written out
     until ``low`` or ``high`` is read, so all 537 million ranges of 32,768 cells are a few bytes. Workloads
     are public.
+
+    Args:
+        domain: What the questions are about.
+        low: The first cell of every box on every axis.
+        high: One past the last.
+        query: Which question each box belongs to; None when box i is question i.
+        kind: What the questions are, for mechanisms that serve some kinds best.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> workload = Workload(domain, low=[[30, 0]], high=[[41, 1]])
+        >>> workload.answer(np.ones((100, 2), dtype=int)).tolist()
+        [11]
     """
 
     domain: Domain
@@ -84,19 +98,58 @@ class Workload:
 
     @classmethod
     def cells(cls, domain: Domain) -> Workload:
-        """Every cell by itself, in C order."""
+        """Every cell by itself, in C order.
+
+        Args:
+            domain: What is asked about.
+
+        Returns:
+            One question a cell.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> len(Workload.cells(domain))
+            200
+        """
         _domain(domain)
         return cls._rule(domain, "cells", domain.size)
 
     @classmethod
     def prefixes(cls, domain: Domain) -> Workload:
-        """Every box that starts at the first cell (cumulative counts), in C order of its last cell."""
+        """Every box that starts at the first cell (cumulative counts), in C order of its last cell.
+
+        Args:
+            domain: What is asked about.
+
+        Returns:
+            One question a cell: the box that ends there.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> Workload.prefixes(domain)
+            Workload(prefixes: 200 questions over age[100] × sex[2])
+        """
         _domain(domain)
         return cls._rule(domain, "prefixes", domain.size)
 
     @classmethod
     def all_ranges(cls, domain: Domain) -> Workload:
-        """Every range, ordered by low then high bound; on several axes, every combination of them."""
+        """Every range, ordered by low then high bound; on several axes, every combination of them.
+
+        Args:
+            domain: What is asked about.
+
+        Returns:
+            Every range; nothing is written out until it is read.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> len(Workload.all_ranges(domain))
+            15150
+        """
         _domain(domain)
         return cls._rule(domain, "all_ranges", math.prod(n * (n + 1) // 2 for n in domain.shape))
 
@@ -106,6 +159,20 @@ class Workload:
 
         An ordered attribute gets a range drawn evenly from all its ranges of values, a nominal one a node
         drawn evenly from its hierarchy.
+
+        Args:
+            domain: What is asked about.
+            count: How many ranges.
+            seed: Another seed, other ranges.
+
+        Returns:
+            The ranges.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> Workload.random(domain, 50, seed=3) == Workload.random(domain, 50, seed=3)
+            True
         """
         _domain(domain)
         if type(count) is not int or type(seed) is not int or count < 0:
@@ -127,7 +194,21 @@ class Workload:
 
     @classmethod
     def marginals(cls, domain: Domain, ways: int | Sequence[Sequence[str]] = 1) -> Workload:
-        """Every cell of the tables of ``ways`` attributes each, or of the tables that are named."""
+        """Every cell of the tables of ``ways`` attributes each, or of the tables that are named.
+
+        Args:
+            domain: What is asked about.
+            ways: How many attributes each table has, or the names of the attributes of every table.
+
+        Returns:
+            Every cell of these tables, table after table.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> len(Workload.marginals(domain)), len(Workload.marginals(domain, [["age", "sex"]]))
+            (102, 200)
+        """
         _domain(domain)
         if isinstance(ways, int):
             if not 0 <= ways <= len(domain.shape):
@@ -166,6 +247,20 @@ class Workload:
         A pair bounds an ordered attribute, both ends included, None leaving a side open; a single value is
         its cell, or a whole group of a hierarchy; a list is any of its items. Attributes that are not named
         are not restricted. A list of mappings asks one question each.
+
+        Args:
+            domain: What is asked about.
+            conditions: A mapping from attribute to condition, or a list of them.
+            named: Conditions by the attribute's name.
+
+        Returns:
+            One question, or one for each mapping.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> Workload.where(domain, age=(30, 40), sex="F").answer(np.ones((100, 2))).tolist()
+            [11.0]
         """
         _domain(domain)
         if conditions is None:
@@ -252,7 +347,14 @@ class Workload:
         return made
 
     def chunks(self, size: int = _CHUNK) -> Iterator[Workload]:
-        """The same questions in order, a bounded number at a time."""
+        """The same questions in order, a bounded number at a time.
+
+        Args:
+            size: How many at a time.
+
+        Returns:
+            Workloads of at most so many questions.
+        """
         if type(size) is not int or size < 1:
             raise QueryError("workload: size must be a positive whole number")
         for start in range(0, self.size, size):
@@ -263,6 +365,18 @@ class Workload:
 
         A table of running sums is built once and each box takes 2^d look-ups. Integers are summed exactly as
         int64.
+
+        Args:
+            counts: A number for every cell.
+
+        Returns:
+            A number for every question.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> Workload.marginals(domain, [["sex"]]).answer(np.ones((100, 2))).tolist()
+            [100.0, 100.0]
         """
         values = _array(counts, "counts")
         if values.shape not in (self.domain.shape, (self.domain.size,)):
@@ -288,6 +402,12 @@ class Workload:
         """The answer to every question, from running sums that are kept (`kernels.summed_area.running_sums`).
 
         Who asks the same counts again and again, as an explorer does, builds the table once.
+
+        Args:
+            table: Running sums over every axis, one longer than the domain on each.
+
+        Returns:
+            A number for every question.
         """
         from dphist.kernels.summed_area import add_box_sums, all_range_sums
 
@@ -332,7 +452,11 @@ class Workload:
         return summed
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` turns back into an equal workload over the same domain."""
+        """Plain values that `from_json` turns back into an equal workload over the same domain.
+
+        Returns:
+            A mapping of plain values.
+        """
         if self.kind in _STRUCTURED:
             return {"kind": self.kind}
         return {
@@ -344,7 +468,15 @@ class Workload:
 
     @classmethod
     def from_json(cls, domain: Domain, value: Mapping[str, Any]) -> Workload:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Args:
+            domain: What is asked about.
+            value: What `to_json` gave.
+
+        Returns:
+            An equal workload.
+        """
         _domain(domain)
         if not isinstance(value, Mapping) or "kind" not in value:
             raise QueryError("workload: the description names no kind")

@@ -176,6 +176,20 @@ class Forecast:
     ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why. Where it was simulated, ``error``
     is the worst over several made-up populations and ``best`` the best. ``epsilon_needed`` brings ``error`` down to
     what was wanted.
+
+    Args:
+        mechanism: Its text.
+        error: The root mean squared error expected, or None.
+        best: The least over the made-up populations.
+        basis: How that is known, or why not.
+        epsilon_needed: The ε that brings the error down to what was wanted.
+
+    Example:
+        >>> import dphist
+        >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
+        >>> forecast, = dphist.planning.plan(domain, 1, "cells", mechanisms=["laplace"])
+        >>> forecast.mechanism, round(forecast.error, 2)
+        ('laplace', 1.41)
     """
 
     mechanism: str
@@ -199,6 +213,24 @@ def plan(
 
     ``records`` is a public guess at how many there are; only simulated forecasts use it. With ``error`` each
     forecast also says which ε would bring the error down to it.
+
+    Args:
+        domain: What would be counted.
+        epsilon: What would be spent.
+        workload: What would be asked.
+        mechanisms: Whom to forecast.
+        records: A public guess at how many records there are.
+        error: An error to find the ε for.
+        unit: Who is protected.
+
+    Returns:
+        A forecast for each mechanism, best first; those without one last.
+
+    Example:
+        >>> import dphist
+        >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
+        >>> [each.mechanism for each in dphist.planning.plan(domain, 1, "cells", mechanisms=["tree", "laplace"])]
+        ['laplace', 'tree']
     """
     spend = positive(epsilon, "epsilon")
     if records < 0:
@@ -223,7 +255,24 @@ def expected_error(
     *,
     records: int = 100_000,
 ) -> float:
-    """Forecast one mechanism's root mean squared error; refuses where there is no forecast."""
+    """Forecast one mechanism's root mean squared error; refuses where there is no forecast.
+
+    Args:
+        mechanism: Whom to forecast.
+        domain: What would be counted.
+        epsilon: What would be spent.
+        workload: What would be asked.
+        records: A public guess at how many records there are.
+
+    Returns:
+        The error, in records.
+
+    Example:
+        >>> import dphist
+        >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
+        >>> round(dphist.planning.expected_error("laplace", domain, 1, "cells"), 2)
+        1.41
+    """
     forecast = plan(domain, epsilon, workload, mechanisms=[mechanism], records=records)[0]
     if forecast.error is None:
         raise InputError(f"{forecast.mechanism}: {forecast.basis}")
@@ -238,7 +287,24 @@ def epsilon_needed(
     *,
     records: int = 100_000,
 ) -> float:
-    """Find the ε with which one mechanism's root mean squared error comes down to ``error``."""
+    """Find the ε with which one mechanism's root mean squared error comes down to ``error``.
+
+    Args:
+        mechanism: Whom to forecast.
+        domain: What would be counted.
+        error: The error to come down to, in records.
+        workload: What would be asked.
+        records: A public guess at how many records there are.
+
+    Returns:
+        The ε.
+
+    Example:
+        >>> import dphist
+        >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
+        >>> dphist.planning.epsilon_needed("laplace", domain, error=1.0, workload="cells") > 1
+        True
+    """
     forecast = plan(domain, 1, workload, mechanisms=[mechanism], records=records, error=error)[0]
     if forecast.epsilon_needed is None:
         raise InputError(f"{forecast.mechanism}: {forecast.basis}")

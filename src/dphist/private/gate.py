@@ -1,8 +1,9 @@
 """The gate: the only door between private counts and everything public.
 
-A `PrivateCounts` is a *right*: private cells fused with the budget that may be spent on them. Every verb uses the
-right up, so a question cannot be asked twice at one price, and a mechanism never sees ε: it hands out shares, and
-the noise is computed here from the very number that is charged.
+A `PrivateCounts` is a *right* (a *query handle* in the literature): private cells fused with the budget that may be
+spent on them. Every verb uses the right up, so a question cannot be asked twice at one price. A mechanism hands out
+shares and may know the noise law of a share (``unit_scale``), which decides accuracy, never privacy: the noise is
+computed here from the very number that is charged.
 
 Why this is ε-differentially private. Accounting is per cell: each cell of a right may still cause ``budget`` of
 loss. Neighbouring data differ by one step in one cell, so

@@ -56,6 +56,29 @@ def publish(
 
     ``partition_by`` names public attributes: the mechanism runs once for each of their values, each time with the
     whole ε, on all cores (``workers``), or on Spark's executors when the source is there.
+
+    Args:
+        source: A path or glob, a data frame, an Ibis table or a `Histogram`.
+        domain: What is counted: public, declared before any record is read. A `Histogram` brings its own.
+        epsilon: The privacy loss to spend: a number, a text such as ``"1/3"`` or a `Fraction`. There is no default.
+        mechanism: A mechanism or its name, with options if you like: ``"tree(fanout=4)"``.
+        unit: Who is protected; one row, added or removed, unless told.
+        workload: What will be asked, where that is known: the mechanism serves it best.
+        partition_by: Public attributes; the mechanism runs for each of their values.
+        ledger: A `Ledger`, or the path or URL of one, to spend from.
+        dataset: Which budget of the ledger.
+        workers: How many processes run parts; every core unless told.
+
+    Returns:
+        The release: counts, answers with intervals, a transcript that verifies.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon="1/2", mechanism="laplace")
+        >>> release.counts.shape, release.epsilon
+        ((100, 2), Fraction(1, 2))
     """
     if epsilon is None:
         raise EpsilonError(

@@ -19,7 +19,20 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer with its interval."""
+    """One answer with its interval.
+
+    Args:
+        value: The estimate.
+        low: The interval's lower end.
+        high: The interval's upper end.
+        confidence: How sure the interval is to hold the true count.
+        method: How the interval was obtained, in words.
+
+    Example:
+        >>> answer = Answer(12.0, 9.0, 15.0, 0.95, "noise of every cell")
+        >>> print(answer)
+        12.0  (95% interval 9.0 to 15.0)
+    """
 
     value: float
     low: float
@@ -33,7 +46,22 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Many answers at once, as arrays."""
+    """Many answers at once, as arrays.
+
+    Args:
+        value: The estimates.
+        low: Lower ends.
+        high: Upper ends.
+        confidence: How sure each interval is to hold its true count.
+        method: How the intervals were obtained, in words.
+
+    Example:
+        >>> import numpy as np
+        >>> value, low, high = np.array([[12.0, 3.0], [9.0, 0.0], [15.0, 6.0]])
+        >>> answers = Answers(value, low, high, 0.95, "noise of every cell")
+        >>> len(answers), answers[1].high
+        (2, 6.0)
+    """
 
     value: FloatArray
     low: FloatArray
@@ -56,7 +84,24 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A marginal of a release: counts and intervals over some of its attributes."""
+    """A marginal of a release: counts and intervals over some of its attributes.
+
+    Args:
+        domain: The attributes that were kept.
+        counts: The estimates, in the domain's shape.
+        low: Lower ends.
+        high: Upper ends.
+        confidence: How sure each interval is.
+        method: How the intervals were obtained.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> release.project("sex").to_pandas().columns.tolist()
+        ['sex', 'estimate', 'low', 'high']
+    """
 
     domain: Domain
     counts: FloatArray
@@ -66,7 +111,11 @@ class Projection:
     method: str
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Give a row per cell with readable labels."""
+        """Give a row per cell with readable labels.
+
+        Returns:
+            Labels, ``estimate``, ``low`` and ``high``.
+        """
         pd = need("pandas", "frames")
 
         columns: dict[str, Any] = label_columns(self.domain)

@@ -78,7 +78,19 @@ class Cells(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DenseCells:
-    """A number for every cell, as an array of the domain's shape."""
+    """A number for every cell, as an array of the domain's shape.
+
+    Args:
+        counts: The estimates, in the domain's shape.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> release.cells.form, release.cells.numbers.size
+        ('dense', 200)
+    """
 
     counts: FloatArray
     form: ClassVar[str] = "dense"

@@ -1,4 +1,4 @@
-"""The release as one Parquet file: a row per cell, readable labels, and the whole story in its metadata.
+"""The release as one Parquet file: a row per cell, readable labels, and everything needed to trust it in its metadata.
 
 DuckDB, pandas or a spreadsheet opens it without dphist. Under the key ``dphist`` the footer holds JSON: the format's
 version, domain, guarantee, mechanism, transcript. Answers of the transcript are not stored twice: one that equals the
@@ -141,16 +141,16 @@ def load(path: str | PathLike[str]) -> Release:
     if KEY not in metadata:
         raise ReleaseError(f"{place} is a Parquet file, but not a dphist release")
     try:
-        story = json.loads(metadata[KEY])
-        version = story["format"]
+        description = json.loads(metadata[KEY])
+        version = description["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
     if not isinstance(version, int) or version > FORMAT:
         raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
     try:
-        if story.get("form") == "sparse":
-            return sparse_file.read(file, story)
-        return _read(file, story)
+        if description.get("form") == "sparse":
+            return sparse_file.read(file, description)
+        return _read(file, description)
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
     except (pa.ArrowException, OSError, *_MISFITS):
@@ -192,7 +192,7 @@ def _write(release: Release, path: Path) -> None:
             packed = pa.compress(np.ascontiguousarray(answer).tobytes(), codec="zstd", asbytes=True)
             described["data"] = b64encode(packed).decode()
         entries.append(described)
-    story = {
+    description = {
         "format": FORMAT,
         "domain": release.domain.to_json(),
         "guarantee": {"epsilon": str(release.epsilon), "unit": release.guarantee.unit.to_json()},
@@ -213,7 +213,7 @@ def _write(release: Release, path: Path) -> None:
         for attribute, labels in zip(release.domain.attributes, dictionaries, strict=True)
     ]
     fields += [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
-    schema = pa.schema(fields, metadata={KEY: json.dumps(story).encode()})
+    schema = pa.schema(fields, metadata={KEY: json.dumps(description).encode()})
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for begin in range(0, flat.size, _ROWS):
             end = min(begin + _ROWS, flat.size)
@@ -226,27 +226,36 @@ def _write(release: Release, path: Path) -> None:
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
+def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
 
-    domain = Domain.from_json(story["domain"])
-    wanted = {story["estimate"], *(entry["column"] for entry in story["transcript"] if "column" in entry)}
+    domain = Domain.from_json(description["domain"])
+    wanted = {
+        description["estimate"],
+        *(entry["column"] for entry in description["transcript"] if "column" in entry),
+    }
     columns = {
         name: file.read(columns=[name]).column(0).to_numpy(zero_copy_only=False) for name in sorted(wanted)
     }
-    counts = np.ascontiguousarray(columns[story["estimate"]], dtype=np.float64).reshape(domain.shape)
-    entries = [_entry(described, columns) for described in story["transcript"]]
-    guarantee = Guarantee(fraction(story["guarantee"]["epsilon"]), Unit.from_json(story["guarantee"]["unit"]))
-    workload = None if story["workload"] is None else Workload.from_json(domain, story["workload"])
+    counts = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64).reshape(domain.shape)
+    entries = [_entry(described, columns) for described in description["transcript"]]
+    guarantee = Guarantee(
+        fraction(description["guarantee"]["epsilon"]), Unit.from_json(description["guarantee"]["unit"])
+    )
+    workload = (
+        None if description["workload"] is None else Workload.from_json(domain, description["workload"])
+    )
     return Release(
         domain,
         DenseCells(counts),
         guarantee,
-        _mechanism(story["mechanism"]),
+        _mechanism(description["mechanism"]),
         Transcript(entries),
-        note=str(story["note"]),
-        polish=tuple(str(step) for step in story["polish"]),
+        note=str(description["note"]),
+        polish=tuple(str(step) for step in description["polish"]),
         workload=workload,
-        receipt=None if story["receipt"] is None else (str(story["receipt"][0]), int(story["receipt"][1])),
+        receipt=None
+        if description["receipt"] is None
+        else (str(description["receipt"][0]), int(description["receipt"][1])),
     )
 
 

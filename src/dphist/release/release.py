@@ -50,14 +50,18 @@ class Guarantee:
     Example:
         >>> import dphist
         >>> Guarantee(Fraction(1, 2), dphist.Unit()).describe()
-        '0.5-differential privacy for one row, added or removed'
+        '0.5-differential privacy for one row, which may be added or removed'
     """
 
     epsilon: Fraction
     unit: Unit
 
     def describe(self) -> str:
-        """Say it in words."""
+        """Say it in words.
+
+        Returns:
+            A phrase such as ``1-differential privacy for one row, which may be added or removed``.
+        """
         return f"{float(self.epsilon):g}-differential privacy for {self.unit.describe()}"
 
 
@@ -86,7 +90,7 @@ class Release:
         >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
         >>> release = dphist.publish(dphist.Histogram(domain, np.full((100, 2), 50)), epsilon=1, mechanism="laplace")
         >>> release
-        <Release age 100 × sex 2; 1-differential privacy for one row, added or removed; laplace>
+        <Release age 100 × sex 2; 1-differential privacy for one row, which may be added or removed; laplace>
         >>> answer = release.answer("age between 30 and 40 and sex = 'F'")
         >>> answer.low <= answer.value <= answer.high
         True
@@ -271,6 +275,14 @@ class Release:
 
         Returns:
             A data frame with a column of text per attribute, and ``estimate``.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+            >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+            >>> release.to_polars().columns
+            ['age', 'sex', 'estimate']
         """
         pl = need("polars", "frames")
 
@@ -287,6 +299,14 @@ class Release:
 
         Raises:
             TooLargeError: if the release is sparse and its domain has more cells than an array can.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+            >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+            >>> release.to_xarray().dims
+            ('age', 'sex')
         """
         xr = need("xarray", "frames")
 
@@ -368,6 +388,13 @@ class Release:
 
         Raises:
             VerificationError: if the replay gives anything else.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+            >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+            >>> release.verify()
         """
         if self.transcript.spent() > self.epsilon:
             raise VerificationError("the transcript spends more than the guarantee says")
@@ -424,6 +451,13 @@ class Release:
 
         Returns:
             An Altair chart.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+            >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+            >>> chart = release.plot("sex")
         """
         return drawer().figure(self, names or None, confidence=confidence)
 

@@ -38,6 +38,14 @@ class SparseCells:
         values: Their noisy counts.
         scale: The scale of the noise of every cell, published or not.
         threshold: The least noisy count that is published.
+
+    Example:
+        >>> import dphist, pyarrow as pa
+        >>> domain = dphist.Domain([dphist.Ordinal("user", range(10**6)), dphist.Ordinal("item", range(10**6))])
+        >>> records = pa.table({"user": [7] * 90, "item": [3] * 90})
+        >>> release = dphist.publish(records, domain, 1, "sparselaplace(threshold=40)")
+        >>> release.cells.form, 7 * 10**6 + 3 in release.cells.flat
+        ('sparse', True)
     """
 
     domain: Domain

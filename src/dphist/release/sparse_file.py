@@ -37,7 +37,7 @@ def write(release: Release, cells: SparseCells, path: Path, *, form: int, key: b
             chosen += "_"
         names[name] = chosen
     (entry,) = release.transcript
-    story = {
+    description = {
         "format": form,
         "form": "sparse",
         "domain": release.domain.to_json(),
@@ -65,29 +65,35 @@ def write(release: Release, cells: SparseCells, path: Path, *, form: int, key: b
         )
     columns[names["cell"]] = pa.array(cells.flat)
     columns[names["estimate"]] = pa.array(cells.values)
-    table = pa.table(columns).replace_schema_metadata({key: json.dumps(story).encode()})
+    table = pa.table(columns).replace_schema_metadata({key: json.dumps(description).encode()})
     pq.write_table(table, path, compression="zstd")
 
 
-def read(file: pyarrow.parquet.ParquetFile, story: dict[str, Any]) -> Release:
+def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
     """Read a sparse release that `save` wrote."""
-    domain = Domain.from_json(story["domain"])
-    names = story["columns"]
+    domain = Domain.from_json(description["domain"])
+    names = description["columns"]
     cells, values = (
         np.ascontiguousarray(file.read(columns=[names[name]]).column(0).to_numpy(), dtype=np.int64)
         for name in ("cell", "estimate")
     )
     if cells.shape != values.shape:
         raise ReleaseError("its columns differ in length")
-    described = story["entry"]
+    described = description["entry"]
     answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
     answer.setflags(write=False)
     entry = Entry(
         described["path"], described["verb"], described["question"], Fraction(described["epsilon"]), answer
     )
-    guarantee = Guarantee(Fraction(story["guarantee"]["epsilon"]), Unit.from_json(story["guarantee"]["unit"]))
-    receipt = None if story["receipt"] is None else (str(story["receipt"][0]), int(story["receipt"][1]))
-    mechanism = SparseLaplace(threshold=story["threshold"])
+    guarantee = Guarantee(
+        Fraction(description["guarantee"]["epsilon"]), Unit.from_json(description["guarantee"]["unit"])
+    )
+    receipt = (
+        None
+        if description["receipt"] is None
+        else (str(description["receipt"][0]), int(description["receipt"][1]))
+    )
+    mechanism = SparseLaplace(threshold=description["threshold"])
     return Release(
         domain,
         SparseCells.of(domain, answer, guarantee, mechanism),

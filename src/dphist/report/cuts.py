@@ -23,6 +23,18 @@ class Cuts:
 
     ``nodes`` says which node of a hierarchy a bar stands for (None where it is no node), so that a group can be
     opened.
+
+    Args:
+        attribute: What is drawn.
+        spans: The cells of each bar.
+        labels: What each bar is called.
+        nodes: The node of a hierarchy each bar stands for.
+
+    Example:
+        >>> import dphist
+        >>> from dphist.report.cuts import cut
+        >>> cut(dphist.Ordinal("age", range(100)), most=4).spans
+        ((0, 50), (50, 100))
     """
 
     attribute: Attribute

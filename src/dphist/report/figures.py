@@ -45,7 +45,27 @@ def figure(
     confidence: float = 0.95,
     width: int | str = 680,
 ) -> altair.LayerChart | altair.Chart:
-    """Draw one attribute as bars with intervals, or two as a heat map; the first one, or two, if none is named."""
+    """Draw one attribute as bars with intervals, or two as a heat map; the first one, or two, if none is named.
+
+    Args:
+        release: What is drawn.
+        names: One attribute or two; the first, or first two, unless told.
+        chosen: Cells that the others are restricted to.
+        confidence: How sure each interval is.
+        width: In pixels, or "container".
+
+    Returns:
+        An Altair chart.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> chart = dphist.report.figure(release, "sex")
+        >>> "layer" in chart.to_dict()
+        True
+    """
     return draw(table(release, names, chosen=chosen, confidence=confidence), width=width)
 
 

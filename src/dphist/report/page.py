@@ -24,7 +24,25 @@ _MOST_FIGURES = 8
 
 
 def report_page(release: Release, *, title: str = "release", file: str = "release.parquet") -> str:
-    """Write the page. ``title`` is its heading, ``file`` how the release is called in the examples."""
+    """Write the page. ``title`` is its heading, ``file`` how the release is called in the examples.
+
+    Args:
+        release: What the page is about.
+        title: Its heading.
+        file: How the release is called in the examples.
+
+    Returns:
+        The page, as HTML.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> page = dphist.report.report_page(release, title="people")
+        >>> page.startswith("<!doctype html>")
+        True
+    """
     shown = [_figure(number, caption, each) for number, (caption, each) in enumerate(_tables(release))]
     rows = facts.accuracy(release)
     accuracy = {

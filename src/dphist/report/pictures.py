@@ -13,7 +13,25 @@ Format = Literal["png", "svg"]
 
 
 def picture(chart: Any, kind: Format = "png", *, scale: float = 2.0, dark: bool = False) -> bytes:
-    """Turn an Altair chart into the bytes of a PNG or SVG file."""
+    """Turn an Altair chart into the bytes of a PNG or SVG file.
+
+    Args:
+        chart: What `figure` gave.
+        kind: ``"png"`` or ``"svg"``.
+        scale: How much larger a PNG is.
+        dark: Light on dark.
+
+    Returns:
+        The bytes of the file.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> dphist.report.picture(dphist.report.figure(release, "sex"), "svg")[:4]
+        b'<svg'
+    """
     converter = _converter()
     spec = chart.to_dict()
     spec.setdefault("config", {}).update(_look(dark))

@@ -62,6 +62,15 @@ def check_mechanism(mechanism: Mechanism, *, epsilon: Fraction = Fraction(1), bi
     """Run every check; an `AssertionError` says which failed on which data.
 
     ``bias`` is the reason why the mechanism does not converge to the counts as ε grows, if it does not.
+
+    Args:
+        mechanism: What to check.
+        epsilon: The budget of each run.
+        bias: Why it does not converge to the counts as ε grows, if it does not.
+
+    Example:
+        >>> from dphist.mechanisms import Laplace
+        >>> check_mechanism(Laplace())
     """
     check_value(mechanism)
     for case in cases():

@@ -45,6 +45,23 @@ def open_counts(
 
     ``noise`` is used as given, such as a `RecordingNoise`. ``unproven`` also lets questions be asked that carry no
     proof, for tests of wrong ones.
+
+    Args:
+        counts: An array, or a histogram.
+        epsilon: The right's budget.
+        seed: Makes the noise the same again; only a test may want that.
+        unit: Who is protected.
+        workload: What the mechanism may know will be asked.
+        noise: A noise of your own.
+        unproven: Whether questions without a proof are answered.
+
+    Returns:
+        The right (the *query handle* of the literature) on the counts.
+
+    Example:
+        >>> from dphist.private.queries.counting import Identity
+        >>> open_counts([5, 0, 9], 1, seed=3).measure(Identity()).values.shape
+        (3,)
     """
     if seed is not None:
         noise = Noise(Keystream.for_tests(seed))
@@ -61,5 +78,21 @@ def run(
     seed: int | None = None,
     workload: Workload | None = None,
 ) -> Estimate:
-    """Run a mechanism once and return its estimate."""
+    """Run a mechanism once and return its estimate.
+
+    Args:
+        mechanism: What to run.
+        counts: An array, or a histogram.
+        epsilon: What it may spend.
+        seed: Makes the noise the same again.
+        workload: What it may know will be asked.
+
+    Returns:
+        The estimate.
+
+    Example:
+        >>> from dphist.mechanisms import Laplace
+        >>> run(Laplace(), [5, 0, 9], 1, seed=3).counts.shape
+        (3,)
+    """
     return mechanism.estimate(open_counts(counts, epsilon, seed=seed, workload=workload))

@@ -46,6 +46,23 @@ class ReleaseID3:
     zero. A node splits on the attribute with the largest information gain (ID3) while its records are at least
     ``least_records`` and the gain is at least ``least_gain`` bits; each attribute is used once on a path. Records are
     given to `predict` as a data frame or a mapping of columns, in the attributes' own values.
+
+    Args:
+        target: The attribute to guess.
+        features: What to guess it from; everything else unless told.
+        max_depth: How many attributes a path may ask.
+        least_records: How many records a node must hold to be split.
+        least_gain: How many bits a split must bring.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> from dphist.uses import ReleaseID3
+        >>> guess = ReleaseID3("sex", max_depth=1).fit(release)
+        >>> guess.predict({"age": [30, 40]}).shape
+        (2,)
     """
 
     def __init__(
@@ -64,7 +81,14 @@ class ReleaseID3:
         self.least_gain = least_gain
 
     def fit(self, release: Release | Histogram) -> ReleaseID3:
-        """Grow the tree on the counts of a release (or, not privately, of a histogram)."""
+        """Grow the tree on the counts of a release (or, not privately, of a histogram).
+
+        Args:
+            release: What to learn from.
+
+        Returns:
+            Itself.
+        """
         self.domain_: Domain = release.domain
         names = self._features(release.domain)
         axes = [release.domain.axis(name) for name in names] + [release.domain.axis(self.target)]
@@ -78,7 +102,14 @@ class ReleaseID3:
         return self
 
     def predict_proba(self, records: Any) -> FloatArray:
-        """Give each class's share in the leaf of every record; unknown values stay at the node above."""
+        """Give each class's share in the leaf of every record; unknown values stay at the node above.
+
+        Args:
+            records: A data frame or a mapping of columns.
+
+        Returns:
+            A row for each record, a column for each class.
+        """
         names = [name for name in self._features(self.domain_) if name in set(_columns(records))]
         cells = {name: self.domain_.attribute(name).cells(_column(records, name)) for name in names}
         count = len(_column(records, names[0])) if names else 0
@@ -95,21 +126,50 @@ class ReleaseID3:
         return out
 
     def predict(self, records: Any) -> NDArray[Any]:
-        """Give the commonest class in the leaf of every record."""
+        """Give the commonest class in the leaf of every record.
+
+        Args:
+            records: A data frame or a mapping of columns.
+
+        Returns:
+            A class for each record.
+        """
         return np.asarray(self.classes_[np.argmax(self.predict_proba(records), axis=1)])
 
     def score(self, records: Any, truth: Iterable[Any]) -> float:
-        """Give the share of records that are guessed right."""
+        """Give the share of records that are guessed right.
+
+        Args:
+            records: A data frame or a mapping of columns.
+            truth: The class of each.
+
+        Returns:
+            A share between 0 and 1.
+        """
         wanted = np.array([str(value) for value in truth], dtype=object)
         return float(np.mean(self.predict(records) == wanted))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give the options, as scikit-learn asks for them."""
+        """Give the options, as scikit-learn asks for them.
+
+        Args:
+            deep: Ignored.
+
+        Returns:
+            The options by name.
+        """
         names = ("target", "features", "max_depth", "least_records", "least_gain")
         return {name: getattr(self, name) for name in names}
 
     def set_params(self, **options: Any) -> ReleaseID3:
-        """Change options, as scikit-learn does."""
+        """Change options, as scikit-learn does.
+
+        Args:
+            options: New values by name.
+
+        Returns:
+            Itself.
+        """
         for name, value in options.items():
             if name not in self.get_params():
                 raise InputError(f"there is no option {name}; there are {', '.join(self.get_params())}")
@@ -149,6 +209,23 @@ def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[A
 
     Attributes are one number each, the place of the cell; encode nominal ones (for example one-hot) if the classifier
     needs it. Use them as ``classifier.fit(X, y, sample_weight=weight)``.
+
+    Args:
+        release: What to learn from.
+        target: The attribute to guess.
+
+    Returns:
+        Features, classes and weights, a row for each cell that is not empty.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> from dphist.uses import weighted_cells
+        >>> X, y, weight = weighted_cells(release, "sex")
+        >>> X.shape[1], len(y) == len(weight)
+        (1, True)
     """
     domain = release.domain
     axis = domain.axis(target)

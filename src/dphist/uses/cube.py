@@ -72,6 +72,21 @@ class Cube:
 
     ``where`` holds the conditions and ``groups`` what is told apart: an attribute at its cells (None) or, if it has a
     hierarchy, at a depth of it (1 is right below the root).
+
+    Args:
+        release: What is looked at.
+        where: The conditions so far.
+        groups: What is told apart so far.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> from dphist.uses import Cube
+        >>> table = Cube(release).dice(age=(0, 49)).by("sex").count()
+        >>> table.labels["sex"], len(table.value)
+        (['F', 'M'], 2)
     """
 
     release: Release
@@ -81,7 +96,14 @@ class Cube:
     # ---- moving through the cube ----
 
     def slice(self, **values: Any) -> Cube:
-        """Fix attributes at one value each; they are no longer told apart."""
+        """Fix attributes at one value each; they are no longer told apart.
+
+        Args:
+            values: A value for each attribute, by its name.
+
+        Returns:
+            The view.
+        """
         for name, value in values.items():
             if isinstance(value, tuple | list | set):
                 raise QueryError(f"{name}: a slice fixes one value; use dice for ranges and lists")
@@ -89,7 +111,14 @@ class Cube:
         return replace(made, groups=tuple(group for group in self.groups if group[0] not in values))
 
     def dice(self, **conditions: Any) -> Cube:
-        """Keep only some values of attributes: a pair of bounds, a list, a value or a group's name."""
+        """Keep only some values of attributes: a pair of bounds, a list, a value or a group's name.
+
+        Args:
+            conditions: A condition for each attribute, by its name.
+
+        Returns:
+            The view.
+        """
         for name in conditions:
             self.release.domain.axis(name)
             if name in self.where:
@@ -98,7 +127,15 @@ class Cube:
         return replace(self, where=MappingProxyType({**self.where, **conditions}))
 
     def by(self, *names: str, **levels: int) -> Cube:
-        """Tell these attributes apart: at their cells, or at a depth of their hierarchy (``by("age", place=1)``)."""
+        """Tell these attributes apart: at their cells, or at a depth of their hierarchy (``by("age", place=1)``).
+
+        Args:
+            names: Attributes to tell apart at their cells.
+            levels: Attributes to tell apart at a depth of their hierarchy.
+
+        Returns:
+            The view.
+        """
         groups: list[tuple[str, Level]] = []
         for name in names:
             self.release.domain.axis(name)
@@ -113,7 +150,14 @@ class Cube:
         return replace(self, groups=tuple(groups))
 
     def roll_up(self, name: str) -> Cube:
-        """Fold an attribute one level up its hierarchy; at the top, or without one, stop telling it apart."""
+        """Fold an attribute one level up its hierarchy; at the top, or without one, stop telling it apart.
+
+        Args:
+            name: The attribute.
+
+        Returns:
+            The view.
+        """
         level = self._level(name)
         top = self._depth(name) if level is None else level
         rest = [group for group in self.groups if group[0] != name]
@@ -121,7 +165,14 @@ class Cube:
         return replace(self, groups=tuple(rest + kept))
 
     def drill_down(self, name: str) -> Cube:
-        """Open an attribute up: tell it apart, or one level further down its hierarchy."""
+        """Open an attribute up: tell it apart, or one level further down its hierarchy.
+
+        Args:
+            name: The attribute.
+
+        Returns:
+            The view.
+        """
         depth = self._depth(name)
         if name not in dict(self.groups):
             return replace(self, groups=(*self.groups, (name, None if depth == 1 else 1)))
@@ -134,7 +185,14 @@ class Cube:
     # ---- asking ----
 
     def count(self, *, confidence: float = 0.95) -> Table:
-        """Count the records of every group."""
+        """Count the records of every group.
+
+        Args:
+            confidence: How sure each interval is.
+
+        Returns:
+            A number for every group.
+        """
         labels, low, high, owner = self._boxes()
         plain = bool((owner == np.arange(owner.size)).all())
         workload = Workload(self.release.domain, low, high, None if plain else owner)
@@ -142,7 +200,16 @@ class Cube:
         return Table(labels, answers.value, answers.low, answers.high, confidence, answers.method)
 
     def pivot(self, rows: str, columns: str, *, confidence: float = 0.95) -> Pivot:
-        """Lay counts out by two attributes, at the levels they are told apart, or at their cells."""
+        """Lay counts out by two attributes, at the levels they are told apart, or at their cells.
+
+        Args:
+            rows: The attribute down the side.
+            columns: The attribute along the top.
+            confidence: How sure each interval is.
+
+        Returns:
+            The table.
+        """
         if rows == columns:
             raise QueryError("rows and columns must be two attributes")
         levels = dict(self.groups)
@@ -154,7 +221,15 @@ class Cube:
         return Pivot(*across, value, low, high, confidence, table.method)
 
     def sum(self, name: str, *, confidence: float = 0.95) -> Table:
-        """Add an attribute's values up over the records of every group; bins count as their middles."""
+        """Add an attribute's values up over the records of every group; bins count as their middles.
+
+        Args:
+            name: The attribute to add up.
+            confidence: How sure each interval is.
+
+        Returns:
+            A number for every group.
+        """
         return self._each(name, confidence, lambda line: line.sum(confidence))
 
     def mean(self, name: str, *, confidence: float = 0.95) -> Table:
@@ -162,6 +237,13 @@ class Cube:
 
         The interval holds every mean that the counts do not contradict (Fieller), cut to the attribute's own range:
         where a group may be empty it is that whole range.
+
+        Args:
+            name: The attribute to average.
+            confidence: How sure each interval is.
+
+        Returns:
+            A number for every group.
         """
         return self._each(name, confidence, lambda line: line.mean(confidence))
 
@@ -172,6 +254,15 @@ class Cube:
 
         A quantile is the first cell up to which at least that share of the records lies. Its interval is every cell
         that could be it; ``simultaneous`` widens all so that all hold together.
+
+        Args:
+            name: The ordered attribute.
+            levels: Shares between 0 and 1.
+            confidence: How sure each interval is.
+            simultaneous: Whether all hold together.
+
+        Returns:
+            A cell for every level.
         """
         wanted = np.asarray(levels, dtype=np.float64)
         if wanted.ndim != 1 or wanted.size == 0 or bool(((wanted <= 0) | (wanted >= 1)).any()):
@@ -185,7 +276,15 @@ class Cube:
         return Table(labels, numbers[cells], numbers[low], numbers[high], confidence, line.method)
 
     def cdf(self, name: str, *, confidence: float = 0.95) -> Table:
-        """Give the share of records up to each cell of an ordered attribute; it never falls, and ends at 1."""
+        """Give the share of records up to each cell of an ordered attribute; it never falls, and ends at 1.
+
+        Args:
+            name: The ordered attribute.
+            confidence: How sure each interval is.
+
+        Returns:
+            A share for every cell.
+        """
         line = self._one_line(name)
         value, low, high = line.cdf(confidence)
         return Table({name: list(line.labels)}, value, low, high, confidence, line.method)

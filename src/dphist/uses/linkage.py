@@ -29,6 +29,23 @@ class Blocking:
 
     ``labels`` gives every cell its block; ``first`` and ``second`` are the released counts of the blocks; ``kept`` says
     which blocks are worth comparing: those that may hold records of both parties.
+
+    Args:
+        domain: What both parties describe records by.
+        labels: Every cell's block.
+        first: Released counts of one party's blocks.
+        second: Those of the other's.
+        kept: Which blocks are worth comparing.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> from dphist.uses import Blocking
+        >>> blocks = Blocking.from_releases(release, release)
+        >>> blocks.assign({"age": [30], "sex": ["F"]}).shape
+        (1,)
     """
 
     domain: Domain
@@ -45,6 +62,14 @@ class Blocking:
         without boxes is cut by Algorithm 3 on its estimate. Records that agree on all attributes always share a
         block. A block is kept if both sides are estimated at more than ``least`` records: a higher bar drops more
         pairs, and may drop true ones. Only released numbers are read, so this costs no budget on either side.
+
+        Args:
+            first: One party's release.
+            second: The other's, over the same domain.
+            least: How many records both sides of a block must be thought to hold.
+
+        Returns:
+            The blocks.
         """
         if first.domain != second.domain:
             raise InputError(
@@ -67,7 +92,14 @@ class Blocking:
         return int(self.kept.sum())
 
     def assign(self, records: Any) -> IntArray:
-        """Give every record its block; -1 for a block that was dropped, or a value out of the domain."""
+        """Give every record its block; -1 for a block that was dropped, or a value out of the domain.
+
+        Args:
+            records: A data frame or a mapping of columns.
+
+        Returns:
+            A block for each record.
+        """
         columns = []
         for attribute in self.domain.attributes:
             try:
@@ -81,19 +113,40 @@ class Blocking:
         return np.where(inside & self.kept[blocks], blocks, -1).astype(np.int64)
 
     def estimated_reduction(self) -> float:
-        """Guess from the releases alone which share of all pairs need not be compared (Equation 10)."""
+        """Guess from the releases alone which share of all pairs need not be compared (Equation 10).
+
+        Returns:
+            A share between 0 and 1.
+        """
         first, second = np.maximum(self.first, 0.0), np.maximum(self.second, 0.0)
         pairs = float((first * second)[self.kept].sum())
         every = float(first.sum() * second.sum())
         return 1.0 - pairs / every if every > 0 else 0.0
 
     def reduction_ratio(self, first: Any, second: Any) -> float:
-        """Measure that share on records (Equation 10), 1 − Σ nᵢ·mᵢ ÷ (n·m). It reads records: do not publish it."""
+        """Measure that share on records (Equation 10), 1 − Σ nᵢ·mᵢ ÷ (n·m). It reads records: do not publish it.
+
+        Args:
+            first: One party's records.
+            second: The other's.
+
+        Returns:
+            A share between 0 and 1.
+        """
         one, other = self.assign(first), self.assign(second)
         return reduction_ratio(one, other)
 
     def pair_completeness(self, first: Any, second: Any, matches: Iterable[tuple[int, int]]) -> float:
-        """Measure which share of true matches, given as places of rows, still meets in a block."""
+        """Measure which share of true matches, given as places of rows, still meets in a block.
+
+        Args:
+            first: One party's records.
+            second: The other's.
+            matches: Pairs of places of rows that are the same person.
+
+        Returns:
+            A share between 0 and 1.
+        """
         one, other = self.assign(first), self.assign(second)
         pairs = np.array(list(matches), dtype=np.int64).reshape(-1, 2)
         if len(pairs) == 0:
@@ -105,6 +158,12 @@ class Blocking:
         """Give Splink settings that compare records of the same block only.
 
         Put ``assign(records)`` into the column first. Records in dropped blocks have -1 there and meet nobody.
+
+        Args:
+            column: The column that holds the blocks.
+
+        Returns:
+            Settings to hand to Splink.
         """
         rule = f'l."{column}" = r."{column}" and l."{column}" >= 0'
         return {"link_type": "link_only", "blocking_rules_to_generate_predictions": [rule]}

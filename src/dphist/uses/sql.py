@@ -47,6 +47,24 @@ def ask_sql(
 
     The query sees that table and nothing else: no files, no network, no extensions, no Python objects. Sums of
     estimates are estimates; for intervals ask the release itself or `dphist.uses.cube.Cube`.
+
+    Args:
+        release: A release, or the path of one.
+        query: One SELECT.
+        rows: At most so many rows; all unless told.
+        parameters: Values for the query's ``?``.
+
+    Returns:
+        The rows and the names of their columns.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
+        >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+        >>> from dphist.uses import ask_sql
+        >>> ask_sql(release, "select sex, count(*) as cells from release group by sex order by sex").rows
+        [('F', 100), ('M', 100)]
     """
     import duckdb
 

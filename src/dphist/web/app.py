@@ -42,7 +42,21 @@ _STATIC: dict[str, tuple[str, Callable[[], str]]] = {
 def create_app(
     releases: Mapping[str, Release], door: Door | None = None, begin: Mapping[str, str] | None = None
 ) -> Guard:
-    """Build the explorer of some releases (none: only the planner), behind its guard."""
+    """Build the explorer of some releases (none: only the planner), behind its guard.
+
+    Args:
+        releases: What may be looked at, by title.
+        door: By which names and with which token; this machine's unless told.
+        begin: What the planner's form starts with.
+
+    Returns:
+        An ASGI application.
+
+    Example:
+        >>> app = create_app({})
+        >>> callable(app)
+        True
+    """
     titles, listed = list(releases), list(releases.values())
     # The interactive documentation would be fetched from elsewhere.
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)

@@ -28,7 +28,22 @@ def serve(
     browser: bool = False,
     begin: Mapping[str, str] | None = None,
 ) -> None:
-    """Serve releases, and the planner, until interrupted. ``begin`` fills in the planner's form."""
+    """Serve releases, and the planner, until interrupted. ``begin`` fills in the planner's form.
+
+    Args:
+        releases: What may be looked at, by title.
+        host: The address to listen on.
+        port: The port.
+        names: Names by which this machine may be asked for.
+        say: Is told where to look.
+        browser: Whether to open one.
+        begin: What the planner's form starts with.
+
+    Example:
+        >>> import inspect
+        >>> inspect.signature(serve).parameters["host"].default
+        '127.0.0.1'
+    """
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     door = make_door(host, port, names)

@@ -25,6 +25,16 @@ class Nominal:
     Categories are texts, integers or truth values, all of one type. A group may be asked for by its name as
     if it were one category. ``other=True`` adds a last cell, a child of the root, for everything that is not
     listed and for NULL.
+
+    Args:
+        name: What it is called, and the column it is read from.
+        categories: A list, or a mapping from group to what it holds.
+        other: Whether everything that is not listed is counted in a cell of its own.
+
+    Example:
+        >>> place = Nominal("place", {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}})
+        >>> place.size, place.span("south", "south")
+        (5, (2, 5))
     """
 
     __slots__ = ("_places", "_spans", "categories", "hierarchy", "name", "other", "tree")
@@ -93,7 +103,14 @@ class Nominal:
         return self._places.get(value, -1)
 
     def index(self, value: Any) -> int:
-        """The cell of one category."""
+        """The cell of one category.
+
+        Args:
+            value: A category.
+
+        Returns:
+            The number of its cell.
+        """
         cell = self._find(value)
         if cell < 0 and isinstance(value, str):
             start, stop = self._spans.get(value, (0, 0))
@@ -106,6 +123,13 @@ class Nominal:
         """The cells of a category, or of a whole group, by its name.
 
         With two names, the cells from the first to the second as they are listed; with none, all of them.
+
+        Args:
+            low: A category or a group.
+            high: The same, for one that spans both.
+
+        Returns:
+            The half-open range of its cells.
         """
         start = 0 if low is None else self._span(low)[0]
         high = low if high is None else high
@@ -123,7 +147,14 @@ class Nominal:
         )
 
     def cells(self, values: Iterable[Any]) -> IntArray:
-        """The cell of every value; the other cell, or -1, for those that have none."""
+        """The cell of every value; the other cell, or -1, for those that have none.
+
+        Args:
+            values: Categories.
+
+        Returns:
+            The number of each category's cell.
+        """
         listed = list(values)
         found = np.fromiter((self._find(value) for value in listed), np.int64, len(listed))
         return np.where(found < 0, len(self.categories), found) if self.other else found

@@ -24,6 +24,19 @@ class Ordinal:
 
     A range stays a range: ten million cells cost a few bytes. Rows with no cell (beyond the bounds, NULL,
     NaN, infinite, between the integers) are dropped, or counted in one more, last cell with ``other=True``.
+
+    Args:
+        name: What it is called, and the column it is read from.
+        values: A range of integers, or ordered categories.
+        edges: The bounds of bins.
+        dates: First day, the day after the last, and the step.
+        other: Whether rows without a cell are counted in one of their own.
+
+    Example:
+        >>> Ordinal("age", range(100)).size
+        100
+        >>> list(Ordinal("income", edges=[0, 10, 100]).labels)
+        ['[0, 10)', '[10, 100]']
     """
 
     __slots__ = ("name", "other", "scale")
@@ -83,7 +96,14 @@ class Ordinal:
         return OTHER if cell == self.scale.size else self.scale.label(cell)
 
     def index(self, value: Any) -> int:
-        """The cell that holds a value given in the attribute's own units."""
+        """The cell that holds a value given in the attribute's own units.
+
+        Args:
+            value: In the attribute's own units.
+
+        Returns:
+            The number of its cell.
+        """
         if self.other and isinstance(value, str) and value == OTHER:
             return self.scale.size
         try:
@@ -100,6 +120,13 @@ class Ordinal:
         Nothing looks inside a cell, so a bound within a bin takes that whole bin. A range of bins that ends
         exactly where a bin begins leaves that bin out: from 0 to 10000 is [0, 10000). The other cell is in no
         range.
+
+        Args:
+            low: The first value; None for no bound.
+            high: The last value, included; None for no bound.
+
+        Returns:
+            The half-open range of cells that touch it.
         """
         try:
             return self.scale.span(low, high)
@@ -107,7 +134,14 @@ class Ordinal:
             raise QueryError(f"{self.name}: {error}") from None
 
     def cells(self, values: Iterable[Any]) -> IntArray:
-        """The cell of every value; the other cell, or -1, for those that have none."""
+        """The cell of every value; the other cell, or -1, for those that have none.
+
+        Args:
+            values: In the attribute's own units.
+
+        Returns:
+            The number of each value's cell.
+        """
         if not isinstance(values, np.ndarray):
             values = list(values)
         found = self.scale.cells(values)

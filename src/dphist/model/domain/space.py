@@ -18,7 +18,17 @@ Attribute = Ordinal | Nominal
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Domain:
-    """The attributes that span a histogram, one axis each; public, and declared before any record is read."""
+    """The attributes that span a histogram, one axis each; public, and declared before any record is read.
+
+    Args:
+        attributes: `Ordinal` and `Nominal` attributes, each with a name of its own.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+        >>> domain.shape, domain.size, domain.names
+        ((100, 2), 200, ('age', 'sex'))
+    """
 
     attributes: tuple[Attribute, ...]
 
@@ -51,38 +61,81 @@ class Domain:
         return tuple(attribute.name for attribute in self.attributes)
 
     def axis(self, name: str) -> int:
-        """The position of an attribute."""
+        """The position of an attribute.
+
+        Args:
+            name: The attribute's name.
+
+        Returns:
+            Which axis of the counts it is.
+        """
         for place, attribute in enumerate(self.attributes):
             if attribute.name == name:
                 return place
         raise DomainError(f"there is no attribute {name}; there are {', '.join(self.names)}")
 
     def attribute(self, name: str) -> Attribute:
-        """An attribute by its name."""
+        """An attribute by its name.
+
+        Args:
+            name: The attribute's name.
+
+        Returns:
+            The attribute.
+        """
         return self.attributes[self.axis(name)]
 
     def project(self, names: Sequence[str]) -> Domain:
-        """The domain of some attributes, in the order given."""
+        """The domain of some attributes, in the order given.
+
+        Args:
+            names: The attributes to keep.
+
+        Returns:
+            The smaller domain.
+        """
         if isinstance(names, str):
             names = (names,)
         return Domain(self.attribute(name) for name in names)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` turns back into an equal domain."""
+        """Plain values that `from_json` turns back into an equal domain.
+
+        Returns:
+            A mapping of plain values.
+        """
         return {"attributes": [schema.attribute_to_json(attribute) for attribute in self.attributes]}
 
     @staticmethod
     def from_json(value: Any) -> Domain:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Args:
+            value: What `to_json` gave.
+
+        Returns:
+            An equal domain.
+        """
         return Domain(schema.attributes_from_json(value))
 
     def to_toml(self) -> str:
-        """A schema file that `from_toml` turns back into an equal domain."""
+        """A schema file that `from_toml` turns back into an equal domain.
+
+        Returns:
+            The text of a schema file.
+        """
         return schema.to_toml(self.attributes)
 
     @staticmethod
     def from_toml(source: str | Path) -> Domain:
-        """Read a schema: TOML text, or the path of a file."""
+        """Read a schema: TOML text, or the path of a file.
+
+        Args:
+            source: TOML text, or the path of a file.
+
+        Returns:
+            The domain it declares.
+        """
         return Domain(schema.from_toml(source))
 
     def __repr__(self) -> str:

@@ -34,6 +34,23 @@ class Ledger:
     A dataset here is a *protected population* (the people), not a table: every table, extract or join about
     the same people spends from the same budget. `reserve` returns only when the spend is on disk, and noise
     is drawn only after that. So whatever crashes when, no noise exists that the ledger does not know of.
+
+    Args:
+        store: Where lines are kept; `open` makes it.
+        witness: What remembers how far the ledger had come.
+
+    Example:
+        >>> import dphist, pathlib, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> book = dphist.Ledger.open(pathlib.Path(folder.name) / "budget.db")
+        >>> book.create("visitors", total=2)
+        >>> domain = dphist.Domain([dphist.Ordinal("x", range(3))])
+        >>> histogram = dphist.Histogram(domain, [5, 0, 9])
+        >>> release = dphist.publish(histogram, epsilon="1/2", mechanism="laplace", ledger=book, dataset="visitors")
+        >>> book.spent("visitors"), book.remaining("visitors")
+        (Fraction(1, 2), Fraction(3, 2))
+        >>> book.close()
+        >>> folder.cleanup()
     """
 
     def __init__(self, store: Store, witness: Witness | None) -> None:
@@ -55,6 +72,14 @@ class Ledger:
         URL, ``dphist_ledger`` by default. `witness` is where to note how far the ledger has come: beside it
         (True; for PostgreSQL, in the user's state folder), at a path of yours, or nowhere (False). `patience` is
         how many seconds to wait for other processes.
+
+        Args:
+            place: A path, or a ``sqlite:///`` or ``postgresql://`` URL.
+            witness: Where to note how far the ledger has come.
+            patience: How many seconds to wait for other processes.
+
+        Returns:
+            The open ledger; use it in a ``with`` statement, or close it.
         """
         if isinstance(place, str) and place.partition("://")[0] in ("postgresql", "postgres"):
             return cls._on_postgres(place, witness, patience)
@@ -126,7 +151,13 @@ class Ledger:
         self._written(line)
 
     def raise_total(self, dataset: str, total: Number, purpose: str) -> None:
-        """Allow a population more in all, with the reason on record; a total is never lowered."""
+        """Allow a population more in all, with the reason on record; a total is never lowered.
+
+        Args:
+            dataset: Which budget.
+            total: The new total.
+            purpose: Why; kept as written.
+        """
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
         amount = amount_of(total, "total")
         with self._store.writing() as run:
@@ -193,7 +224,13 @@ class Ledger:
         )
 
     def check(self, dataset: str, epsilon: Number, unit: Unit | str | None = None) -> None:
-        """Refuse now what `reserve` would refuse, and spend nothing: so that no long work is done in vain."""
+        """Refuse now what `reserve` would refuse, and spend nothing: so that no long work is done in vain.
+
+        Args:
+            dataset: Which budget.
+            epsilon: What would be spent.
+            unit: For whom.
+        """
 
         def look() -> None:
             budget = self._budget(one_line(dataset, "dataset"))
@@ -216,6 +253,10 @@ class Ledger:
         """Record the digest of the release a reservation paid for, so that an auditor can match the two.
 
         Recording the same digest again changes nothing; another digest is refused.
+
+        Args:
+            reservation: The reservation or its number.
+            digest: The SHA-256 of the release's file.
         """
         digest = one_line(digest, "digest")
         number, seal = (
@@ -237,19 +278,47 @@ class Ledger:
         self._written(line)
 
     def spent(self, dataset: str) -> Fraction:
-        """Return what has been spent."""
+        """Return what has been spent.
+
+        Args:
+            dataset: Which budget.
+
+        Returns:
+            An exact fraction.
+        """
         return self._look(lambda: self._budget(one_line(dataset, "dataset")).spent)
 
     def total(self, dataset: str) -> Fraction:
-        """Return what may be spent in all."""
+        """Return what may be spent in all.
+
+        Args:
+            dataset: Which budget.
+
+        Returns:
+            An exact fraction.
+        """
         return self._look(lambda: self._budget(one_line(dataset, "dataset")).total)
 
     def unit(self, dataset: str) -> Unit | str | None:
-        """Return whom the budget protects: as created, or as its first spend said; None while nobody has said."""
+        """Return whom the budget protects: as created, or as its first spend said; None while nobody has said.
+
+        Args:
+            dataset: Which budget.
+
+        Returns:
+            The unit, the words that were given for it, or None.
+        """
         return self._look(lambda: self._budget(one_line(dataset, "dataset")).unit)
 
     def remaining(self, dataset: str) -> Fraction:
-        """Return what may still be spent."""
+        """Return what may still be spent.
+
+        Args:
+            dataset: Which budget.
+
+        Returns:
+            An exact fraction.
+        """
 
         def rest() -> Fraction:
             budget = self._budget(one_line(dataset, "dataset"))
@@ -258,21 +327,40 @@ class Ledger:
         return self._look(rest)
 
     def entries(self, dataset: str) -> list[Entry]:
-        """List every spend, in the order they were made; the sum of their costs is `spent`."""
+        """List every spend, in the order they were made; the sum of their costs is `spent`.
+
+        Args:
+            dataset: Which budget.
+
+        Returns:
+            What was spent, for what, when and whether it was published.
+        """
         return self._look(
             lambda: [self._books.entries[n] for n in self._budget(one_line(dataset, "dataset")).entries]
         )
 
     def datasets(self) -> list[str]:
-        """List the populations that have a budget, sorted."""
+        """List the populations that have a budget, sorted.
+
+        Returns:
+            Their names.
+        """
         return self._look(lambda: sorted(self._books.budgets))
 
     def head(self) -> Head:
-        """Return number and hash of the last line: note it elsewhere and `verify` can be held to it."""
+        """Return number and hash of the last line: note it elsewhere and `verify` can be held to it.
+
+        Returns:
+            The last line's number and hash.
+        """
         return self._look(lambda: self._books.head)
 
     def history(self) -> list[Line]:
-        """List every line ever written: budgets created and raised, reservations, openings, publications."""
+        """List every line ever written: budgets created and raised, reservations, openings, publications.
+
+        Returns:
+            Every line, first to last.
+        """
         with self._store.reading() as run:
             self._catch_up(run)
             return [line_from(row) for row in run(f"SELECT {_ALL} FROM lines ORDER BY number")]  # noqa: S608
@@ -282,6 +370,12 @@ class Ledger:
 
         A head that was noted earlier (by `head`, or as a reservation's id and hash) must still be there: a
         rewritten or restored history cannot hold it.
+
+        Args:
+            heads: Pairs of a line's number and hash, as they were noted.
+
+        Returns:
+            The head as it is now.
         """
         self._store.check()
         with self._store.reading() as run:
@@ -292,7 +386,11 @@ class Ledger:
             return self._books.head
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the ledger, while it is in use, to a new file."""
+        """Copy the ledger, while it is in use, to a new file.
+
+        Args:
+            path: A file that does not exist yet.
+        """
         self._store.backup(Path(path).absolute())
 
     def close(self) -> None:

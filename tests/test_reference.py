@@ -1,0 +1,143 @@
+"""Every public function and class says what it takes, what it gives, and shows itself in use; the examples run."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+import dphist
+from dphist import planning, release, report, uses, web
+from dphist.mechanisms import CLASSES, Entry
+
+ROOT = Path(__file__).parent.parent
+
+
+def public() -> dict[str, Any]:
+    """Name every public function and class; a module of the face stands for what it lists."""
+    found: dict[str, Any] = {"mechanisms.Entry": Entry}
+    for name in dphist.__all__:
+        value = getattr(dphist, name)
+        if callable(value):
+            found[name] = value
+    rooms = {
+        "audit": dphist.audit, "testing": dphist.testing, "planning": planning, "release": release,
+        "report": report, "uses": uses, "web": web,
+    }  # fmt: skip
+    for room, module in rooms.items():
+        for name in module.__all__:
+            if name not in found and callable(getattr(module, name)):
+                found[f"{room}.{name}"] = getattr(module, name)
+    for name in CLASSES:
+        found[f"mechanisms.{name}"] = getattr(dphist.mechanisms, name)
+    # A protocol is described by its methods; nobody builds one.
+    return {name: value for name, value in found.items() if not getattr(value, "_is_protocol", False)}
+
+
+PUBLIC = public()
+
+
+def methods(cls: type) -> Iterator[tuple[str, Any]]:
+    for name, value in vars(cls).items():
+        inner = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        if not name.startswith("_") and isinstance(inner, FunctionType):
+            yield name, inner
+
+
+# What every mechanism has, and the registry describes once for all of them.
+COMMON = {"estimate"}
+METHODS = {
+    f"{name}.{method}": function
+    for name, value in PUBLIC.items()
+    if inspect.isclass(value) and not name.startswith(("mechanisms.", "release.", "audit.", "planning."))
+    for method, function in methods(value)
+    if method not in COMMON
+}
+
+
+def parameters(value: Any) -> list[str]:
+    return [name for name in inspect.signature(value).parameters if name not in ("self", "cls")]
+
+
+def described_fields(cls: type) -> set[str]:
+    """Fields with a docstring of their own, as ours have: a text right below the annotation."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    node = next(each for each in tree.body if isinstance(each, ast.ClassDef))
+    pairs = zip(node.body, node.body[1:], strict=False)
+    return {
+        one.target.id
+        for one, other in pairs
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        and isinstance(other, ast.Expr) and isinstance(other.value, ast.Constant)
+    }  # fmt: skip
+
+
+def missing(value: Any, *, example: bool) -> list[str]:
+    text = inspect.getdoc(value) or ""
+    told = described_fields(value) if inspect.isclass(value) else set()
+    section = text[text.find("Args:") :] if "Args:" in text else ""
+    wrong = [
+        f"Args: {name}"
+        for name in parameters(value)
+        if name not in told and not re.search(rf"^ +\*{{0,2}}{name}:", section, re.MULTILINE)
+    ]
+    returns = inspect.signature(value).return_annotation
+    if not inspect.isclass(value) and returns not in (None, "None") and "Returns:" not in text:
+        wrong.append("Returns")
+    if example and ">>>" not in text:
+        wrong.append("Example")
+    return wrong
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_a_public_name_has_arguments_results_and_an_example(name: str) -> None:
+    assert not missing(PUBLIC[name], example=True)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_a_public_method_has_arguments_and_results(name: str) -> None:
+    assert not missing(METHODS[name], example=False)
+
+
+def test_the_check_can_fail() -> None:
+    def bare(one: int) -> int:
+        """Say nothing of use."""
+        return one
+
+    assert missing(bare, example=True) == ["Args: one", "Returns", "Example"]
+
+
+EXAMPLES = {
+    name: value
+    for name, value in {**PUBLIC, **METHODS}.items()
+    if ">>>" in (inspect.getdoc(value) or "") and not name.startswith("web.serve")
+}
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_its_example_runs(name: str) -> None:
+    value = EXAMPLES[name]
+    module = inspect.getmodule(value)
+    assert module is not None
+    names = dict(vars(module))
+    example = doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", names, name, None, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+    told: list[str] = []
+    runner.run(example, out=told.append)
+    assert not runner.failures, "".join(told)
+
+
+def test_the_reference_lists_every_public_name() -> None:
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^::: (dphist[\w.]*)$", page, re.MULTILINE)
+    assert len(set(listed)) == len(listed)
+    wanted = {f"{value.__module__}.{value.__qualname__}" for value in PUBLIC.values()} | {"dphist.errors"}
+    assert wanted == set(listed)
