@@ -1,0 +1,105 @@
+"""Guaranteed intervals: weights that were settled before their noise, and coverage on data made to break it."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dphist.inference.guaranteed import PredictableTree, chernoff_widths, martingale_widths
+from dphist.inference.measured import MeasuredTree
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.model.workload import Workload
+from dphist.testing import run
+from dphist.testing.gates import as_histogram
+
+CELLS = 256
+PLACE = np.arange(CELLS)
+LINES = {
+    "hump": np.rint(900 * np.exp(-(((PLACE - 90) / 25.0) ** 2))),
+    "spike": (PLACE == 77) * 5_000,
+    "empty": PLACE * 0,
+    "flat": PLACE * 0 + 20,
+    "comb of two": PLACE % 2 * 60,
+    "comb of sixteen": (PLACE % 16 == 0) * 40,
+    "steps": PLACE // 64 * 30,
+}
+
+
+def _tree(counts, epsilon, seed):
+    return run(AdaptiveTree(), counts.astype(np.int64), epsilon, seed=seed).errors.tree
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_they_hold_on_any_line(name):
+    counts = LINES[name].astype(np.int64)
+    workload = Workload.random(as_histogram(counts).domain, 60, seed=1)
+    truth = workload.answer(counts)
+    held = []
+    for seed in range(16):
+        for epsilon in ("1/10", "2"):
+            tree = PredictableTree(_tree(counts, epsilon, seed))
+            low, high = tree.bounds(workload.low, workload.high, 0.9)
+            assert (low >= 0).all()
+            held.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
+    # 32 releases of 60 questions; at 0.9 the bound has much to spare, so falling below means that it is wrong.
+    assert np.mean(held, axis=0).min() >= 0.9
+
+
+def test_they_hold_on_a_plane():
+    rows, columns = np.indices((24, 20))
+    counts = (rows * 31 + columns * 17) % 97 * (rows < 9)
+    workload = Workload.random(as_histogram(counts).domain, 60, seed=1)
+    truth = workload.answer(counts)
+    held = []
+    for seed in range(16):
+        low, high = PredictableTree(_tree(counts, 1, seed)).bounds(workload.low, workload.high, 0.9)
+        held.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
+    assert np.mean(held, axis=0).min() >= 0.9
+
+
+@pytest.mark.parametrize("name", ["hump", "flat", "comb of two"])
+def test_without_noise_every_weighing_gives_the_truth(name):
+    # Put true totals where noisy ones were: whatever the weights, they must add up to the question.
+    counts = LINES[name].astype(np.int64)
+    grown = _tree(counts, "1/2", 3)
+    running = np.concatenate([[0], np.cumsum(counts)]).astype(float)
+    totals = running[grown.high[:, 0]] - running[grown.low[:, 0]]
+    for node in np.flatnonzero(grown.pool):
+        totals[node] = totals[grown.first[node] : grown.last[node]].sum()
+    exact = MeasuredTree(
+        shape=grown.shape, parent=grown.parent, first=grown.first, last=grown.last, low=grown.low, high=grown.high,
+        size=grown.size, value=totals, variance=grown.variance, pool=grown.pool,
+        seen=None if grown.seen is None else totals, seen_variance=grown.seen_variance,
+    )  # fmt: skip
+    tree = PredictableTree(exact)
+    whole = tree._whole[0]
+    assert np.allclose(whole, totals)
+    # Ranges that end where blocks end are answered exactly in the middle.
+    ends = np.unique(grown.low[grown.leaves, 0])
+    low, high = ends[:-1, None], ends[1:, None]
+    bounds = tree.bounds(low, high, 0.95)
+    truth = running[high[:, 0]] - running[low[:, 0]]
+    assert ((bounds[0] <= truth + 1e-6) & (truth <= bounds[1] + 1e-6)).all()
+
+
+def test_a_reach_is_never_exceeded_more_often_than_allowed():
+    # One draw, and many: the tail beyond the reach by its exact law.
+    for draws, scale in ((1, 1.0), (4, 2.0), (60, 0.5)):
+        noise = np.array([[draws * scale**2, draws * scale**4, scale]])
+        reach = martingale_widths(noise, 0.02, unit=0.5)[0]
+        law = stats.norm(0, 1)
+        # A sum of m Laplace draws is normal with variance 2 s² · Gamma(m).
+        gammas = stats.gamma(draws).ppf((np.arange(20_000) + 0.5) / 20_000)
+        tail = float(np.mean(law.sf(reach / (scale * np.sqrt(2 * gammas)))))
+        assert tail <= 0.02
+
+
+@pytest.mark.parametrize("draws", [1, 3, 40])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_known_weights_have_widths_that_are_never_too_narrow(draws, confidence):
+    scale = 1.7
+    width = chernoff_widths(np.array([2 * draws * scale**2]), np.array([scale]), confidence)[0]
+    gammas = stats.gamma(draws).ppf((np.arange(20_000) + 0.5) / 20_000)
+    outside = 2 * float(np.mean(stats.norm.sf(width / (scale * np.sqrt(2 * gammas)))))
+    assert outside <= 1 - confidence
+    # And not absurdly wide: within twice the normal width and a few scales.
+    assert width <= 2 * np.sqrt(2 * draws) * scale * stats.norm.ppf((1 + confidence) / 2) + 4 * scale
