@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphist.errors import MechanismError
 from dphist.kernels.paint import paint_boxes
 from dphist.kernels.trees.evenness import divide_pools
-from dphist.kernels.trees.passes import breadth_first, gather_up, hand_down
+from dphist.kernels.trees.passes import breadth_first, gather_up, hand_down, side_by_side
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -123,46 +123,45 @@ class MeasuredTree:
         y, v = np.asarray(value, dtype=np.float64), np.asarray(variance, dtype=np.float64)
         if not up.ndim == y.ndim == v.ndim == 1 or not up.size == y.size == v.size or not up.size:
             raise MechanismError("a tree needs one parent, one value and one variance for each node")
-        if bool((up >= np.arange(up.size)).any()) or bool((up < -1).any()):
-            raise MechanismError(
-                "a tree's nodes must come after their parents, and roots must have parent −1"
-            )
         axes = len(shape)
         a = np.asarray(low, dtype=np.int64).reshape(up.size, axes)
         b = np.asarray(high, dtype=np.int64).reshape(up.size, axes)
         together = None if pool is None else np.asarray(pool, dtype=bool)
         early = None if seen is None else np.asarray(seen, dtype=np.float64)
         early_variance = None if seen_variance is None else np.asarray(seen_variance, dtype=np.float64)
-        if int((up < 0).sum()) > 1:
-            up = np.concatenate([[-1], up + 1])
-            a = np.concatenate([a.min(axis=0, keepdims=True), a])
-            b = np.concatenate([b.max(axis=0, keepdims=True), b])
-            y, v = np.concatenate([[0.0], y]), np.concatenate([[np.inf], v])
-            together = None if together is None else np.concatenate([[False], together])
-            early = None if early is None else np.concatenate([[0.0], early])
-            early_variance = None if early_variance is None else np.concatenate([[np.inf], early_variance])
-        opens = np.flatnonzero(np.diff(up[1:], prepend=-1))
+        fine, first, last = side_by_side(up)
         order: IntArray | slice = slice(None)
-        if opens.size == np.unique(up[1:][opens]).size:
-            above = up
-            first, last = np.full(up.size, -1, dtype=np.int64), np.zeros(up.size, dtype=np.int64)
-            first[up[1:][opens]] = opens + 1
-            last[up[1:][opens]] = np.append(opens[1:] + 1, up.size)[: opens.size]
-        else:
+        if not fine:
+            if bool((up >= np.arange(up.size)).any()) or bool((up < -1).any()):
+                raise MechanismError(
+                    "a tree's nodes must come after their parents, and roots must have parent −1"
+                )
+            if int((up < 0).sum()) > 1:
+                up = np.concatenate([[-1], up + 1])
+                a = np.concatenate([a.min(axis=0, keepdims=True), a])
+                b = np.concatenate([b.max(axis=0, keepdims=True), b])
+                y, v = np.concatenate([[0.0], y]), np.concatenate([[np.inf], v])
+                together = None if together is None else np.concatenate([[False], together])
+                early = None if early is None else np.concatenate([[0.0], early])
+                early_variance = (
+                    None if early_variance is None else np.concatenate([[np.inf], early_variance])
+                )
             order, first, last = breadth_first(up)
+            up = np.full(up.size, -1, dtype=np.int64)
             inner = np.flatnonzero(first >= 0)
-            above = np.full(up.size, -1, dtype=np.int64)
-            above[1:] = np.repeat(inner, (last - first)[inner])
+            up[1:] = np.repeat(inner, (last - first)[inner])
         a, b, v = a[order], b[order], v[order]
-        size = np.prod(b - a, axis=1).astype(np.float64)
+        size = np.ones(up.size)
+        for axis in range(axes):
+            size *= b[:, axis] - a[:, axis]
         kept = np.zeros(up.size, dtype=bool) if together is None else together[order]
         if kept.any():
             # Children of pools are leaves: their boxes are all that a pool holds, whatever its bounds reach around.
-            inside = np.flatnonzero(kept[above] & (above >= 0))
-            size[kept] = np.bincount(above[inside], size[inside], minlength=up.size)[kept]
+            inside = np.flatnonzero(kept[up] & (up >= 0))
+            size[kept] = np.bincount(up[inside], size[inside], minlength=up.size)[kept]
         return cls(
             shape=tuple(shape),
-            parent=above,
+            parent=up,
             first=first,
             last=last,
             low=np.ascontiguousarray(a),
@@ -194,25 +193,32 @@ class MeasuredTree:
         Returns:
             The tree; with a root of its own over everything if the first level has several blocks.
         """
-        sizes = np.array(shape, dtype=np.int64)
-        parents, lows, highs = [], [], []
-        offset, above_offset = 0, 0
-        above: tuple[IntArray, tuple[int, ...]] | None = None
-        for side in sides:
+        sizes, axes = np.array(shape, dtype=np.int64), len(shape)
+        coarse, low = sizes, np.zeros((1, axes), dtype=np.int64)
+        parents, lows, highs, places = [], [], [], []
+        offset = begin = 0  # of this level and the one above, in the tree as in the answers
+        for level, side in enumerate(sides):
             step = np.array(side, dtype=np.int64)
-            grid = tuple(int(g) for g in -(-sizes // step))
-            place = np.stack(np.unravel_index(np.arange(math.prod(grid)), grid), axis=1).astype(np.int64)
-            lows.append(place * step)
-            highs.append(np.minimum(lows[-1] + step, sizes))
-            if above is None:
-                parents.append(np.full(len(place), -1, dtype=np.int64))
-            else:
-                over = np.ravel_multi_index(tuple((lows[-1] // above[0]).T), above[1])
-                parents.append(above_offset + over.astype(np.int64))
-            above, above_offset = (step, grid), offset
-            offset += len(place)
-        y = np.zeros(offset) if value is None else value
-        v = np.full(offset, np.inf) if variance is None else variance
+            fan = -(-coarse // step)
+            inside = np.indices(tuple(fan)).reshape(axes, -1).T * step
+            above = np.repeat(np.arange(len(low), dtype=np.int64), len(inside))
+            low = (low[:, None, :] + inside).reshape(-1, axes)
+            there = (low < sizes).all(axis=1)
+            if not there.all():
+                low, above = low[there], above[there]
+            grid = -(-sizes // step)
+            place = np.zeros(len(low), dtype=np.int64)
+            for axis in range(axes):
+                place = place * grid[axis] + low[:, axis] // step[axis]
+            parents.append(above + begin if level else np.full(len(low), -1, dtype=np.int64))
+            lows.append(low)
+            highs.append(np.minimum(low + step, sizes))
+            places.append(offset + place)
+            begin, offset = offset, offset + len(low)
+            coarse = step
+        order = np.concatenate(places)
+        y = np.zeros(offset) if value is None else np.asarray(value)[order]
+        v = np.full(offset, np.inf) if variance is None else np.asarray(variance)[order]
         return cls.of(shape, np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), y, v)
 
     def __len__(self) -> int:
@@ -227,7 +233,8 @@ class MeasuredTree:
     def leaf(self) -> IntArray:
         """The leaf that holds each cell, in C order."""
         out = np.zeros(math.prod(self.shape), dtype=np.int64)
-        paint_boxes(self.low[self.leaves], self.high[self.leaves], self.leaves, _strides(self.shape), out)
+        number = np.arange(len(self))
+        paint_boxes(self.leaves, self.low, self.high, number, _strides(self.shape), out)
         return out
 
     @cached_property
@@ -305,10 +312,7 @@ class MeasuredTree:
             Counts in the shape of the cells.
         """
         out = np.zeros(math.prod(self.shape))
-        ends = self.leaves
-        paint_boxes(
-            self.low[ends], self.high[ends], totals[ends] / self.size[ends], _strides(self.shape), out
-        )
+        paint_boxes(self.leaves, self.low, self.high, totals / self.size, _strides(self.shape), out)
         return out.reshape(self.shape)
 
 

@@ -60,6 +60,11 @@ class UnprojectedNoise(TreeNoise):
     def _cells(self) -> FloatArray:
         return self.tree.cells(self.tree.least_squares())
 
+    def leaves(self) -> tuple[IntArray, IntArray]:
+        """Bounds of the boxes that were not cut."""
+        ends = self.tree.leaves
+        return self.tree.low[ends], self.tree.high[ends]
+
     def centre(self, workload: Workload) -> FloatArray:
         """Answers of plain least squares, before anything was projected."""
         return np.asarray(workload.answer(self._cells), dtype=np.float64)

@@ -12,16 +12,17 @@ from dphist.kernels.compile import kernel
 
 @kernel
 def paint_boxes(
+    boxes: NDArray[np.int64],
     low: NDArray[np.int64],
     high: NDArray[np.int64],
     values: NDArray[Any],
     strides: NDArray[np.int64],
     out: NDArray[Any],
 ) -> None:
-    """Write ``values[b]`` into every cell of box b; ``strides`` are those of the cells in C order."""
-    boxes, axes = low.shape
+    """Write ``values[b]`` into every cell of box b, for those in ``boxes``; ``strides`` are the cells' in C order."""
+    axes = low.shape[1]
     place = np.empty(axes, np.int64)
-    for b in range(boxes):
+    for b in boxes:
         for t in range(axes):
             place[t] = low[b, t]
         while True:

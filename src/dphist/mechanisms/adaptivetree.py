@@ -151,13 +151,12 @@ class AdaptiveTree:
         else:
             keys = [place // side for side in line_levels(data.size)]
         # The first level carries every long range, so it gets a little more; what stops early flows down.
-        weights = [
-            Fraction(CONSTANTS.other_levels if level else CONSTANTS.first_level) for level in range(len(keys))
-        ]
+        weights = [CONSTANTS.other_levels if level else CONSTANTS.first_level for level in range(len(keys))]
+        shares = [Fraction(weight, sum(weights)) for weight in weights]
 
         def rule(front: Front) -> list[Front]:
             level = front.level + 1
-            front = front.runs(keys[level][front.cells], level).measure(weights[level] / sum(weights))
+            front = front.runs(keys[level][front.cells], level).measure(shares[level])
             if level == len(keys) - 1:
                 return []
             done, together = self.finished(front, data.size)

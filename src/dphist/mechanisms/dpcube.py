@@ -14,6 +14,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.intervals import Spread
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
+from dphist.kernels.paint import paint_boxes
 from dphist.kernels.trees import kdtree
 from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
@@ -72,7 +73,7 @@ def box_tree(
     labels = np.empty(cells.size, dtype=np.int64)
     ends = np.flatnonzero(child < 0)
     strides = np.array([int(np.prod(cells.shape[a + 1 :])) for a in range(cells.ndim)], dtype=np.int64)
-    kdtree.label_boxes(low[ends], high[ends], strides, labels)
+    paint_boxes(ends, low, high, np.cumsum(child < 0) - 1, strides, labels)
     return BoxTree(child, parent, low, high, labels)
 
 

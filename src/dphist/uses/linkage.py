@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import InputError
-from dphist.kernels.trees.kdtree import label_boxes
+from dphist.kernels.paint import paint_boxes
 from dphist.mechanisms.dpcube import box_tree
 from dphist.model.domain import Domain
 from dphist.release import Release
@@ -194,5 +194,6 @@ def _boxes(release: Release) -> IntArray:
     low, high = leaves()
     labels = np.empty(release.domain.size, dtype=np.int64)
     strides = np.array([int(np.prod(shape[a + 1 :])) for a in range(len(shape))], dtype=np.int64)
-    label_boxes(np.ascontiguousarray(low), np.ascontiguousarray(high), strides, labels)
+    number = np.arange(len(low))
+    paint_boxes(number, np.ascontiguousarray(low), np.ascontiguousarray(high), number, strides, labels)
     return labels

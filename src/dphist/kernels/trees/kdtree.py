@@ -276,31 +276,6 @@ def settle(
 
 
 @kernel
-def label_boxes(low: IntArray, high: IntArray, strides: IntArray, out: IntArray) -> None:
-    """Write the number of each box into its cells; ``strides`` are those of the cells in C order."""
-    boxes, axes = low.shape
-    place = np.empty(axes, np.int64)
-    for b in range(boxes):
-        for a in range(axes):
-            place[a] = low[b, a]
-        while True:
-            base = 0
-            for a in range(axes - 1):
-                base += place[a] * strides[a]
-            for cell in range(low[b, axes - 1], high[b, axes - 1]):
-                out[base + cell] = b
-            a = axes - 2
-            while a >= 0:
-                place[a] += 1
-                if place[a] < high[b, a]:
-                    break
-                place[a] = low[b, a]
-                a -= 1
-            if a < 0:
-                break
-
-
-@kernel
 def lift(cells: IntArray, labels: IntArray, gaps: FloatArray) -> FloatArray:
     """Give every cell its own value plus the correction of its leaf."""
     out = np.empty(cells.size)

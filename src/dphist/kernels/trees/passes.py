@@ -23,6 +23,21 @@ BoolArray = NDArray[np.bool_]
 
 
 @kernel
+def side_by_side(parent: IntArray) -> tuple[bool, IntArray, IntArray]:
+    """Whether node 0 is the only root, parents come first and siblings stand side by side; the families, if so."""
+    first = np.full(len(parent), -1, np.int64)
+    last = np.zeros(len(parent), np.int64)
+    for i in range(1, len(parent)):
+        p = parent[i]
+        if p < 0 or p >= i or (first[p] >= 0 and last[p] != i):
+            return False, first, last
+        if first[p] < 0:
+            first[p] = i
+        last[p] = i + 1
+    return parent[0] < 0, first, last
+
+
+@kernel
 def breadth_first(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Put a tree into this order: which node comes where, and the first and last child of each, renumbered.
 

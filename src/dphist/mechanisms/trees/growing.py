@@ -17,6 +17,7 @@ Nothing here costs a Python object for a box: a front is a few arrays.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -172,7 +173,10 @@ class Front:
     @property
     def sizes(self) -> FloatArray:
         """How many cells each box has."""
-        return np.asarray(np.prod(self.high - self.low, axis=1), dtype=np.float64)
+        size = np.ones(len(self))
+        for axis in range(self.low.shape[1]):
+            size *= self.extent(axis)
+        return size
 
     def extent(self, axis: int) -> IntArray:
         """How many cells each box has along an axis."""
@@ -185,15 +189,16 @@ class Front:
     def coordinate(self, axis: int) -> IntArray:
         """The place of each cell along an axis."""
         shape = self.nodes.shape
-        stride = int(np.prod(shape[axis + 1 :], dtype=np.int64))
-        return self.cells // stride % shape[axis]
+        if len(shape) == 1:
+            return self.cells
+        return self.cells // math.prod(shape[axis + 1 :]) % shape[axis]
 
     # ---- smaller boxes: public arithmetic ---------------------------------------------------------------
 
     def into(self, box: IntArray, low: IntArray, high: IntArray, owner: IntArray, level: int) -> Front:
         """Take other boxes within these: a box for every cell, their bounds, and the box each lies in."""
-        inside = replace(self, box=box, low=low, high=high, node=self.node[owner], level=level)
-        return replace(inside, family=owner, above=self.records, totals=None)
+        bounds = {"box": box, "low": low, "high": high, "node": self.node[owner], "level": level}
+        return self._with(**bounds, family=owner, above=self.records, totals=None)
 
     def runs(self, key: IntArray, level: int) -> Front:
         """Split intervals of a line wherever the cells' key changes."""
@@ -240,9 +245,9 @@ class Front:
     def pay(self, share: Fraction) -> tuple[PrivateCounts, Front]:
         """Split a share of the whole budget off, as a right on the boxes; and the front with what is left."""
         if share == self.left:
-            return self.right.partition(self.box, len(self)), replace(self, left=Fraction(0))
+            return self.right.partition(self.box, len(self)), self._with(left=Fraction(0))
         now, rest = self.right.split(share / self.left, 1 - share / self.left)
-        return now.partition(self.box, len(self)), replace(self, right=rest, left=self.left - share)
+        return now.partition(self.box, len(self)), self._with(right=rest, left=self.left - share)
 
     def measure(self, share: Fraction) -> Front:
         """Ask for every box's total with a share of the whole budget."""
@@ -250,7 +255,7 @@ class Front:
         noisy = now.measure(Totals())
         values, variance = noisy.values.astype(np.float64), float(noisy.variance)
         node = self.nodes.add(self.node, self.low, self.high, values, variance, self.level)
-        return replace(rest, node=node, totals=values, scale=float(noisy.scale), variance=variance)
+        return rest._with(node=node, totals=values, scale=float(noisy.scale), variance=variance)
 
     def finish(self, done: BoolArray, unit: IntArray | None = None) -> Front:
         """Ask for the totals of some boxes with all they have left, which ends them; gives the front of the others.
@@ -259,17 +264,21 @@ class Front:
         """
         if not done.any():
             return self
-        mine, rest = self._part(done)
+        asked, other = self.right.partition(self.box, len(self)), self.right
+        if not done.all():
+            asked, other = asked.select(done)
+        rest = self._only(~done, other)
+        node = self.node[done]
         if unit is None:
-            unit, label = np.arange(len(mine)), mine.box
-        else:
-            label = unit[mine.box]
-        noisy = mine.right.partition(label, int(unit.max()) + 1).measure(Totals())
+            unit = np.arange(node.size)
+        elif asked.labels is not None:
+            asked = asked.partition(unit[asked.labels], int(unit.max()) + 1)
+        noisy = asked.measure(Totals())
         values, variance = noisy.values.astype(np.float64), float(noisy.variance)
         if self.totals is None:
-            self.nodes.add(mine.node, mine.low, mine.high, values, variance, self.level)
+            self.nodes.add(node, self.low[done], self.high[done], values, variance, self.level)
         else:
-            self.nodes.again(mine.node, unit, values, variance)
+            self.nodes.again(node, unit, values, variance)
         return rest
 
     def part(self, choice: IntArray) -> list[Front]:
@@ -285,22 +294,29 @@ class Front:
     def _part(self, mask: BoolArray) -> tuple[Front, Front]:
         """Separate boxes from the rest: disjoint cells, each side with all that is left."""
         if mask.all():
-            return self, self._only(~mask, self.right, np.zeros(0, dtype=np.int64))
+            return self, self._only(~mask, self.right)
         chosen, rest = self.right.partition(self.box, len(self)).select(mask)
-        return self._only(mask, chosen, chosen.cells), self._only(~mask, rest, rest.cells)
+        return self._only(mask, chosen), self._only(~mask, rest)
 
-    def _only(self, mask: BoolArray, right: PrivateCounts, cells: IntArray) -> Front:
-        return replace(
-            self,
+    def _only(self, mask: BoolArray, right: PrivateCounts) -> Front:
+        """The boxes of a mask, with the right on their cells that `select` gave."""
+        cells, number = right.cells if mask.any() else np.zeros(0, dtype=np.int64), np.cumsum(mask) - 1
+        return self._with(
             right=right,
             cells=self.cells[cells],
-            box=(np.cumsum(mask) - 1)[self.box[cells]],
+            box=number[self.box[cells]],
             low=self.low[mask],
             high=self.high[mask],
             node=self.node[mask],
             family=self.family[mask],
             totals=None if self.totals is None else self.totals[mask],
         )
+
+    def _with(self, **changes: Any) -> Front:
+        """As `dataclasses.replace`, which is slower than the arithmetic on a small front."""
+        other = object.__new__(Front)
+        other.__dict__.update(self.__dict__, **changes)
+        return other
 
 
 Rule = Callable[[Front], Iterable[Front]]
