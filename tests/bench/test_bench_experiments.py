@@ -60,7 +60,7 @@ class _Dice:
 def dice(monkeypatch):
     def make(stop_at=None):
         experiment = Experiment(
-            name="paper-003/dice",
+            name="efpa/dice",
             title="Dice",
             work=_Dice(stop_at),
             trials=12,
@@ -107,7 +107,7 @@ def test_readings_on_real_files_do_not_mix_with_made_up_ones(dice, tmp_path):
 
 @pytest.mark.slow
 def test_several_processes_measure_the_same_cases_once_each(tmp_path):
-    experiment = catalogue.load("paper-003/table3")
+    experiment = catalogue.load("efpa/table3")
     found = runner.run(experiment, tmp_path, setting=QUICK, trials=6, workers=2)
     assert {case: len(trials) for case, trials in found.trials_of().items()} == dict.fromkeys(
         experiment.work.cases(QUICK), 6
@@ -182,22 +182,22 @@ def test_numbers_are_short(value, text):
 def test_the_command_lists_runs_and_reports(tmp_path):
     command = CliRunner()
     listed = command.invoke(app, ["bench", "list"]).output
-    assert "paper-003/table2" in listed
+    assert "efpa/table2" in listed
     assert "noise" in listed
     kept = str(tmp_path / "kept")
     run = command.invoke(
-        app, ["bench", "run", "paper-003/table3", "--quick", "--results", kept, "--workers", "1"]
+        app, ["bench", "run", "efpa/table3", "--quick", "--results", kept, "--workers", "1"]
     )
     assert "16 readings" in run.output, run.output
     shown = command.invoke(
         app, ["bench", "report", "--results", kept, "--quick", "-o", str(tmp_path / "pages")]
     )
     assert shown.exit_code == 0, shown.output
-    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"paper-003.md", "index.md"}
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"efpa.md", "index.md"}
 
 
 @pytest.mark.parametrize(
-    "arguments", [["run", "paper-003/table99"], ["run", "paper-003/table3", "--nonsense"], ["report"]]
+    "arguments", [["run", "efpa/table99"], ["run", "efpa/table3", "--nonsense"], ["report"]]
 )
 def test_wrong_use_is_named(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

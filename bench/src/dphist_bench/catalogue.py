@@ -19,17 +19,28 @@ class Group:
 
     title: str
     module: str
-    claims: str = "What the paper claims"
+    paper: bool = True
+
+    @property
+    def claims(self) -> str:
+        """What heads the table of claims."""
+        return "What the paper claims" if self.paper else "What must show"
 
 
 GROUPS: dict[str, Group] = {
-    "paper-000": Group("NoiseFirst and StructureFirst (Xu et al.)", "dphist_bench.papers.xu2013"),
-    "paper-001": Group("DPCube (Xiao et al.)", "dphist_bench.papers.dpcube"),
-    "paper-002": Group("Building blocks (Kellaris et al.)", "dphist_bench.papers.kellaris"),
-    "paper-003": Group("Lossy compression (Acs et al.)", "dphist_bench.papers.efpa"),
-    "paper-004": Group("Privelet (Xiao et al.)", "dphist_bench.papers.privelet"),
-    "peers": Group("Beside other libraries", "dphist_bench.peers.jobs", "What must show"),
-    "scale": Group("How cost grows", "dphist_bench.scale", "What must show"),
+    "xu2013": Group("NoiseFirst and StructureFirst (Xu et al.)", "dphist_bench.papers.xu2013"),
+    "dpcube": Group("DPCube (Xiao et al.)", "dphist_bench.papers.dpcube"),
+    "kellaris": Group("Building blocks (Kellaris et al.)", "dphist_bench.papers.kellaris"),
+    "efpa": Group("Lossy compression (Acs et al.)", "dphist_bench.papers.efpa"),
+    "privelet": Group("Privelet (Xiao et al.)", "dphist_bench.papers.privelet"),
+    "peers": Group("Beside other libraries", "dphist_bench.peers.jobs", paper=False),
+    "scale": Group("How cost grows", "dphist_bench.scale", paper=False),
+}
+
+# What the papers' groups were called before they had names.
+ALIASES = {
+    f"paper-00{place}": name
+    for place, name in enumerate(("xu2013", "dpcube", "kellaris", "efpa", "privelet"))
 }
 
 
@@ -48,6 +59,8 @@ def every() -> dict[str, Experiment]:
 def load(name: str) -> Experiment:
     """Find an experiment by its name, or by a table or figure that it covers."""
     where, _, what = name.partition("/")
+    if where in ALIASES:
+        return load(f"{ALIASES[where]}/{what}")
     for experiment in group(where).values() if where in GROUPS else ():
         if name == experiment.name or what in experiment.covers:
             return experiment
@@ -56,6 +69,7 @@ def load(name: str) -> Experiment:
 
 def chosen(pattern: str) -> list[str]:
     """Give the names that a user means: one experiment, all of a paper, or "all"."""
+    pattern = ALIASES.get(pattern, pattern)
     if pattern == "all":
         return list(every())
     if pattern in GROUPS:

@@ -144,12 +144,18 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A qualitative statement of a paper, with a check on our readings; ``why`` explains a departure."""
+    """A qualitative statement of a paper, with a check on our readings; ``why`` explains a departure.
+
+    ``check`` judges it beside competitors as their authors published them, so that a refuted claim is the paper's own.
+    Where we ship a better form of a competitor, ``shipped`` judges it once more beside that one.
+    """
 
     says: str
     where: str
     check: Callable[[Results], Finding]
     why: str = ""
+    shipped: Callable[[Results], Finding] | None = None
+    why_shipped: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 Nothing here is fetched, and nothing of it is shipped: experiments use makers of the same shape where a file is missing.
 
-- `paper-000`: ``adult-records.csv`` (people by age), ``SEARCHLOGS4096.csv`` and ``NETTRACE4096.csv`` (how often each
+- `xu2013`: ``adult-records.csv`` (people by age), ``SEARCHLOGS4096.csv`` and ``NETTRACE4096.csv`` (how often each
   count occurs), ``SOCIALNETWORK.csv`` (the histogram itself).
-- `paper-001`: the Adult census, under one of the names in `ADULT`.
-- `paper-002`: ``ROME.csv``, ``LOG.csv``, ``CITATIONS.csv``, ``PUMS.csv``, the histograms themselves.
+- `dpcube`: the Adult census, under one of the names in `ADULT`.
+- `kellaris`: ``ROME.csv``, ``LOG.csv``, ``CITATIONS.csv``, ``PUMS.csv``, the histograms themselves.
 
 A histogram has a line of names and then a line a cell, ``bin,count``.
 """

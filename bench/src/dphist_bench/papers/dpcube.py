@@ -135,7 +135,7 @@ def _lines(name: str, title: str) -> Lines:
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
-        name="paper-001/figures9-12",
+        name="dpcube/figures9-12",
         title="Figures 9 to 12: the error formulas for a query inside one part",
         work=Formulas(),
         trials=1,

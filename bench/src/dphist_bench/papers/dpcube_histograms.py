@@ -167,7 +167,7 @@ DATA = (
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
-        name="paper-001/figure13",
+        name="dpcube/figure13",
         title="Figure 13: the original histogram and released ones, α = 0.2",
         work=Pictures(),
         trials=10,
@@ -182,7 +182,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "cells, since nearly all of them are empty and lie in large parts.",
     ),
     Experiment(
-        name="paper-001/figures14-15",
+        name="dpcube/figures14-15",
         title="Figures 14 and 15: DPCube by its threshold and by the budget of its first phase, α = 1",
         work=Tuning(),
         trials=50,

@@ -177,7 +177,7 @@ _DATA = "Without the Adult file the records are made up; verdicts are the same o
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
-        name="paper-001/figure17",
+        name="dpcube/figure17",
         title="Figure 17: classification of held-out records against α",
         work=Classified(),
         trials=50,
@@ -211,7 +211,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         ),
     ),
     Experiment(
-        name="paper-001/figure18",
+        name="dpcube/figure18",
         title="Figure 18: blocking for record linkage",
         work=Linked(),
         trials=20,

@@ -233,7 +233,7 @@ _SQUARES = (
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
-        name="paper-004/figures9-12",
+        name="privelet/figures9-12",
         title="Figures 9 to 12: error of 40,000 range counts by coverage and selectivity",
         work=Errors(),
         trials=2,

@@ -106,7 +106,7 @@ def _with_records(results: Results) -> Finding:
 
 EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
-        name="paper-004/figures13-14",
+        name="privelet/figures13-14",
         title="Figures 13 and 14: CPU time against the number of records and of cells",
         work=Times(),
         trials=3,

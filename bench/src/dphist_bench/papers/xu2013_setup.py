@@ -67,7 +67,8 @@ def _structure(statistic: Literal["mean", "median"], cells_a_bin: int) -> Method
 METHODS: dict[str, Method] = {
     "Dwork": "laplace",
     "Boost": "tree(fanout=2, budgets='uniform', nonnegative=False)",
-    "Privelet": "privelet(plain=())",
+    "Privelet": "privelet(plain=(), calibration='paper')",
+    "our Privelet": "privelet(plain=())",
     "Median-NF": "noisefirst(statistic='median', price='paper', keep=True, cut=False)",
     "Mean-NF": "noisefirst(price='paper', keep=True, cut=False)",
     "Median-SF": _structure("median", 10),
@@ -78,7 +79,7 @@ METHODS: dict[str, Method] = {
     "our StructureFirst, mean": "structurefirst(statistic='mean')",
 }
 SHOWN = (
-    *("Dwork", "Boost", "Privelet", "Median-NF", "Mean-NF", "Median-SF"),
+    *("Dwork", "Boost", "Privelet", "our Privelet", "Median-NF", "Mean-NF", "Median-SF"),
     *("our NoiseFirst", "our StructureFirst"),
 )
 # The numbers of bins of section 7.1, as cells a bin.

@@ -117,7 +117,7 @@ def _figure(title: str, methods: Sequence[str]) -> Lines:
 
 
 TIMES = Experiment(
-    name="paper-000/figures19-20",
+    name="xu2013/figures19-20",
     title="Figures 19 and 20: CPU time against n, k and ε on Social Network",
     work=_Times(),
     trials=20,
