@@ -2,8 +2,9 @@
 
 import pytest
 
+from dphist_bench.cases import Case, Reading
 from dphist_bench.claims import exponents, peaks, power
-from dphist_bench.experiment import Case, Finding, Reading
+from dphist_bench.experiment import Finding
 from dphist_bench.results import Results, Row
 
 

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 from dphist.cli.commands import app
 from dphist.errors import InputError
 from dphist_bench import catalogue, pages, results, runner
+from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import beats, best, grows
-from dphist_bench.experiment import Case, Claim, Experiment, Finding, Reading, Setting
+from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.results import Results, Row
 from dphist_bench.views import Lines, Table, short
 
@@ -185,9 +186,7 @@ def test_the_command_lists_runs_and_reports(tmp_path):
     assert "efpa/table2" in listed
     assert "noise" in listed
     kept = str(tmp_path / "kept")
-    run = command.invoke(
-        app, ["bench", "run", "efpa/table3", "--quick", "--results", kept, "--workers", "1"]
-    )
+    run = command.invoke(app, ["bench", "run", "efpa/table3", "--quick", "--results", kept, "--workers", "1"])
     assert "16 readings" in run.output, run.output
     shown = command.invoke(
         app, ["bench", "report", "--results", kept, "--quick", "-o", str(tmp_path / "pages")]

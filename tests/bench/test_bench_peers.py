@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from dphist_bench.experiment import Case, Reading, Setting
+from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.peers import jobs, outside
 from dphist_bench.peers.__main__ import REQUIREMENTS
 from dphist_bench.peers.outside import PEERS, Cost, Peer, Skipped

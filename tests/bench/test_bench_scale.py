@@ -7,7 +7,7 @@ import pytest
 
 from dphist.mechanisms import MECHANISMS
 from dphist_bench import scale
-from dphist_bench.experiment import Case, Reading
+from dphist_bench.cases import Case, Reading
 from dphist_bench.results import Results, Row
 
 

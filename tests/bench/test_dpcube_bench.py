@@ -10,7 +10,7 @@ import pytest
 
 from dphist.model.domain import Domain, Ordinal
 from dphist_bench import cubes, people
-from dphist_bench.experiment import Case, Reading, Setting
+from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.heatmap import Maps
 from dphist_bench.papers.dpcube_histograms import rectangles
 from dphist_bench.results import Results, Row

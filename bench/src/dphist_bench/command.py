@@ -14,7 +14,7 @@ import typer
 from dphist.cli import screen
 
 if TYPE_CHECKING:
-    from dphist_bench.experiment import Case
+    from dphist_bench.cases import Case
 
 app = typer.Typer(
     help="Run the papers' experiments and our own measurements again, on public or made-up data.",
@@ -59,7 +59,7 @@ def run(
     """
     from dphist.errors import InputError
     from dphist_bench import catalogue, runner
-    from dphist_bench.experiment import Setting
+    from dphist_bench.cases import Setting
 
     if name in catalogue.MEASUREMENTS:
         given = [*(["--quick"] if quick else []), *context.args]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,43 +19,15 @@ from numpy.typing import NDArray
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse
 from dphist.testing import run
-
-if TYPE_CHECKING:
-    from dphist_bench.results import Results
-    from dphist_bench.views import View
+from dphist_bench.cases import Case, Reading, Setting
+from dphist_bench.results import Results
+from dphist_bench.views import View
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 # A mechanism, its one-line spelling, or a function from counts and ε to an estimate (for methods that we do not ship).
 Method = Mechanism | str | Callable[[IntArray, str], FloatArray]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """How an experiment is run: small (seconds) or as the paper did, and where real files may be."""
-
-    quick: bool = False
-    files: Path | None = None
-
-
-@dataclass(frozen=True, order=True)
-class Case:
-    """One point of an experiment: a method on a data set at an ε, and one more number if need be."""
-
-    data: str
-    method: str
-    epsilon: str = ""
-    x: float | None = None
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One number of one trial; ``x`` is where on the horizontal axis it belongs, if it has such a place."""
-
-    measure: str
-    value: float
-    x: float | None = None
 
 
 @dataclass(frozen=True)

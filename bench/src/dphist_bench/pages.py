@@ -176,8 +176,8 @@ def _save(path: Path, text: str) -> Path:
 
 def read(folder: Path, names: Sequence[str], quick: bool) -> dict[str, tuple[Experiment, Results]]:
     """Load the readings of experiments that have any."""
+    from dphist_bench.cases import Setting
     from dphist_bench.catalogue import load
-    from dphist_bench.experiment import Setting
     from dphist_bench.runner import path_of
 
     paths = {name: path_of(folder, name, Setting(quick=quick)) for name in names}

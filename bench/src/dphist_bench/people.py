@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist_bench import files
-from dphist_bench.experiment import Setting
+from dphist_bench.cases import Setting
 
 Records = dict[str, NDArray[Any]]
 _WORK = [

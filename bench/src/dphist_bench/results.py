@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from dphist.errors import InputError
 from dphist.release.file import atomic
-from dphist_bench.experiment import Case, Reading
+from dphist_bench.cases import Case, Reading
 
 _SCHEMA = pa.schema(
     [

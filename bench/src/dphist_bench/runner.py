@@ -19,7 +19,8 @@ from typing import Any
 
 from dphist.errors import InputError
 from dphist_bench import catalogue, results
-from dphist_bench.experiment import Case, Experiment, Setting
+from dphist_bench.cases import Case, Setting
+from dphist_bench.experiment import Experiment
 from dphist_bench.results import Results, Row
 
 # A stop loses at most this many trials of a case for each core.

@@ -26,7 +26,8 @@ from dphist.kernels.compile import started
 from dphist.mechanisms import MECHANISMS
 from dphist.mechanisms.spec import parse
 from dphist.testing import run
-from dphist_bench.experiment import Case, Claim, Experiment, Finding, IntArray, Reading, Setting
+from dphist_bench.cases import Case, Reading, Setting
+from dphist_bench.experiment import Claim, Experiment, Finding, IntArray
 from dphist_bench.peers.inside import high_water
 from dphist_bench.results import Results
 from dphist_bench.views import Lines, Table, short

@@ -11,7 +11,7 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Engine, Expression, Family, Groups, Key
-from dphist.sources.remote import ibis_columns
+from dphist.sources.remote import backend_of, ibis_columns
 
 
 @cache
@@ -231,13 +231,3 @@ def _duck(table: Any) -> Engine:
     empty = {name for name, kind in table.schema().items() if kind.is_null()}
     relation = f"({backend.compile(table)}) AS records"
     return Duck(backend.con, relation, "the table", undeclared=empty.__contains__)
-
-
-def backend_of(table: Any) -> Any:
-    """The engine a table belongs to; a table made in memory belongs to none yet."""
-    from ibis.common.exceptions import IbisError
-
-    try:
-        return table.get_backend()
-    except IbisError:
-        return None

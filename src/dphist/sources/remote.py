@@ -78,3 +78,13 @@ def ibis_family(kind: Any) -> Family:
 def ibis_type(kind: Any) -> str:
     """The name of an Ibis type, without what stands in brackets."""
     return str(kind).split("(")[0].split("<")[0]
+
+
+def backend_of(table: Any) -> Any:
+    """The engine a table belongs to; a table made in memory belongs to none yet."""
+    from ibis.common.exceptions import IbisError
+
+    try:
+        return table.get_backend()
+    except IbisError:
+        return None

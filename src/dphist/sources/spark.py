@@ -12,7 +12,7 @@ from typing import Any
 from dphist.errors import SourceError
 from dphist.extras import need
 from dphist.sources.engine import Column, Engine, Family
-from dphist.sources.remote import Remote, transposed
+from dphist.sources.remote import Remote, backend_of, transposed
 
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
@@ -128,8 +128,6 @@ def _session(source: Any) -> Any:
         return source.sparkSession
     ibis = sys.modules.get("ibis")
     if ibis is not None and isinstance(source, ibis.expr.types.Table):
-        from dphist.sources.ibis_table import backend_of
-
         backend = backend_of(source)
         if getattr(backend, "name", None) == "pyspark":
             return backend._session

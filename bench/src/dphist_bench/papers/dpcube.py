@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dphist.planning import forecast as plan
+from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import beats, every, peaks
-from dphist_bench.experiment import Case, Claim, Experiment, Finding, Reading, Setting
+from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.papers import dpcube_compared, dpcube_histograms, dpcube_uses
 from dphist_bench.results import Results
 from dphist_bench.views import Lines

@@ -14,8 +14,9 @@ from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid
 from dphist.testing import run
+from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import Check
-from dphist_bench.experiment import Case, Claim, Experiment, Finding, Reading, Setting
+from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.papers.dpcube_histograms import DATA, asked, first
 from dphist_bench.results import Results, geometric_mean
 from dphist_bench.views import Lines

@@ -16,7 +16,8 @@ from dphist.publishing.door import publish
 from dphist.uses.classify import ReleaseID3, private_id3
 from dphist.uses.linkage import Blocking
 from dphist_bench import people
-from dphist_bench.experiment import Case, Claim, Experiment, Finding, Reading, Setting
+from dphist_bench.cases import Case, Reading, Setting
+from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.results import Results
 from dphist_bench.views import Lines
 

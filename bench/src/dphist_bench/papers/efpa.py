@@ -13,18 +13,9 @@ import numpy as np
 
 from dphist.testing import run
 from dphist_bench import competitors, data
+from dphist_bench.cases import Reading
 from dphist_bench.claims import Check, beats, best
-from dphist_bench.experiment import (
-    Claim,
-    DataSet,
-    Experiment,
-    Finding,
-    FloatArray,
-    IntArray,
-    Method,
-    Reading,
-    Sweep,
-)
+from dphist_bench.experiment import Claim, DataSet, Experiment, Finding, FloatArray, IntArray, Method, Sweep
 from dphist_bench.metrics import kl_divergence, sliding_range_error
 from dphist_bench.papers.xu2013_setup import structure_first
 from dphist_bench.results import Results, geometric_mean

@@ -16,9 +16,9 @@ from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.spec import parse
 from dphist_bench import competitors, data, files
 from dphist_bench.blocks import run
+from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import Check, beats, best, every
 from dphist_bench.experiment import (
-    Case,
     Claim,
     DataSet,
     Experiment,
@@ -26,8 +26,6 @@ from dphist_bench.experiment import (
     FloatArray,
     IntArray,
     Method,
-    Reading,
-    Setting,
     Sweep,
     apply,
     counts_of,

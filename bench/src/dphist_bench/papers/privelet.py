@@ -23,8 +23,9 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.testing import open_counts
 from dphist_bench import data
+from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import Check, exponents, power
-from dphist_bench.experiment import Case, Claim, Experiment, Finding, Reading, Setting
+from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.papers import privelet_time
 from dphist_bench.papers.privelet_time import BASIC, PLUS, STAR
 from dphist_bench.privelet import census_domain

@@ -9,9 +9,10 @@ from functools import cache
 from dphist.mechanisms.noisefirst import NoiseFirst
 from dphist.mechanisms.protocol import Mechanism
 from dphist.testing import open_counts
+from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import Check, beats, every, power
 from dphist_bench.data import social_degrees
-from dphist_bench.experiment import Case, Claim, Experiment, Finding, IntArray, Reading, Setting
+from dphist_bench.experiment import Claim, Experiment, Finding, IntArray
 from dphist_bench.papers.xu2013_setup import EPSILONS, structure_first
 from dphist_bench.results import Results
 from dphist_bench.views import Lines

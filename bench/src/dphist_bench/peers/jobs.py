@@ -13,7 +13,8 @@ import numpy as np
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist.sources.machine import available_memory
-from dphist_bench.experiment import Case, Experiment, Reading, Setting
+from dphist_bench.cases import Case, Reading, Setting
+from dphist_bench.experiment import Experiment
 from dphist_bench.peers import outside
 from dphist_bench.peers.verdicts import CLAIMS_COST, CLAIMS_ERROR, CLAIMS_LARGEST
 from dphist_bench.peers.views import Beside, Versions

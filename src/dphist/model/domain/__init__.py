@@ -10,6 +10,7 @@ from __future__ import annotations
 from dphist.model.domain.hierarchy import Hierarchy
 from dphist.model.domain.nominal import Nominal
 from dphist.model.domain.ordinal import Ordinal
-from dphist.model.domain.space import Attribute, Domain
+from dphist.model.domain.schema import Attribute
+from dphist.model.domain.space import Domain
 
 __all__ = ["Attribute", "Domain", "Hierarchy", "Nominal", "Ordinal"]

@@ -8,7 +8,16 @@ from typing import Any, Literal
 import numpy as np
 
 from dphist.errors import DomainError, QueryError
-from dphist.model.domain.hierarchy import Category, Hierarchy, Node, category_text, flatten, leaf, read_tree
+from dphist.model.domain.hierarchy import (
+    Category,
+    Hierarchy,
+    Node,
+    category_text,
+    flatten,
+    leaf,
+    read_tree,
+    write_tree,
+)
 from dphist.model.domain.labels import OTHER, Labels
 from dphist.model.domain.ordinal import check_name
 from dphist.model.domain.scales import IntArray, _some
@@ -72,9 +81,7 @@ class Nominal:
         raise AttributeError("an attribute of a domain does not change; make another one")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from dphist.model.domain.schema import attribute_from_json, attribute_to_json
-
-        return attribute_from_json, (attribute_to_json(self),)
+        return _remade, (self.name, write_tree(self.tree, ordered=True), self.other)
 
     @property
     def size(self) -> int:
@@ -175,6 +182,11 @@ class Nominal:
         groups = "" if self.hierarchy.levels == 2 else f", {self.hierarchy.levels} levels"
         listed = _some([repr(c) for c in self.categories])
         return f"Nominal({self.name!r}, [{listed}]{groups}{', other=True' if self.other else ''})"
+
+
+def _remade(name: str, categories: Any, other: bool) -> Nominal:
+    """What pickling brings back."""
+    return Nominal(name, categories, other=other)
 
 
 def _leaves(tree: Node) -> tuple[Category, ...]:

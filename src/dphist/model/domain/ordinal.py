@@ -73,9 +73,7 @@ class Ordinal:
         raise AttributeError("an attribute of a domain does not change; make another one")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from dphist.model.domain.schema import attribute_from_json, attribute_to_json
-
-        return attribute_from_json, (attribute_to_json(self),)
+        return _remade, (self.name, self.scale, self.other)
 
     @property
     def size(self) -> int:
@@ -166,6 +164,14 @@ class Ordinal:
             case Dates(start=start, stop=stop, step=step):
                 inside = f"dates=('{start}', '{stop}', '{step}')"
         return f"Ordinal({self.name!r}, {inside}{', other=True' if self.other else ''})"
+
+
+def _remade(name: str, scale: Scale, other: bool) -> Ordinal:
+    """An attribute on a scale that was checked when it was first made: what pickling brings back."""
+    made = object.__new__(Ordinal)
+    for part, value in (("name", name), ("scale", scale), ("other", other)):
+        object.__setattr__(made, part, value)
+    return made
 
 
 def check_name(name: object) -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dphist.errors import DomainError
 from dphist.model.domain.hierarchy import write_tree
@@ -14,8 +14,7 @@ from dphist.model.domain.nominal import Nominal
 from dphist.model.domain.ordinal import Ordinal
 from dphist.model.domain.scales import Bins, Dates, Integers, Steps
 
-if TYPE_CHECKING:
-    from dphist.model.domain.space import Attribute
+Attribute = Ordinal | Nominal
 
 # Equally spaced edges beyond this many are written as from, to, width: a schema is read by people.
 _LISTED_EDGES = 32

@@ -12,8 +12,7 @@ from dphist.errors import DomainError
 from dphist.model.domain import schema
 from dphist.model.domain.nominal import Nominal
 from dphist.model.domain.ordinal import Ordinal
-
-Attribute = Ordinal | Nominal
+from dphist.model.domain.schema import Attribute
 
 
 @dataclass(frozen=True, slots=True, repr=False)
