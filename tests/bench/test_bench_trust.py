@@ -2,7 +2,7 @@
 
 import pytest
 
-from dphist_bench.trust import main
+from dphist_bench.measurements.trust import main
 
 
 @pytest.mark.slow

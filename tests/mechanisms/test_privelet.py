@@ -28,7 +28,7 @@ from dphist.testing import check_mechanism, open_counts, run
 from dphist_bench import data
 from dphist_bench import privelet as privelet_bench
 from dphist_bench.papers import privelet
-from dphist_bench.privelet import census_domain
+from dphist_bench.measurements.census import census_domain
 
 TREE = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e", "f"]}, "sea": ["g", "h", "i", "j"]}
 # One run of a plain axis this long is as many independent runs of what stands beside it.

@@ -279,7 +279,7 @@ def test_names_from_a_schema_cannot_become_markup(client):
 
 
 def test_the_measurement_of_interactions_runs(capsys):
-    from dphist_bench.explore import main
+    from dphist_bench.measurements.explore import main
 
     assert main(["--quick"]) == 0
     assert "heat map" in capsys.readouterr().out

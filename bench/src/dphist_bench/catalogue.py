@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dphist.errors import InputError
@@ -77,7 +79,7 @@ def chosen(pattern: str) -> list[str]:
     return [load(pattern).name]
 
 
-# Speed and endurance: each a module of this package with ``main(argv) -> exit code`` that prints a table.
+# Speed and endurance: each a module with ``measure(*, quick, …)``, run as `dphist_bench.measuring` says.
 MEASUREMENTS: dict[str, str] = {
     "explore": "what one interaction with the explorer costs the server on a release of a million cells",
     "blocks": "building blocks: CPU by number of bins; with --data, errors beside public implementations",
@@ -89,12 +91,19 @@ MEASUREMENTS: dict[str, str] = {
     "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
     "engines": "fifty million rows, two rows a person, a trillion cells: CPU and memory",
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
-    "privelet": "a census-sized cube end to end: CPU against one pass, memory, NumPy, linear growth",
+    "census": "a census-sized cube through Privelet end to end: CPU against one pass, memory, NumPy, linear growth",
     "trust": "load: the ledger under 64 writers, the explorer under many clients; what running times tell",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
 }
 
 
-def measure(name: str, arguments: list[str]) -> int:
-    """Run a measurement and give its exit code."""
-    return int(import_module(f"dphist_bench.{name}").main(arguments))
+def measure(name: str, arguments: list[str], folder: Path | None = None) -> int:
+    """Run a measurement, keep what it gave in ``folder``, and give its exit code."""
+    from dphist_bench import measuring
+
+    home = "dphist_bench.measurements." if find_spec(f"dphist_bench.measurements.{name}") else "dphist_bench."
+    module = import_module(f"{home}{name}")
+    if not hasattr(module, "measure"):
+        # A program of its own, which reads its options and prints by itself.
+        return int(module.main(arguments))
+    return measuring.run(name, module.measure, arguments, folder)

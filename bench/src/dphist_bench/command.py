@@ -38,10 +38,13 @@ def list_() -> None:
     screen.table(["measurement", "what it shows"], sorted(MEASUREMENTS.items()))
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+# A measurement has options of its own, and its own help about them.
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+)
 def run(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="An experiment, a paper, a measurement, or all.")],
+    name: Annotated[str, typer.Argument(help="An experiment, a paper, a measurement, or all.")] = "--help",
     trials: Annotated[
         int | None, typer.Option(min=1, help="Runs of each case (each has its own default).")
     ] = None,
@@ -62,8 +65,13 @@ def run(
     from dphist_bench.cases import Setting
 
     if name in catalogue.MEASUREMENTS:
-        given = [*(["--quick"] if quick else []), *context.args]
-        raise typer.Exit(catalogue.measure(name, given))
+        shared = {"--trials": trials, "--files": files, "--workers": workers}
+        given = [str(word) for option, value in shared.items() if value is not None for word in (option, value)]
+        quickly = ["--quick"] if quick else []
+        raise typer.Exit(catalogue.measure(name, [*quickly, *given, *context.args], results))
+    if "--help" in (name, *context.args):
+        screen.line(context.get_help())
+        return
     if context.args:
         raise InputError(f"{context.args[0]} is not an option of `dphist bench run`; see --help")
     setting = Setting(quick=quick, files=files)

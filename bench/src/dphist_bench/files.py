@@ -65,8 +65,17 @@ def ages(path: Path) -> NDArray[np.int64]:
 
 
 def counts(path: Path) -> NDArray[np.int64]:
-    """Read one count a line, after a line of names: the last column, in the order of the file."""
-    return np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.int64, ndmin=2)[:, -1]
+    """Read one count a line, after a line of names: ``bin,count`` in the order of the file, or ``row,col,count``.
+
+    A plane lists its cells that are not empty; its sides are the power of two that holds them.
+    """
+    table = np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.int64, ndmin=2)
+    if table.shape[1] < 3:
+        return table[:, -1]
+    side = 1 << int(table[:, :2].max()).bit_length()
+    plane = np.zeros((side, side), dtype=np.int64)
+    plane[table[:, 0], table[:, 1]] = table[:, 2]
+    return plane
 
 
 def occurrences(path: Path, cells: int) -> NDArray[np.int64]:

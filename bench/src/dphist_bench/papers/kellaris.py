@@ -15,7 +15,6 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.spec import parse
 from dphist_bench import competitors, data, files
-from dphist_bench.blocks import run
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import Check, beats, best, every
 from dphist_bench.experiment import (
@@ -30,6 +29,7 @@ from dphist_bench.experiment import (
     apply,
     counts_of,
 )
+from dphist_bench.measurements.blocks import run
 from dphist_bench.metrics import interval_error, mean_squared_error, sliding_range_error
 from dphist_bench.results import Results, geometric_mean
 from dphist_bench.skylines import SkylinePlot, SkylineTable, appearances

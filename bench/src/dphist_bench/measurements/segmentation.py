@@ -1,6 +1,6 @@
 """How fast rows are segmented, beside the textbook dynamic programs, and how the cost grows.
 
-``python -m dphist_bench segmentation`` prints, in CPU milliseconds of one thread (the best of several runs):
+In CPU milliseconds of one thread (the best of several runs):
 
 - a price per bucket (what NoiseFirst does), n from 2¹⁰ to 2²⁰, both losses, at the paper's price on counts
 with noise
@@ -15,14 +15,10 @@ it. ``--quick`` stops early, to check that everything runs.
 
 from __future__ import annotations
 
-import argparse
-import resource
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +26,8 @@ from numpy.typing import NDArray
 from dphist.kernels.segmentation import Loss, Rows, segment
 from dphist.kernels.segmentation import straightforward as textbook
 from dphist_bench import data
+from dphist_bench.measuring import Line
+from dphist_bench.timing import least, peak_memory
 
 IntArray = NDArray[np.int64]
 
@@ -40,21 +38,22 @@ _FORMS: tuple[tuple[Loss, bool], ...] = (("squared", True), ("squared", False), 
 _WARM = np.array([3, 1, 2, 2, 5])
 
 
-def main(argv: list[str]) -> int:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m dphist_bench segmentation", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small inputs only")
-    parser.add_argument("--large", action="store_true", help="add 3,277 buckets of 32,768 cells (minutes)")
-    parser.add_argument("--out", type=Path, help="save the growth as growth.png here")
-    options = parser.parse_args(argv)
-    if options.large:
+def measure(
+    *,
+    quick: bool,
+    large: Annotated[bool, "add 3,277 buckets of 32,768 cells (minutes)"] = False,
+    out: Annotated[Path | None, "save the growth as growth.png here"] = None,
+) -> Iterator[Line]:
+    """Give the tables."""
+    if large:
         # First, so that the peak of memory is its own.
-        _large(32_768)
-    grown = _growth(range(10, 13 if options.quick else 21, 2), bearable=2_048 if options.quick else 65_536)
-    _fixed([512] if options.quick else [1_024, 4_096])
-    if options.out is not None:
-        _plot(grown, options.out)
-    return 0
+        yield from _large(32_768)
+    grown: list[dict[str, Any]] = []
+    yield from _growth(range(10, 13 if quick else 21, 2), 2_048 if quick else 65_536, grown)
+    yield from _fixed([512] if quick else [1_024, 4_096])
+    if out is not None:
+        _plot(grown, out)
+        yield f"saved {out / 'growth.png'}"
 
 
 def noisy(counts: IntArray, epsilon: float, seed: int = 1) -> IntArray:
@@ -64,28 +63,19 @@ def noisy(counts: IntArray, epsilon: float, seed: int = 1) -> IntArray:
     return counts + draw.geometric(p, counts.size) - draw.geometric(p, counts.size)
 
 
-def cpu(call: Callable[[], Any], repeats: int) -> float:
+def cpu(call: Callable[[], object], repeats: int) -> float:
     """Give the least CPU milliseconds of several calls."""
-    least = float("inf")
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        least = min(least, time.process_time() - start)
-    return 1e3 * least
+    return 1e3 * least(call, repeats)
 
 
-def _growth(powers: range, bearable: int) -> list[dict[str, Any]]:
-    _write(
+def _growth(powers: range, bearable: int, grown: list[dict[str, Any]]) -> Iterator[Line]:
+    yield (
         "A price per bucket (the paper's), CPU ms: least and most over three kinds of data and ε = 0.01, 0.1, 1"
-    )
-    _write(
-        f"{'n':>9} {'squared':>17} {'absolute':>17} {'O(n²) squared':>14} {'O(n²) absolute':>15} {'times faster':>17}"
     )
     segment([1, 2], price=1)
     segment([1, 2], price=1, loss="absolute")
     textbook.penalised_squared(np.array([1, 2]), 1.0)
     textbook.penalised_absolute(textbook.absolute_costs(*_ranked(np.array([1, 2]))), 1)
-    grown: list[dict[str, Any]] = []
     for power in powers:
         n = 2**power
         rows = [(noisy(make(n, 20 * n, 3), eps), eps) for make in _MAKERS for eps in (0.01, 0.1, 1.0)]
@@ -94,26 +84,26 @@ def _growth(powers: range, bearable: int) -> list[dict[str, Any]]:
             "squared": [cpu(partial(segment, x, price=4 / e**2), repeats) for x, e in rows],
             "absolute": [cpu(partial(segment, x, price=3 / e, loss="absolute"), repeats) for x, e in rows],
         }
-        line = f"{n:9,}"
+        grown += [{"n": n, "ms": t, "what": loss} for loss, times in ours.items() for t in times]
+        x, eps = rows[1]
+        # Beyond 4,096 cells a table of bucket costs would fill gigabytes.
+        slow: dict[str, float | None] = {
+            "squared": cpu(partial(textbook.penalised_squared, x, 4 / eps**2), 1) if n <= bearable else None,
+            "absolute": cpu(partial(_textbook_absolute, textbook.penalised_absolute, x, round(3 / eps)), 1)
+            if n <= min(bearable, 4_096)
+            else None,
+        }
+        grown += [{"n": n, "ms": t, "what": f"textbook {loss}"} for loss, t in slow.items() if t is not None]
+        line: dict[str, object] = {"n": n}
         for loss, times in ours.items():
-            line += f" {min(times):8.2f}–{max(times):8.2f}"
-            grown += [{"n": n, "ms": t, "what": loss} for t in times]
-        if n <= bearable:
-            x, eps = rows[1]
-            plain = cpu(partial(textbook.penalised_squared, x, 4 / eps**2), 1)
-            grown.append({"n": n, "ms": plain, "what": "textbook squared"})
-            line += f" {plain:14.1f}"
-            ratio = f"{plain / ours['squared'][1]:,.0f}"
-            if n <= 4_096:
-                # Beyond, its table of bucket costs would fill gigabytes.
-                slow = cpu(partial(_textbook_absolute, textbook.penalised_absolute, x, round(3 / eps)), 1)
-                grown.append({"n": n, "ms": slow, "what": "textbook absolute"})
-                ratio += f", {slow / ours['absolute'][1]:,.0f}"
-                line += f" {slow:15.1f} {ratio:>17}"
-            else:
-                line += f" {'':15} {ratio:>17}"
-        _write(line)
-    return grown
+            plain = slow[loss]
+            line |= {
+                loss: min(times),
+                f"{loss}, most": max(times),
+                f"O(n²) {loss}": plain,
+                f"{loss}, times faster": None if plain is None else plain / times[1],
+            }
+        yield line
 
 
 def walk(values: IntArray, bins: int, loss: Loss, lattice: bool) -> None:
@@ -126,13 +116,8 @@ def walk(values: IntArray, bins: int, loss: Loss, lattice: bool) -> None:
         j, costs = rows.send(right)
 
 
-def _fixed(sizes: list[int]) -> None:
-    _write("")
-    _write("k = n/10 buckets, CPU ms: all rows and the walk back")
-    _write(
-        f"{'n':>7} {'k':>5} {'data':>8} {'squared, trusted':>17} {'squared':>9} {'absolute':>9}"
-        f" {'O(n²k) squared':>15} {'absolute':>9} {'times faster':>17}"
-    )
+def _fixed(sizes: list[int]) -> Iterator[Line]:
+    yield "k = n/10 buckets, CPU ms: all rows and the walk back"
     for loss, lattice in _FORMS:
         walk(_WARM, 3, loss, lattice)
     textbook.fixed_squared(_WARM, 2)
@@ -142,24 +127,31 @@ def _fixed(sizes: list[int]) -> None:
         for make in _MAKERS:
             x = make(n, 20 * n, 3)
             times = [cpu(partial(walk, x, k, loss, lattice), 3) for loss, lattice in _FORMS]
-            line = f"{n:7,} {k:5} {make.__name__:>8} {times[0]:17.1f} {times[1]:9.1f} {times[2]:9.1f}"
+            plain = slow = None
             if make is data.steps:
                 plain = cpu(partial(textbook.fixed_squared, x, k), 1)
                 slow = cpu(partial(_textbook_absolute, textbook.fixed_absolute, x, k), 1)
-                line += f" {plain:15.0f} {slow:9.0f} {plain / times[0]:8.0f}, {slow / times[2]:7.0f}"
-            _write(line)
+            yield {
+                "data": make.__name__,
+                "n": n,
+                "k": k,
+                **dict(zip(("squared, trusted", "squared", "absolute"), times, strict=True)),
+                "O(n²k) squared": plain,
+                "O(n²k) absolute": slow,
+                "times faster": plain and plain / times[0],
+                "absolute, times faster": slow and slow / times[2],
+            }
 
 
-def _large(n: int) -> None:
-    _write(f"n = {n:,}, k = {n // 10:,}: CPU seconds, and the peak of memory of the process so far")
+def _large(n: int) -> Iterator[Line]:
+    yield f"n = {n:,}, k = {n // 10:,}: CPU seconds, and the peak of memory of the process so far"
     for loss, lattice in _FORMS[::2]:
         walk(_WARM, 3, loss, lattice)
     for make in _MAKERS:
         x = make(n, 20 * n, 3)
         times = [cpu(partial(walk, x, n // 10, loss, lattice), 1) / 1e3 for loss, lattice in _FORMS[::2]]
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        _write(f"{make.__name__:>8}: squared {times[0]:.1f} s, absolute {times[1]:.1f} s, {peak:.0f} MB")
-    _write("")
+        peak = peak_memory() / 1e6
+        yield {"data": make.__name__, "squared, s": times[0], "absolute, s": times[1], "MB": peak}
 
 
 def _textbook_absolute(program: Callable[[IntArray, int], object], values: IntArray, setting: int) -> object:
@@ -188,9 +180,3 @@ def _plot(grown: list[dict[str, Any]], folder: Path) -> None:
     )
     folder.mkdir(parents=True, exist_ok=True)
     chart.save(folder / "growth.png", scale_factor=2)
-    _write(f"saved {folder / 'growth.png'}")
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()

@@ -9,13 +9,15 @@ what else the machine does can only add.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from dphist_bench.measuring import Failure, Line
 
 # Four columns whose values come from DuckDB's hash of the row number, so the file is the same every time.
 _MAKE = """
@@ -88,21 +90,13 @@ release.save({out!r})
 """
 
 
-def main(argv: list[str]) -> int:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="dphist_bench counting", description=__doc__)
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="a hundred thousand rows, once")
-    options = parser.parse_args(argv)
-    rows, runs = (100_000, 1) if options.quick else (options.rows, options.runs)
+def measure(*, quick: bool, rows: int = 10_000_000, runs: int = 3) -> Iterator[Line]:
+    """Give seconds and memory of plain SQL, of counting and of a whole release, cube by cube."""
+    rows, runs = (100_000, 1) if quick else (rows, runs)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "rows.parquet")
         _make(path, rows)
-        sys.stdout.write(f"{rows:,} rows × 4 columns, Parquet; least of {runs} runs, whole processes\n\n")
-        head = ("plain SQL", "count", "ratio", "release", "ratio")
-        memory_head = ("plain MB", "count MB", "release MB")
-        sys.stdout.write(f"{'cube':34}" + "".join(f"{word:>12}" for word in (*head, *memory_head)) + "\n")
+        yield f"{rows:,} rows × 4 columns, Parquet; least of {runs} runs, whole processes"
         for case in CASES:
             sql = f"SELECT {case.keys}, count(*) AS n FROM '{path}' WHERE {case.where} GROUP BY ALL"
             scripts = (
@@ -111,15 +105,20 @@ def main(argv: list[str]) -> int:
                 _RELEASE.format(path=path, attributes=case.attributes, out=str(Path(folder) / "out.parquet")),
             )
             # In turn, so that what else the machine does falls on all alike.
-            measured = [[_measure(script) for script in scripts] for _ in range(runs)]
+            measured = [[process(script) for script in scripts] for _ in range(runs)]
             if measured[0][0][2] != measured[0][1][2]:
-                raise AssertionError("the two ways count differently")
+                yield Failure("the two ways count differently")
             plain, count, release = (min(run[way][0] for run in measured) for way in range(3))
             memory = [min(run[way][1] for run in measured) for way in range(3)]
-            cells = [f"{plain:.2f} s", f"{count:.2f} s", f"{count / plain:.2f}"]
-            cells += [f"{release:.2f} s", f"{release / plain:.2f}", *(f"{each:.0f}" for each in memory)]
-            sys.stdout.write(f"{case.name:34}" + "".join(f"{cell:>12}" for cell in cells) + "\n")
-    return 0
+            yield {
+                "cube": case.name,
+                "plain SQL, s": plain,
+                "count, s": count,
+                "ratio of count": count / plain,
+                "release, s": release,
+                "ratio of release": release / plain,
+                **dict(zip(("plain MB", "count MB", "release MB"), memory, strict=True)),
+            }
 
 
 def _make(path: str, rows: int) -> None:
@@ -128,7 +127,7 @@ def _make(path: str, rows: int) -> None:
     duckdb.connect().execute(_MAKE.format(rows=rows, path=path))
 
 
-def _measure(script: str) -> tuple[float, float, str]:
+def process(script: str) -> tuple[float, float, str]:
     """Processor seconds, peak megabytes and output of a Python process."""
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None

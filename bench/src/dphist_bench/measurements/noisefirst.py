@@ -1,7 +1,7 @@
 """Which price per bucket NoiseFirst should ask: measured error of single cells, price by price.
 
-``python -m dphist_bench noisefirst`` prints, for several sizes and over synthetic data of seven kinds, three
-densities and three budgets, the root mean squared error relative to the best price of each case: geometric
+For several sizes and over synthetic data of seven kinds, three
+densities and three budgets, the root mean squared error is given relative to the best price of each case: geometric
 mean and worst. Prices are in noise variances (mean) and noise scales (median).
 
 With ``--data DIR --peers FILE`` it also measures the default beside public implementations: FILE has a row
@@ -12,47 +12,48 @@ chosen on the synthetic data and on these; other vectors may differ.
 
 from __future__ import annotations
 
-import argparse
 import csv
-import sys
+from collections.abc import Iterator
 from fractions import Fraction
 from math import exp, log
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.mechanisms.noisefirst import NoiseFirst
 from dphist.testing import run
-from dphist_bench import data
+from dphist_bench import data as makers
+from dphist_bench import files
+from dphist_bench.measuring import Line
 
 IntArray = NDArray[np.int64]
 
 _KINDS = (
-    data.search_timeline,
-    data.network_hosts,
-    data.social_degrees,
-    data.steps,
-    data.spikes,
-    data.bell,
-    data.level,
+    makers.search_timeline,
+    makers.network_hosts,
+    makers.social_degrees,
+    makers.steps,
+    makers.spikes,
+    makers.bell,
+    makers.level,
 )
 
 
-def main(argv: list[str]) -> int:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m dphist_bench noisefirst", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one small size")
-    parser.add_argument("--repeats", type=int, default=4)
-    parser.add_argument("--data", type=Path, help="a folder with count vectors, bin,count")
-    parser.add_argument("--peers", type=Path, help="errors of public implementations on them")
-    options = parser.parse_args(argv)
-    _write("Error relative to the best price of each case: geometric mean (worst)")
-    for n in (128,) if options.quick else (128, 1_024, 16_384):
-        _prices(n, 1 if options.quick else options.repeats)
-    if options.data is not None and options.peers is not None:
-        _beside(options.data, options.peers, options.repeats)
-    return 0
+def measure(
+    *,
+    quick: bool,
+    repeats: int = 4,
+    data: Annotated[Path | None, "a folder with count vectors, bin,count"] = None,
+    peers: Annotated[Path | None, "errors of public implementations on them"] = None,
+) -> Iterator[Line]:
+    """Give the tables."""
+    yield "Error relative to the best price of each case: geometric mean, and worst"
+    for n in (128,) if quick else (128, 1_024, 16_384):
+        yield from _prices(n, 1 if quick else repeats)
+    if data is not None and peers is not None:
+        yield from _beside(data, peers, repeats)
 
 
 def candidates(n: int) -> dict[str, NoiseFirst]:
@@ -74,7 +75,7 @@ def _price(value: float) -> Fraction:
     return Fraction(value).limit_denominator(1_000)
 
 
-def _prices(n: int, repeats: int) -> None:
+def _prices(n: int, repeats: int) -> Iterator[Line]:
     tried = candidates(n)
     ratios: dict[str, list[float]] = {name: [] for name in tried}
     for make in _KINDS:
@@ -87,9 +88,8 @@ def _prices(n: int, repeats: int) -> None:
                 best = min(error.values())
                 for name, value in error.items():
                     ratios[name].append(log(value / best))
-    _write(f"\nn = {n:,}")
     for name, values in ratios.items():
-        _write(f"  {name:18} {exp(float(np.mean(values))):6.2f} ({exp(max(values)):.1f})")
+        yield {"price": name, "n": n, "mean": exp(float(np.mean(values))), "worst": exp(max(values))}
 
 
 def _error(mechanism: NoiseFirst, counts: IntArray, epsilon: float, repeats: int) -> float:
@@ -99,7 +99,7 @@ def _error(mechanism: NoiseFirst, counts: IntArray, epsilon: float, repeats: int
     return float(np.sqrt(np.mean(squares)))
 
 
-def _beside(folder: Path, peers: Path, repeats: int) -> None:
+def _beside(folder: Path, peers: Path, repeats: int) -> Iterator[Line]:
     with peers.open(encoding="utf-8") as lines:
         rows = [row for row in csv.DictReader(lines) if row["workload"] == "identity"]
     methods = {
@@ -115,8 +115,8 @@ def _beside(folder: Path, peers: Path, repeats: int) -> None:
         )
         if path is None:
             continue
-        shape = np.loadtxt(path, delimiter=",", skiprows=1)[:, 1]
-        counts = [data.sample(shape, int(float(row["scale"])), seed) for seed in range(repeats)]
+        shape = files.counts(path).astype(np.float64)
+        counts = [makers.sample(shape, int(float(row["scale"])), seed) for seed in range(repeats)]
         for name, mechanism in methods.items():
             squares = [
                 np.mean((run(mechanism, x, row["eps"], seed=s).counts - x) ** 2) for s, x in enumerate(counts)
@@ -125,15 +125,13 @@ def _beside(folder: Path, peers: Path, repeats: int) -> None:
             private[name].append(log(error / float(row["rmse"])))
             every[name].append(log(error / float(row["best_rmse"])))
     cases = len(next(iter(private.values())))
-    _write(f"\nBeside the best public implementation of each of {cases} cases: geometric mean (worst)")
+    yield f"Beside the best public implementation of each of {cases} cases: geometric mean, and worst"
     for name in methods:
         a, b = private[name], every[name]
-        _write(
-            f"  {name:32} of the private ones {exp(float(np.mean(a))):.2f} ({exp(max(a)):.1f}),"
-            f" of all {exp(float(np.mean(b))):.2f} ({exp(max(b)):.1f})"
-        )
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+        yield {
+            "mechanism": name,
+            "of the private ones": exp(float(np.mean(a))),
+            "worst": exp(max(a)),
+            "of all": exp(float(np.mean(b))),
+            "worst of all": exp(max(b)),
+        }

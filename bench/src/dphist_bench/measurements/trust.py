@@ -1,19 +1,15 @@
 """Load and time: the ledger under many writers, the explorer under many clients, and what running times tell.
 
-    python -m dphist_bench trust [--writers 64] [--clients 16] [--seconds 20] [--quick]
-                                 [--only ledger|explorer|timing|quotes|precision]
-
 *ledger*: threads in several processes reserve from one budget; latencies are of `reserve`, durable on return.
 *explorer*: clients on loopback ask one after the other for as long as told; the server's memory is read
 every tenth of the time. *timing*: how far running time correlates with the noise drawn and with the data.
 *quotes*: what it costs to read CSV files line by line, beside DuckDB's own reader.
-*precision*: values that only one of two neighbours can produce, in every mechanism; see `dphist_bench.precision`.
+*precision*: values that only one of two neighbours can produce, in every mechanism; see `precision.py` beside this.
 Latencies are wall time on a machine that may be busy with other things; they say what a user would have seen there.
 """
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import os
 import socket
@@ -22,9 +18,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +39,8 @@ from dphist.sources import count
 from dphist.sources.open import connect
 from dphist.testing.gates import as_histogram
 from dphist_bench.audit.campaign import claims
-from dphist_bench.precision import look
+from dphist_bench.measurements.precision import look
+from dphist_bench.measuring import Failure, Line
 
 FloatArray = NDArray[np.float64]
 
@@ -66,33 +64,29 @@ print(*taken)
 """
 
 
-def main(argv: list[str]) -> int:
-    """Print a table for each kind of load."""
-    parser = argparse.ArgumentParser(prog="trust")
-    parser.add_argument("--writers", type=int, default=64)
-    parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--only", choices=("ledger", "explorer", "timing", "quotes", "precision"))
-    parser.add_argument("--quick", action="store_true", help="a second each, to see that it runs")
-    options = parser.parse_args(argv)
-    seconds = 1.0 if options.quick else options.seconds
-    writers = 4 if options.quick else options.writers
-    clients = 2 if options.quick else options.clients
-    good = True
-    if options.only in (None, "ledger"):
-        good &= ledger_load(writers, seconds)
-    if options.only in (None, "explorer"):
-        good &= explorer_load(clients, seconds)
-    if options.only in (None, "timing"):
-        timing(20 if options.quick else 400)
-    if options.only in (None, "quotes"):
-        quotes(20_000 if options.quick else 5_000_000)
-    if options.only in (None, "precision"):
-        good &= precision(*(("laplace", "s1"), 2_000, 1.0) if options.quick else (claims(), 10**6, 20.0))
-    return 0 if good else 1
+def measure(
+    *,
+    quick: bool,
+    writers: int = 64,
+    clients: int = 16,
+    seconds: float = 20.0,
+    only: tuple[Literal["ledger", "explorer", "timing", "quotes", "precision"], ...] = (),
+) -> Iterator[Line]:
+    """Give a table for each kind of load."""
+    seconds, writers, clients = (1.0, 4, 2) if quick else (seconds, writers, clients)
+    looked: tuple[Sequence[str], int, float] = (("laplace", "s1"), 2_000, 1.0)
+    kinds: dict[str, Callable[[], Iterator[Line]]] = {
+        "ledger": lambda: ledger_load(writers, seconds),
+        "explorer": lambda: explorer_load(clients, seconds),
+        "timing": lambda: timing(20 if quick else 400),
+        "quotes": lambda: quotes(20_000 if quick else 5_000_000),
+        "precision": lambda: precision(*(looked if quick else (claims(), 10**6, 20.0))),
+    }
+    for kind in only or kinds:
+        yield from kinds[kind]()
 
 
-def ledger_load(writers: int, seconds: float) -> bool:
+def ledger_load(writers: int, seconds: float) -> Iterator[Line]:
     """Let writers reserve at once; every acknowledged spend must be in the ledger, exactly once."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "budget.db"
@@ -107,14 +101,19 @@ def ledger_load(writers: int, seconds: float) -> bool:
         with Ledger.open(place) as book:
             spent = book.spent("people") * 1000
     exact = spent == len(taken) and all(child.returncode == 0 for child in running)
-    print(
-        f"ledger: {writers} writers, {len(taken):,} spends acknowledged, {spent} in the ledger "
-        f"({'exact' if exact else 'WRONG'}), {len(taken) / seconds:,.0f}/s, {_tail(np.array(taken))}"
-    )
-    return exact
+    yield {
+        "load": "ledger",
+        "writers": writers,
+        "acknowledged": len(taken),
+        "in the ledger": int(spent),
+        "a second": len(taken) / seconds,
+        **_tail(np.array(taken)),
+    }
+    if not exact:
+        yield Failure("the ledger does not hold what it acknowledged")
 
 
-def explorer_load(clients: int, seconds: float) -> bool:
+def explorer_load(clients: int, seconds: float) -> Iterator[Line]:
     """Ask the explorer from many clients; every answer must be good, and memory must not grow."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "release.parquet"
@@ -127,13 +126,13 @@ def explorer_load(clients: int, seconds: float) -> bool:
         server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
             _wait_for(port)
-            return _ask_for(clients, seconds, port, server.pid)
+            yield from _ask_for(clients, seconds, port, server.pid)
         finally:
             server.terminate()
             server.wait()
 
 
-def _ask_for(clients: int, seconds: float, port: int, process: int) -> bool:
+def _ask_for(clients: int, seconds: float, port: int, process: int) -> Iterator[Line]:
     stop = time.monotonic() + seconds
     taken: list[float] = []
     bad: list[int] = []
@@ -164,23 +163,33 @@ def _ask_for(clients: int, seconds: float, port: int, process: int) -> bool:
         thread.join()
     # The pool's threads and caches fill up in the first fifth; after that nothing may grow.
     growth = (held[-1] - held[1]) / held[1]
-    print(
-        f"explorer: {clients} clients, {len(taken):,} answers, {len(bad)} refused, {len(taken) / seconds:,.0f}/s, "
-        f"{_tail(np.array(taken))}; memory every tenth of the time, MB: {' '.join(f'{each:.0f}' for each in held)}"
-    )
-    return not bad and growth < 0.1
+    yield {
+        "load": "explorer",
+        "clients": clients,
+        "answers": len(taken),
+        "refused": len(bad),
+        "a second": len(taken) / seconds,
+        **_tail(np.array(taken)),
+        "MB, every tenth of the time": " ".join(f"{each:.0f}" for each in held),
+    }
+    if bad or growth >= 0.1:
+        yield Failure("the explorer refused, or its memory grew")
 
 
-def timing(runs: int) -> None:
-    """Print how far CPU time correlates with the size of the noise, and how far it differs between data sets."""
-    print(f"{'timing':<16} {'correlation with |noise|':>24} {'median µs, empty':>17} {'median µs, full':>16}")
+def timing(runs: int) -> Iterator[Line]:
+    """Give how far CPU time correlates with the size of the noise, and how far it differs between data sets."""
     empty, full = np.zeros(64, dtype=np.int64), np.arange(64) * 7919 % 997
     for name in _TIMED:
         spent, size = _timed(name, empty, runs)
         other, _ = _timed(name, full, runs)
         # Ranks, because a scheduler's hiccup is a thousand times a run.
         related = np.corrcoef(np.argsort(np.argsort(spent)), np.argsort(np.argsort(size)))[0, 1]
-        print(f"{name:<16} {related:>24.3f} {np.median(spent):>17.1f} {np.median(other):>16.1f}")
+        yield {
+            "timing": name,
+            "correlation with |noise|": float(related),
+            "median µs, empty": float(np.median(spent)),
+            "median µs, full": float(np.median(other)),
+        }
 
 
 def _timed(name: str, counts: NDArray[np.int64], runs: int) -> tuple[FloatArray, FloatArray]:
@@ -197,31 +206,32 @@ def _timed(name: str, counts: NDArray[np.int64], runs: int) -> tuple[FloatArray,
     return spent, size
 
 
-def precision(names: Sequence[str], numbers: int, seconds: float) -> bool:
-    """Print how much of each mechanism was looked at; nothing may be seen on one side only."""
-    print(
-        f"{'precision':<32} {'runs a side':>11} {'numbers a side':>14} {'events':>8} {'on one side only':>16}"
-    )
+def precision(names: Sequence[str], numbers: int, seconds: float) -> Iterator[Line]:
+    """Give how much of each mechanism was looked at; nothing may be seen on one side only."""
     pair = worst_pairs((64,))[1]
-    clean, all_runs, all_numbers, all_events = True, 0, 0, 0
+    every = []
     for name in names:
         once = look(parse(name), pair, 1)
         found = look(parse(name), pair, -(-numbers // max(1, once.drawn)), seconds=seconds)
-        clean &= not found.telling
-        all_runs, all_numbers = all_runs + found.runs, all_numbers + found.drawn
-        all_events += found.compared
-        row = f"{found.runs:>11,} {found.drawn:>14,} {found.compared:>8,} {len(found.telling):>16}"
-        print(f"{name:<32} {row}", flush=True)
-    print(
-        f"{len(names)} mechanisms: {all_runs:,} runs, {all_numbers:,} numbers a side, {all_events:,} events"
+        every.append(found)
+        yield {
+            "precision": name,
+            "runs a side": found.runs,
+            "numbers a side": found.drawn,
+            "events": found.compared,
+            "on one side only": len(found.telling),
+        }
+        if found.telling:
+            yield Failure(f"{name} tells its neighbours apart")
+    runs, drawn, compared = (
+        sum(getattr(one, part) for one in every) for part in ("runs", "drawn", "compared")
     )
-    return clean
+    yield f"{len(names)} mechanisms: {runs:,} runs, {drawn:,} numbers a side, {compared:,} events"
 
 
-def quotes(rows: int) -> None:
-    """Print the processor time of counting a CSV file with our reader, and of the same GROUP BY with DuckDB's."""
+def quotes(rows: int) -> Iterator[Line]:
+    """Give the processor time of counting a CSV file with our reader, and of the same GROUP BY with DuckDB's."""
     domain = Domain([Ordinal("age", range(100)), Ordinal("place", range(10))])
-    print(f"{'quotes':<34} {'DuckDB':>8} {'count':>16} {'ratio':>7}")
     with tempfile.TemporaryDirectory() as folder, connect() as duck:
         for words, force in (("no field quoted", ""), ("every field quoted", ", FORCE_QUOTE *")):
             path = str(Path(folder) / "rows.csv")
@@ -237,16 +247,26 @@ def quotes(rows: int) -> None:
             count(path, domain)
             counted = time.process_time() - begin
             size = Path(path).stat().st_size / 1e6
-            print(
-                f"{words + f', {size:,.0f} MB':<34} {checked:>6.2f} s {counted:>14.2f} s {counted / checked:>7.2f}"
-            )
+            yield {
+                "quotes": words,
+                "MB": size,
+                "DuckDB, s": checked,
+                "count, s": counted,
+                "ratio": counted / checked,
+            }
 
 
-def _tail(taken: FloatArray) -> str:
+def _tail(taken: FloatArray) -> dict[str, float]:
+    """Milliseconds that half, most and nearly all answers took, and the worst."""
     if not taken.size:
-        return "no answer"
-    half, most, all_but_one = np.quantile(taken, [0.5, 0.95, 0.99])
-    return f"ms: median {half:.1f}, 95 % {most:.1f}, 99 % {all_but_one:.1f}, worst {taken.max():.1f}"
+        return {}
+    half, most, nearly = np.quantile(taken, [0.5, 0.95, 0.99])
+    return {
+        "ms": float(half),
+        "ms, 95 %": float(most),
+        "ms, 99 %": float(nearly),
+        "worst": float(taken.max()),
+    }
 
 
 def _memory(process: int) -> float:

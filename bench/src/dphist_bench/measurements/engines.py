@@ -7,13 +7,14 @@ its wall time says something.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Literal
 
-from dphist_bench.counting import _measure
+from dphist_bench.measurements.counting import process
+from dphist_bench.measuring import Line
 
 _ROWS = """
 COPY (
@@ -70,41 +71,36 @@ print(len(release.cells))
 """
 
 
-def main(argv: list[str]) -> int:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m dphist_bench engines", description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000_000)
-    parser.add_argument("--cells", type=int, default=1_000_000, help="occupied cells of the trillion")
-    parser.add_argument("--only", choices=["cube", "bounded", "sparse"], action="append")
-    parser.add_argument("--spark", type=int, metavar="ROWS", help="also bound so many rows on Spark")
-    parser.add_argument("--quick", action="store_true", help="a hundred thousand rows, a thousand cells")
-    options = parser.parse_args(argv)
-    rows, cells = (100_000, 1_000) if options.quick else (options.rows, options.cells)
-    wanted = options.only or ["cube", "bounded", "sparse"]
-    head = f"{'':44}{'CPU s':>9}{'wall s':>9}{'MB':>7}  {'':10}\n"
-    sys.stdout.write(f"{rows:,} rows × 5 columns of Parquet, {max(1, rows // 5):,} people\n\n{head}")
+def measure(
+    *,
+    quick: bool,
+    rows: int = 50_000_000,
+    cells: Annotated[int, "occupied cells of the trillion"] = 1_000_000,
+    only: tuple[Literal["cube", "bounded", "sparse"], ...] = ("cube", "bounded", "sparse"),
+    spark: Annotated[int | None, "also bound so many rows on Spark"] = None,
+) -> Iterator[Line]:
+    """Give processor seconds, wall seconds and memory, job by job."""
+    rows, cells = (100_000, 1_000) if quick else (rows, cells)
+    yield f"{rows:,} rows × 5 columns of Parquet, {max(1, rows // 5):,} people"
+    two = 'rows=2, id="person"'
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if "cube" in wanted or "bounded" in wanted:
+        if "cube" in only or "bounded" in only:
             path = _make(folder / "rows.parquet", _ROWS, rows=rows, people=max(1, rows // 5))
-        if "cube" in wanted:
-            plain = _line("the cube in plain SQL", _PLAIN.format(path=path, keys=_KEYS))
-            ours = _line("the cube by dphist", _COUNT.format(path=path, domain=_DOMAIN, unit=""))
-            sys.stdout.write(f"{'  ratio of CPU':44}{ours / plain:9.2f}\n")
-        if "bounded" in wanted:
-            unit = 'rows=2, id="person"'
-            _line("the cube, at most 2 rows a person", _COUNT.format(path=path, domain=_DOMAIN, unit=unit))
-        if options.spark:
-            some = _make(
-                folder / "some.parquet", _ROWS, rows=options.spark, people=max(1, options.spark // 5)
-            )
-            script = _SPARK.format(path=some, domain=_DOMAIN, unit='rows=2, id="person"')
-            _line(f"the same of {options.spark:,} rows on Spark", script)
-        if "sparse" in wanted:
+        if "cube" in only:
+            yield _line("the cube in plain SQL", _PLAIN.format(path=path, keys=_KEYS))
+            yield _line("the cube by dphist", _COUNT.format(path=path, domain=_DOMAIN, unit=""))
+        if "bounded" in only:
+            script = _COUNT.format(path=path, domain=_DOMAIN, unit=two)
+            yield _line("the cube, at most 2 rows a person", script)
+        if spark:
+            some = _make(folder / "some.parquet", _ROWS, rows=spark, people=max(1, spark // 5))
+            script = _SPARK.format(path=some, domain=_DOMAIN, unit=two)
+            yield _line(f"the same of {spark:,} rows on Spark", script)
+        if "sparse" in only:
             spots = _make(folder / "spots.parquet", _SCATTERED, cells=cells)
             script = _SPARSE.format(path=spots, threshold=20, out=str(folder / "out.parquet"))
-            _line(f"10¹² cells, {cells:,} occupied, released", script, "cells published")
-    return 0
+            yield _line(f"10¹² cells, {cells:,} occupied, released", script)
 
 
 def _make(path: Path, sql: str, **numbers: int) -> str:
@@ -114,10 +110,8 @@ def _make(path: Path, sql: str, **numbers: int) -> str:
     return str(path)
 
 
-def _line(title: str, script: str, what: str = "rows counted") -> float:
+def _line(title: str, script: str) -> Line:
     begun = time.monotonic()
-    seconds, megabytes, said = _measure(script)
+    spent, megabytes, said = process(script)
     wall = time.monotonic() - begun
-    sys.stdout.write(f"{title:44}{seconds:9.2f}{wall:9.1f}{megabytes:7.0f}  {int(said):,} {what}\n")
-    sys.stdout.flush()
-    return seconds
+    return {"job": title, "CPU s": spent, "wall s": wall, "MB": megabytes, "rows or cells": int(said)}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-import resource
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from math import prod
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,23 +23,23 @@ from dphist.private.queries.wavelet import WaveletCells, wavelet_axes
 from dphist.private.questions import Layout
 from dphist.testing import open_counts
 from dphist_bench import data
+from dphist_bench.measuring import Line
+from dphist_bench.timing import forget_peak, least, peak_memory, seconds
 
 
-def main(argv: list[str]) -> int:
-    """Print what a pass, the noise, the transform and the whole cost, and how that grows."""
-    parser = argparse.ArgumentParser(prog="python -m dphist_bench privelet", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a small cube, in seconds")
-    parser.add_argument("--calibration", choices=("tight", "paper"), default="tight")
-    parser.add_argument("--plain", nargs="*", help="attributes left plain; by default the rule decides")
-    parser.add_argument("--no-growth", action="store_true", help="leave the growth tables out")
-    options = parser.parse_args(argv)
-    shape = (11, 2, 64, 129) if options.quick else (101, 2, 512, 1_001)
-    plain = "auto" if options.plain is None else tuple(options.plain)
-    cube(shape, Privelet(plain=plain, calibration=options.calibration))
-    against_numpy(shape)
-    if not options.no_growth:
-        growth([2**14, 2**16] if options.quick else [2**k for k in range(22, 27)])
-    return 0
+def measure(
+    *,
+    quick: bool,
+    calibration: Literal["tight", "paper"] = "tight",
+    plain: Annotated[tuple[str, ...] | None, "attributes left plain; by default the rule decides"] = None,
+    growth: Annotated[bool, "the growth with the number of cells as well"] = True,
+) -> Iterator[Line]:
+    """Give what a pass, the noise, the transform and the whole cost, and how that grows."""
+    shape = (11, 2, 64, 129) if quick else (101, 2, 512, 1_001)
+    yield from cube(shape, Privelet(plain="auto" if plain is None else tuple(plain), calibration=calibration))
+    yield from against_numpy(shape)
+    if growth:
+        yield from grown([2**14, 2**16] if quick else [2**k for k in range(22, 27)])
 
 
 def census_domain(shape: tuple[int, int, int, int]) -> Domain:
@@ -64,7 +60,7 @@ def census_domain(shape: tuple[int, int, int, int]) -> Domain:
     )
 
 
-def cube(shape: tuple[int, int, int, int], mechanism: Privelet) -> None:
+def cube(shape: tuple[int, int, int, int], mechanism: Privelet) -> Iterator[Line]:
     """One cube: memory in a first run, time in the best of three more, and where the time goes."""
     domain = census_domain(shape)
     histogram = Histogram(domain, data.census(shape, 10_000_000 if prod(shape) > 10**8 else 20_000))
@@ -75,34 +71,35 @@ def cube(shape: tuple[int, int, int, int], mechanism: Privelet) -> None:
     axes = mechanism.axes(domain)
     cells, size = histogram.counts.nbytes, domain.size
     transformed = [n for n, axis in zip(domain.names, axes, strict=True) if not isinstance(axis, PlainAxis)]
-    say(f"cube {' × '.join(map(str, shape))} = {size / 1e6:.1f} million cells, {cells / 1e6:.0f} MB; "
-        f"transformed: {', '.join(transformed)}; {mechanism.calibration} noise")  # fmt: skip
-
+    yield (
+        f"cube {' × '.join(map(str, shape))} = {size / 1e6:.1f} million cells, {cells / 1e6:.0f} MB; "
+        f"transformed: {', '.join(transformed)}; {mechanism.calibration} noise"
+    )
     right = open_counts(histogram, 1)
     forget_peak()
     before = peak_memory()
-    first, estimate = cpu(lambda: mechanism.estimate(right))
-    grown = peak_memory() - before
-    say(
-        f"memory beyond the counts   {grown / 1e6:8.0f} MB = {grown / cells:.2f} × the cube (result included)"
-    )
-    del estimate
+    first = seconds(lambda: mechanism.estimate(right))
+    more = peak_memory() - before
+    yield f"memory beyond the counts: {more / 1e6:.0f} MB = {more / cells:.2f} × the cube (result included)"
 
     floor = pass_over(histogram.counts)
     totals = []
     for _ in range(3):
         clock = time.perf_counter()
-        spent, estimate = cpu(partial(release, mechanism, histogram))
+        spent = seconds(partial(release, mechanism, histogram))
         totals.append((spent, time.perf_counter() - clock))
-        del estimate
     total, wall = min(totals)
     parts = shares(axes, histogram.counts, Fraction(1))
     parts["the rest"] = max(0.0, total - sum(parts.values()))
-    say(f"one read-and-write pass    {floor:8.3f} CPU s")
-    say(f"Privelet, end to end       {total:8.3f} CPU s ({wall:.2f} s elapsed; first run {first:.3f} CPU s)")
-    say(f"ratio to the pass          {total / floor:8.1f}   (target ≤ 25)")
-    for name, part in parts.items():
-        say(f"  {name:22}   {part:8.3f} CPU s, {part / total:4.0%}, {part / size * 1e9:5.2f} ns a cell")
+    yield f"Privelet, end to end: {total:.3f} CPU s ({wall:.2f} s elapsed; first run {first:.3f} CPU s)"
+    for name, part in {"one read-and-write pass": floor, "Privelet, end to end": total, **parts}.items():
+        yield {
+            "part": name,
+            "CPU s": part,
+            "share": part / total,
+            "times a pass": part / floor,
+            "ns a cell": part / size * 1e9,
+        }
 
 
 def shares(axes: tuple[Axis, ...], counts: NDArray[np.int64], unit_scale: Fraction) -> dict[str, float]:
@@ -119,37 +116,38 @@ def shares(axes: tuple[Axis, ...], counts: NDArray[np.int64], unit_scale: Fracti
     ]
     weight = max(kinds, key=lambda kind: kind[1] if kind[0] != 1 else 0)[0]
     source = Noise.system()
-    noise, _ = best(lambda: [source.add_laplace(slab, scale * weight, slab) for _ in range(slabs)])
+    noise = least(lambda: [source.add_laplace(slab, scale * weight, slab) for _ in range(slabs)])
 
     def invert() -> None:
         for _ in range(slabs):
             standard.sweep(slab, inner, lambda axis: axis.inverse, 1)
 
-    transform, _ = best(invert)
+    transform = least(invert)
     flat, out = counts.reshape(-1), np.zeros(counts.size)
     out.fill(0.0)
     del out
     # Memory that the process has given back and takes again, as a second release does.
     out = np.empty(counts.size)
-    touch, _ = cpu(lambda: out.fill(0.0))
+    touch = seconds(lambda: out.fill(0.0))
     step = prod(axis.size for axis in inner)
 
     def add() -> None:
         for i in range(0, counts.size, step):
             add_slab(slab, inner, flat[i : i + step], out[i : i + step])
 
-    traffic, _ = best(add)
+    traffic = least(add)
     return {"noise": noise, "transform": transform, "adding the counts": traffic, "fresh memory": touch}
 
 
-def against_numpy(shape: tuple[int, int, int, int]) -> None:
+def against_numpy(shape: tuple[int, int, int, int]) -> Iterator[Line]:
     """Cells from noisy coefficients and counts, by these kernels and in plain NumPy."""
     domain = census_domain((min(shape[0], 16), *shape[1:]))
     axes = wavelet_axes(domain.shape, domain, (0, 1))
     noise = np.zeros(standard.slots(axes), dtype=np.int64)
     Noise.system().add_laplace(noise, Fraction(100), noise)
     counts, cells = np.ones(domain.size, dtype=np.int64), np.zeros(domain.size)
-    theirs, slow = best(lambda: counts.reshape(domain.shape) + numpy_inverse(noise, axes))
+    slow = counts.reshape(domain.shape) + numpy_inverse(noise, axes)
+    theirs = least(lambda: counts.reshape(domain.shape) + numpy_inverse(noise, axes))
     inner = axes[2:]
     slabs, step = noise.reshape(-1, *standard.slots(inner)), prod(axis.size for axis in inner)
 
@@ -159,24 +157,26 @@ def against_numpy(shape: tuple[int, int, int, int]) -> None:
             part = slice(i * step, (i + 1) * step)
             add_slab(slab, inner, counts[part], cells[part])
 
-    once, _ = cpu(transform)
+    once = seconds(transform)
     assert np.allclose(cells.reshape(domain.shape), slow)
     # Integers take the same time whatever they are, so the transform may be timed on what it has left.
-    ours = min(once, best(transform)[0])
+    ours = min(once, least(transform))
     # The same with everything a release does around it, but for the sampler: slabs are filled from recorded draws,
     # handed to another thread, and the result's memory is fresh, as NumPy's is.
     drawn = np.zeros_like(noise)
     Noise.system().add_laplace(drawn, Fraction(100), drawn)
     layout = Layout(domain.shape, None, 1, domain)
-    around, fast = best(lambda: WaveletCells((0, 1)).perturb(counts, layout, Recorded(drawn)))
+    fast = WaveletCells((0, 1)).perturb(counts, layout, Recorded(drawn))
+    around = least(lambda: WaveletCells((0, 1)).perturb(counts, layout, Recorded(drawn)))
     assert np.allclose(fast, counts.reshape(domain.shape) + numpy_inverse(drawn, axes))
-    say(f"cells from {noise.size / 1e6:.1f} million coefficients in plain NumPy: {theirs:.3f} CPU s")
-    say(
-        f"  kernels alone, in memory held already    {ours:8.3f} CPU s: NumPy takes {theirs / ours:.1f} × as long"
-    )
-    say(
-        f"  a whole release without its sampler      {around:8.3f} CPU s: NumPy takes {theirs / around:.1f} × as long"
-    )
+    yield f"cells from {noise.size / 1e6:.1f} million coefficients, beside plain NumPy"
+    ways = {
+        "plain NumPy": theirs,
+        "kernels alone, in memory held already": ours,
+        "a whole release without its sampler": around,
+    }
+    for name, spent in ways.items():
+        yield {"way": name, "CPU s": spent, "NumPy takes": theirs / spent}
 
 
 class Recorded:
@@ -240,17 +240,16 @@ def numpy_inverse(noise: NDArray[np.int64], axes: tuple[Axis, ...]) -> NDArray[n
     return array
 
 
-def growth(sizes: list[int]) -> None:
+def grown(sizes: list[int]) -> Iterator[Line]:
     """CPU time with every axis transformed, from a few million cells to a hundred million."""
-    say("growth with the number of cells, every axis transformed, two ordered and two nominal axes")
-    say(f"{'cells':>12} {'CPU s':>8} {'ns a cell':>10}")
+    yield "growth with the number of cells, every axis transformed, two ordered and two nominal axes"
     mechanism = Privelet(plain=())
     for wanted in sizes:
         domain = square_domain(round(wanted**0.25))
         generator = np.random.default_rng(0)  # noqa: TID251 -- data only
         histogram = Histogram(domain, generator.integers(0, 3, domain.shape))
-        spent, _ = best(partial(release, mechanism, histogram), 2)
-        say(f"{domain.size:12,} {spent:8.3f} {spent / domain.size * 1e9:10.1f}")
+        spent = least(partial(release, mechanism, histogram), 2)
+        yield {"cells": domain.size, "CPU s": spent, "ns a cell": spent / domain.size * 1e9}
 
 
 def release(mechanism: Privelet, histogram: Histogram) -> Estimate:
@@ -272,40 +271,4 @@ def pass_over(counts: NDArray[np.int64]) -> float:
     """CPU time to read an array and write another of its size that the process already owns."""
     out = np.zeros_like(counts)
     out.fill(1)
-    return best(lambda: np.copyto(out, counts))[0]
-
-
-def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of all threads, and the result."""
-    start = time.process_time()
-    result = work()
-    return time.process_time() - start, result
-
-
-def best(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
-    """The least CPU time of a few runs: others share the machine."""
-    runs = [cpu(work) for _ in range(times)]
-    return min(spent for spent, _ in runs), runs[-1][1]
-
-
-def forget_peak() -> None:
-    """Let the peak of memory start again from what is held now, where the system can (Linux)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        say("(this system cannot restart the peak of memory: the figure may be too small)")
-
-
-def peak_memory() -> int:
-    """The most memory this process has held, in bytes."""
-    try:
-        status = Path("/proc/self/status").read_text()
-        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def say(line: str) -> None:
-    """Print a line now."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    return least(lambda: np.copyto(out, counts))

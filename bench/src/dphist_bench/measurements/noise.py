@@ -1,6 +1,6 @@
 """How fast exact noise is drawn, beside numpy's inexact noise and OpenDP's exact noise.
 
-``python -m dphist_bench noise`` prints three tables, all in CPU seconds of this process:
+Three tables, all in CPU seconds of this process:
 
 - many draws: discrete Laplace noise added in place to 64-bit integers, at four scales, for 10⁶ draws (numpy
   beside it in the same run, alternating; OpenDP's integer vector mechanism if it is installed) and for 10⁸
@@ -14,12 +14,9 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import math
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -28,22 +25,20 @@ import numpy as np
 from dphist.kernels.compile import started
 from dphist.kernels.sampling.laplace import UNSETTLED
 from dphist.private.noise import Keystream, Noise, laplace
+from dphist_bench.measuring import Line
+from dphist_bench.timing import least, seconds
 
 _SCALES = (1, 10, 100, 10_000)
 
 
-def main(argv: list[str]) -> int:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(prog="python -m dphist_bench noise", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="draw less")
-    options = parser.parse_args(argv)
+def measure(*, quick: bool) -> Iterator[Line]:
+    """Give the three tables."""
     started()  # the compiled samplers are measured, not what stands in for them while numba is not loaded
-    peer, reason = _opendp(2_000 if options.quick else 100_000)
-    _many(100_000 if options.quick else 1_000_000, 2 if options.quick else 100, peer)
-    _write(reason)
-    _few(3 if options.quick else 30)
-    _selection(3 if options.quick else 10)
-    return 0
+    peer, reason = _opendp(2_000 if quick else 100_000)
+    yield from _many(100_000 if quick else 1_000_000, 2 if quick else 100, peer)
+    yield reason
+    yield from _few(3 if quick else 30)
+    yield from _selection(3 if quick else 10)
 
 
 def entropy(scale: int) -> float:
@@ -60,13 +55,10 @@ def bits_taken(scale: int) -> float:
     return sum(16 + 64 * float((ladder.table == UNSETTLED).mean()) for ladder in ladders)
 
 
-def _many(size: int, blocks: int, peer: Callable[[int], float] | None) -> None:
+def _many(size: int, blocks: int, peer: Callable[[int], float] | None) -> Iterator[Line]:
     noise, numpy_noise = Noise.system(), np.random.default_rng()  # noqa: TID251 -- the peer that is measured
     byte = _keystream_seconds_per_byte()
-    _write(f"keystream: {1e-9 / byte:.1f} GB per CPU second (AES-256-CTR)\n")
-    _write(
-        "  scale      draws  CPU s   M draws/s   numpy M/s   ratio  OpenDP M/s    ratio  entropy  bits  floor"
-    )
+    yield f"keystream: {1e-9 / byte:.1f} GB per CPU second (AES-256-CTR)"
     for scale in _SCALES:
         values = np.zeros(size, dtype=np.int64)
 
@@ -77,17 +69,23 @@ def _many(size: int, blocks: int, peer: Callable[[int], float] | None) -> None:
             return numpy_noise.laplace(0.0, scale, size)
 
         ours()
-        spent = [(_seconds(ours), _seconds(numpys)) for _ in range(9)]
+        spent = [(seconds(ours), seconds(numpys)) for _ in range(9)]
         mine, theirs = (min(times) for times in zip(*spent, strict=True))
         opendp = peer(scale) if peer else math.nan
-        floor = bits_taken(scale) / 8 * byte * size / mine
-        _write(
-            f"{scale:7} {size:10.0e} {mine:6.4f} {size / mine / 1e6:11.0f} {size / theirs / 1e6:11.1f} "
-            f"{theirs / mine:6.1f}x {1e-6 / opendp:11.3f} {opendp * size / mine:7.0f}x "
-            f"{entropy(scale):8.2f} {bits_taken(scale):5.1f} {floor:6.0%}"
-        )
-        total = _seconds(lambda: [ours() for _ in range(blocks)])
-        _write(f"{scale:7} {size * blocks:10.0e} {total:6.4f} {size * blocks / total / 1e6:11.0f}")
+        total = seconds(lambda: [ours() for _ in range(blocks)])
+        yield {
+            "scale": scale,
+            "draws": size,
+            "M draws/s": size / mine / 1e6,
+            "numpy M/s": size / theirs / 1e6,
+            "times numpy": theirs / mine,
+            "OpenDP M/s": 1e-6 / opendp,
+            "times OpenDP": opendp * size / mine,
+            "entropy": entropy(scale),
+            "bits": bits_taken(scale),
+            "floor": bits_taken(scale) / 8 * byte * size / mine,
+            f"M draws/s of {size * blocks:.0e}": size * blocks / total / 1e6,
+        }
 
 
 def _opendp(size: int) -> tuple[Callable[[int], float] | None, str]:
@@ -95,21 +93,20 @@ def _opendp(size: int) -> tuple[Callable[[int], float] | None, str]:
     try:
         import opendp.prelude as dp  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        return None, "OpenDP is not installed and was not measured (pip install 'dphist[peers]')\n"
+        return None, "OpenDP is not installed and was not measured (pip install './bench[peers]')"
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
 
     def seconds_per_draw(scale: int) -> float:
         mechanism = dp.m.make_laplace(*space, scale=float(scale))
         zeros = [0] * size
-        return min(_seconds(lambda: mechanism(zeros)) for _ in range(3)) / size
+        return least(lambda: mechanism(zeros)) / size
 
-    return seconds_per_draw, f"OpenDP {importlib.metadata.version('opendp')}, vectors of {size:,} integers\n"
+    return seconds_per_draw, f"OpenDP {importlib.metadata.version('opendp')}, vectors of {size:,} integers"
 
 
-def _few(repeats: int) -> None:
+def _few(repeats: int) -> Iterator[Line]:
     noise = Noise.system()
-    _write("  scale   1 draw: new   seen   1,000 draws: new   seen   (µs)")
     for scale in (Fraction(1, 100), *map(Fraction, _SCALES), Fraction(10**12), Fraction(10**100 + 9, 3**200)):
         times = []
         for size in (1, 1000):
@@ -121,15 +118,13 @@ def _few(repeats: int) -> None:
                 laplace.binary.cache_clear()
                 return draw()
 
-            times += [min(_seconds(run) for _ in range(repeats)) for run in (new, seen)]
-        new_one, seen_one, new_many, seen_many = (1e6 * seconds for seconds in times)
-        _write(f"{float(scale):7.3g} {new_one:13.0f} {seen_one:6.0f} {new_many:18.0f} {seen_many:6.0f}")
-    _write("")
+            times += [least(run, repeats) for run in (new, seen)]
+        heads = ("1 draw, new scale, µs", "seen before", "1,000 draws, new scale, µs", "seen")
+        yield {"scale": float(scale), **dict(zip(heads, (1e6 * each for each in times), strict=True))}
 
 
-def _selection(repeats: int) -> None:
+def _selection(repeats: int) -> Iterator[Line]:
     noise, numpy_noise = Noise.system(), np.random.default_rng(0)  # noqa: TID251 -- scores, and the peer
-    _write("  parts   candidates a part   exact ms   Gumbel ms")
     for parts, each in ((1, 2), (1, 1000), (1, 1_000_000), (100_000, 2)):
         scores = numpy_noise.integers(0, 1000, parts * each)
         starts = np.arange(parts + 1, dtype=np.int64) * each
@@ -141,21 +136,11 @@ def _selection(repeats: int) -> None:
             return np.argmax(scores.reshape(shape) * 0.05 + numpy_noise.gumbel(size=shape), axis=1)
 
         exact()
-        mine, theirs = (1e3 * min(_seconds(run) for _ in range(repeats)) for run in (exact, gumbel))
-        _write(f"{parts:7} {each:19} {mine:10.3f} {theirs:11.3f}")
+        mine, theirs = (1e3 * least(run, repeats) for run in (exact, gumbel))
+        yield {"parts": parts, "candidates a part": each, "exact ms": mine, "Gumbel ms": theirs}
 
 
 def _keystream_seconds_per_byte() -> float:
     keystream, size = Keystream(), 1 << 16
     keystream.take(size)
-    return min(_seconds(lambda: [keystream.take(size) for _ in range(50)]) for _ in range(9)) / size / 50
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
-
-
-def _write(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    return least(lambda: [keystream.take(size) for _ in range(50)], 9) / size / 50

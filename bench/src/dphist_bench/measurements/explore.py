@@ -1,15 +1,13 @@
 """What one interaction with the explorer costs the server, in CPU time, on a release of a million cells.
 
-    python -m dphist_bench explore [--cells 1000000] [--mechanism laplace] [--quick]
-
 Requests go through the whole application, guard included, but not through a socket.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,28 +17,26 @@ from dphist.model.histogram import Histogram
 from dphist.publishing.door import publish
 from dphist.release import Release
 from dphist.web import create_app
+from dphist_bench.measuring import Line
 
 _REPEATS = 5
 
 
-def main(argv: list[str]) -> int:
-    """Print a line per interaction."""
-    parser = argparse.ArgumentParser(prog="explore")
-    parser.add_argument("--cells", type=int, default=1_000_000)
-    parser.add_argument("--mechanism", default="laplace")
-    parser.add_argument("--quick", action="store_true", help="a small release, to see that it runs")
-    options = parser.parse_args(argv)
-    cells = 1_000 if options.quick else options.cells
-    print(f"{'cells':>14} {'interaction':<34} {'CPU ms, median':>14} {'worst':>8}")
+def measure(*, quick: bool, cells: int = 1_000_000, mechanism: str = "laplace") -> Iterator[Line]:
+    """Give a row an interaction, on a line, a plane and a cube of so many cells."""
     for axes in (1, 2, 3):
-        side = round(cells ** (1 / axes))
-        release = _release((side,) * axes, options.mechanism)
-        for name, best, worst in measure(release):
-            print(f"{release.domain.size:>14,} {name:<34} {best:>14.1f} {worst:>8.1f}")
-    return 0
+        side = round((1_000 if quick else cells) ** (1 / axes))
+        release = _release((side,) * axes, mechanism)
+        for name, best, worst in interactions(release):
+            yield {
+                "interaction": name,
+                "cells": release.domain.size,
+                "CPU ms, median": best,
+                "CPU ms, worst": worst,
+            }
 
 
-def measure(release: Release) -> list[tuple[str, float, float]]:
+def interactions(release: Release) -> list[tuple[str, float, float]]:
     """Give each interaction's name, and its median and worst CPU time in milliseconds after the first."""
     app = create_app({"bench": release})
     side, axes = release.domain.shape[0], len(release.domain.shape)

@@ -6,14 +6,13 @@ dphist. Errors are root mean squared, over every bin (identity) and every prefix
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
-import resource
-import sys
 import time
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,10 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse
 from dphist.model.workload import Workload
 from dphist.testing import open_counts
+from dphist_bench import files
 from dphist_bench.data import sample, steps
+from dphist_bench.measuring import Line
+from dphist_bench.timing import peak_memory
 
 IntArray = NDArray[np.int64]
 
@@ -54,45 +56,31 @@ BESIDE = [
 ]  # fmt: skip
 
 
-def main(argv: list[str]) -> int:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m dphist_bench blocks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes only")
-    parser.add_argument("--only", action="append", help="time or compare this mechanism (may be repeated)")
-    parser.add_argument("--epsilon", default="1")
-    parser.add_argument("--data", type=Path, help="directory of count vectors: compare errors instead")
-    parser.add_argument("--peers", type=Path, help="table of peers' errors")
-    parser.add_argument("--trials", type=int, default=3)
-    chosen = parser.parse_args(argv)
-    if chosen.data is not None:
-        peers = chosen.peers or chosen.data.parent / "peers.csv"
-        return _errors(chosen.data, peers, chosen.only or BESIDE, chosen.trials, chosen.quick)
-    return _speed(chosen.only or list(SPEED), chosen.epsilon, 1 << (12 if chosen.quick else 20))
-
-
-def _speed(names: list[str], epsilon: str, largest: int) -> int:
-    sizes = [1 << k for k in (10, 12, 15, 18, 20) if 1 << k <= largest]
-    sys.stdout.write(f"CPU seconds at epsilon = {epsilon}, and the growth from the size before\n")
-    sys.stdout.write(f"{'mechanism':22}" + "".join(f"{n:>18,}" for n in sizes) + "\n")
-    for name in names:
+def measure(
+    *,
+    quick: bool,
+    only: Annotated[tuple[str, ...], "time or compare these mechanisms"] = (),
+    epsilon: str = "1",
+    data: Annotated[Path | None, "directory of count vectors: compare errors instead"] = None,
+    peers: Annotated[Path | None, "table of peers' errors (default: beside the directory)"] = None,
+    trials: int = 3,
+) -> Iterator[Line]:
+    """Give CPU seconds and their growth; or, with data, errors beside public implementations."""
+    if data is not None:
+        yield from _errors(data, peers or data.parent / "peers.csv", only or tuple(BESIDE), trials, quick)
+        return
+    yield f"CPU seconds at epsilon = {epsilon}, and the growth from the size before"
+    for name in only or SPEED:
         mechanism = parse(name)
         run(mechanism, steps(512, 10_000), epsilon)  # compiles
-        cells, before = [], None
-        for n in sizes:
+        before = None
+        for n in (1 << k for k in ((10, 12) if quick else (10, 12, 15, 18, 20))):
             if n > SPEED.get(name, 1 << 20):
-                cells.append(f"{'–':>18}")
                 continue
-            seconds = min(
-                run(mechanism, steps(n, 100 * n), epsilon)[0] for _ in range(3 if n < 1 << 15 else 1)
-            )
-            growth = f" (×{seconds / before:.1f})" if before else ""
-            cells.append(f"{f'{seconds:.4f}{growth}':>18}")
-            before = seconds
-        sys.stdout.write(f"{name:22}" + "".join(cells) + "\n")
-        sys.stdout.flush()
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sys.stdout.write(f"largest memory of the process: {memory:.0f} MB\n")
-    return 0
+            spent = min(run(mechanism, steps(n, 100 * n), epsilon)[0] for _ in range(3 if n < 1 << 15 else 1))
+            yield {"mechanism": name, "bins": n, "CPU s": spent, "times": before and spent / before}
+            before = spent
+    yield f"largest memory of the process: {peak_memory() / 1e6:.0f} MB"
 
 
 def run(
@@ -110,7 +98,7 @@ def run(
     return time.process_time() - begun, estimate.counts
 
 
-def _errors(folder: Path, peers: Path, names: list[str], trials: int, quick: bool) -> int:
+def _errors(folder: Path, peers: Path, names: Sequence[str], trials: int, quick: bool) -> Iterator[Line]:
     with peers.open() as file:
         known = {
             (r["dataset"], int(r["scale"]), float(r["eps"]), r["workload"]): r for r in csv.DictReader(file)
@@ -118,21 +106,16 @@ def _errors(folder: Path, peers: Path, names: list[str], trials: int, quick: boo
     mechanisms = {name: parse(name) for name in names}
     ratios: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in names}
     for vector, file_name in list(VECTORS.items())[: 1 if quick else None]:
-        weights = np.loadtxt(folder / f"{file_name}.csv", delimiter=",", skiprows=1)[:, 1]
+        weights = files.counts(folder / f"{file_name}.csv").astype(np.float64)
         for scale in (1_000, 100_000, 10_000_000):
             for epsilon in ("0.01", "0.1", "1"):
                 for name, mechanism in mechanisms.items():
                     _compare(known, vector, weights, scale, epsilon, mechanism, trials, ratios[name])
-    sys.stdout.write(
-        "geometric mean (worst) of error ÷ best private peer's, chosen per case with hindsight\n"
-    )
-    heads = ["identity", "identity AHP", "prefix", "prefix HB"]
-    sys.stdout.write(f"{'mechanism':24}" + "".join(f"{head:>20}" for head in heads) + "\n")
+    yield "geometric mean (worst) of error ÷ best private peer's, chosen per case with hindsight"
     for name in names:
-        row = [_summary(ratios[name][head]) for head in heads]
-        sys.stdout.write(f"{name:24}" + "".join(f"{cell:>20}" for cell in row) + "\n")
-    sys.stdout.write("'identity AHP': cases where AHP is the best private peer; 'prefix HB': where HB is\n")
-    return 0
+        heads = ("identity", "identity AHP", "prefix", "prefix HB")
+        yield {"mechanism": name, **{head: _summary(ratios[name][head]) for head in heads}}
+    yield "'identity AHP': cases where AHP is the best private peer; 'prefix HB': where HB is"
 
 
 def _compare(

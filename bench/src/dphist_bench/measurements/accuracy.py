@@ -9,15 +9,14 @@ case by its error.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,9 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.testing.gates import open_counts
+from dphist_bench import files
 from dphist_bench.data import bell, level, planes, sample, search_timeline, settlements, spikes, steps
+from dphist_bench.measuring import Line
 
 IntArray = NDArray[np.int64]
 
@@ -74,51 +75,66 @@ class Outcome:
         """Our error over the best peer's."""
         return self.error / self.peer_error if self.peer_error > 0 else math.nan
 
+    def row(self) -> dict[str, object]:
+        """One line of the table of cases."""
+        return {
+            "data": self.data,
+            "workload": self.workload,
+            "ε": self.epsilon,
+            "scale": self.scale,
+            "best peer": self.peer,
+            "its error": self.peer_error,
+            "auto": self.error,
+            "ratio": self.ratio,
+        }
 
-def main(argv: list[str]) -> int:
-    """Rerun the comparison and print geometric means, worst cases and misses."""
-    options = _options().parse_args(argv)
-    if options.quick:
-        options.trials, options.peer_trials, options.finalists = 1, 1, 1
+
+@dataclass(frozen=True)
+class Options:
+    """What a user asked for."""
+
+    quick: bool
+    data: Path | None
+    peers: Path | None
+    trials: int
+    peer_trials: int
+    finalists: int
+    as_published: bool
+    names: tuple[str, ...]
+
+    def wanted(self, name: str) -> bool:
+        """Whether a data set is among those asked for."""
+        return not self.names or name in self.names
+
+
+def measure(
+    *,
+    quick: Annotated[bool, "made-up data, one trial: seconds"],
+    data: Annotated[Path | None, "folder of count vectors (bin,count or row,col,count)"] = None,
+    peers: Annotated[Path | None, "errors of public implementations (default: beside the folder)"] = None,
+    trials: Annotated[int, "runs of auto per case"] = 20,
+    peer_trials: Annotated[int, "runs of each of our peers per case"] = 2,
+    finalists: Annotated[
+        int, "own: so many best peers are run as often as auto before the best is named"
+    ] = 4,
+    as_published: Annotated[bool, "2-D peers without our improvements to them as well"] = False,
+    only: Literal["all", "1d", "2d", "own"] = "all",
+    names: Annotated[tuple[str, ...], "only these data sets"] = (),
+) -> Iterator[Line]:
+    """Rerun the comparison: every case, then geometric means, worst cases and misses."""
+    if quick:
+        trials, peer_trials, finalists = 1, 1, 1
+    options = Options(quick, data, peers, trials, peer_trials, finalists, as_published, tuple(names))
     kinds = {"1d": _lines, "2d": _planes, "own": _own}
-    wanted = kinds if options.only == "all" else {options.only: kinds[options.only]}
-    for kind, run in wanted.items():
-        if kind == "own" and options.only == "all":
-            continue
+    for kind in ("1d", "2d") if only == "all" else (only,):
         outcomes = []
-        for outcome in run(options):
+        for outcome in kinds[kind](options):
             outcomes.append(outcome)
-            if options.verbose:
-                _say(_line(outcome))
-        _summary(kind, outcomes)
-    return 0
+            yield outcome.row()
+        yield from _summary(kind, outcomes)
 
 
-def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="accuracy", description=__doc__)
-    parser.add_argument("--data", type=Path, help="folder of count vectors (bin,count or row,col,count)")
-    parser.add_argument(
-        "--peers", type=Path, help="errors of public implementations (default: beside the folder)"
-    )
-    parser.add_argument("--trials", type=int, default=20, help="runs of auto per case")
-    parser.add_argument("--peer-trials", type=int, default=2, help="runs of each of our peers per case")
-    parser.add_argument(
-        "--finalists",
-        type=int,
-        default=4,
-        help="own: the best so many peers are run as often as auto before the best is named",
-    )
-    parser.add_argument(
-        "--as-published", action="store_true", help="2-D peers without our improvements to them as well"
-    )
-    parser.add_argument("--only", choices=("all", "1d", "2d", "own"), default="all")
-    parser.add_argument("--names", help="only these data sets, separated by commas")
-    parser.add_argument("--verbose", action="store_true", help="print every case")
-    parser.add_argument("--quick", action="store_true", help="made-up data, one trial: seconds")
-    return parser
-
-
-def _lines(options: argparse.Namespace) -> Iterator[Outcome]:
+def _lines(options: Options) -> Iterator[Outcome]:
     """Cells and prefixes against the public implementations' errors."""
     if options.quick or options.data is None:
         yield from _own(options)
@@ -127,9 +143,9 @@ def _lines(options: argparse.Namespace) -> Iterator[Outcome]:
     with path.open() as file:
         rows = [row for row in csv.DictReader(file) if row["dataset"] in CORE]
     for row in rows:
-        if options.names and row["dataset"] not in options.names.split(","):
+        if not options.wanted(row["dataset"]):
             continue
-        weights = read_counts(options.data / f"{CORE[row['dataset']]}.csv")
+        weights = _weights(options.data / f"{CORE[row['dataset']]}.csv")
         kind = {"identity": "cells", "prefix": "prefixes"}[row["workload"]]
         scale, epsilon = int(row["scale"]), f"{float(row['eps']):g}"
         error, seconds = _errors(Auto(), weights, scale, epsilon, _LINE_WORKLOADS[kind], options.trials)
@@ -139,7 +155,7 @@ def _lines(options: argparse.Namespace) -> Iterator[Outcome]:
         )
 
 
-def _own(options: argparse.Namespace) -> Iterator[Outcome]:
+def _own(options: Options) -> Iterator[Outcome]:
     """Cells and prefixes against all of our own mechanisms, on made-up or given vectors.
 
     Every mechanism is told the workload, as ``auto`` is; the one that ``auto`` hands over to is left out, as it would
@@ -150,12 +166,12 @@ def _own(options: argparse.Namespace) -> Iterator[Outcome]:
     makers = {"bell": bell, "level": level, "spikes": spikes, "steps": steps, "timeline": search_timeline}
     weights = {name: make(size, 10**6, 0).astype(np.float64) for name, make in makers.items()}
     if options.data is not None:
-        names = options.names.split(",") if options.names else CORE
-        weights = {name: read_counts(options.data / f"{CORE.get(name, name)}.csv") for name in names}
+        names = options.names or tuple(CORE)
+        weights = {name: _weights(options.data / f"{CORE.get(name, name)}.csv") for name in names}
     scales, epsilons = ((10**4,), ("0.1",)) if options.quick else (LINE_SCALES, EPSILONS)
     peers = QUICK_LINE_PEERS if options.quick else tuple(n for n in MECHANISMS if n not in NO_LINE_PEERS)
     for name, vector in weights.items():
-        if options.names and name not in options.names.split(","):
+        if not options.wanted(name):
             continue
         for scale, epsilon, kind in product(scales, epsilons, _LINE_WORKLOADS):
             case = (vector, scale, epsilon, _LINE_WORKLOADS[kind])
@@ -172,14 +188,14 @@ def _own(options: argparse.Namespace) -> Iterator[Outcome]:
             )
 
 
-def _planes(options: argparse.Namespace) -> Iterator[Outcome]:
+def _planes(options: Options) -> Iterator[Outcome]:
     """Rectangles, small rectangles, cells and marginals against our own implementations of the peers."""
     if options.quick:
         weights = {"settlements": settlements((32, 32), 10**6, 0).astype(np.float64)}
     elif options.data is None:
         weights = planes()
     else:
-        weights = {name: read_counts(options.data / f"{name}.csv") for name in PLANES}
+        weights = {name: _weights(options.data / f"{name}.csv") for name in PLANES}
     scales, epsilons = ((10**4,), ("0.1",)) if options.quick else (PLANE_SCALES, EPSILONS)
     peers: tuple[str, ...] = ("laplace", "uniform", "privelet") if options.quick else PLANE_PEERS
     published = () if options.quick or not options.as_published else PLANE_PEERS_AS_PUBLISHED
@@ -192,7 +208,7 @@ def _against(
     epsilons: tuple[str, ...],
     workloads: dict[str, Callable[[Domain], Workload]],
     peers: tuple[str, ...],
-    options: argparse.Namespace,
+    options: Options,
     published: tuple[str, ...] = (),
 ) -> Iterator[Outcome]:
     """Run every peer once a trial and judge it on every workload; ``auto`` is told the workload.
@@ -201,7 +217,7 @@ def _against(
     """
     everybody = tuple(dict.fromkeys(peers + published))
     for name, vector in weights.items():
-        if options.names and name not in options.names.split(","):
+        if not options.wanted(name):
             continue
         for scale, epsilon in product(scales, epsilons):
             squares = {kind: dict.fromkeys(everybody, 0.0) for kind in workloads}
@@ -263,15 +279,8 @@ def _histogram(weights: NDArray[np.float64], scale: int, trial: int) -> Histogra
     return Histogram(Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(counts.shape)]), counts)
 
 
-def read_counts(path: Path) -> NDArray[np.float64]:
-    """Read ``bin,count`` or sparse ``row,col,count``; planes have sides that are powers of two."""
-    table = np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.int64)
-    if table.shape[1] == 2:
-        return table[:, 1].astype(np.float64)
-    side = 1 << int(table[:, :2].max()).bit_length()
-    plane = np.zeros((side, side))
-    plane[table[:, 0], table[:, 1]] = table[:, 2]
-    return plane
+def _weights(path: Path) -> NDArray[np.float64]:
+    return files.counts(path).astype(np.float64)
 
 
 def _small_rectangles(domain: Domain) -> Workload:
@@ -295,28 +304,17 @@ _PLANE_WORKLOADS: dict[str, Callable[[Domain], Workload]] = {
 }
 
 
-def _summary(kind: str, outcomes: list[Outcome]) -> None:
+def _summary(kind: str, outcomes: list[Outcome]) -> Iterator[Line]:
     for workload in dict.fromkeys(outcome.workload for outcome in outcomes):
         mine = [o for o in outcomes if o.workload == workload and o.ratio > 0]
         ratios = [o.ratio for o in mine]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        slowest = max(o.seconds for o in mine)
-        _say(
-            f"{kind} {workload:30} geometric mean {mean:.3f}  worst {max(ratios):.2f}  "
-            f"above 1: {sum(r > 1 for r in ratios)} of {len(ratios)}  slowest {slowest * 1000:.0f} ms CPU"
-        )
-        for outcome in sorted(mine, key=lambda o: -o.ratio):
-            if outcome.ratio > 1:
-                _say("    miss " + _line(outcome))
-
-
-def _line(o: Outcome) -> str:
-    return (
-        f"{o.data:11} scale {o.scale:<9} ε {o.epsilon:5} {o.workload:16} "
-        f"{o.peer:12} {o.peer_error:12.4g}  auto {o.error:12.4g}  ratio {o.ratio:.2f}"
-    )
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+        yield {
+            "workload": f"{kind} {workload}",
+            "geometric mean": math.exp(sum(map(math.log, ratios)) / len(ratios)),
+            "worst": max(ratios),
+            "above 1": sum(r > 1 for r in ratios),
+            "cases": len(ratios),
+            "slowest, CPU ms": 1000 * max(o.seconds for o in mine),
+        }
+    for outcome in sorted((o for o in outcomes if o.ratio > 1), key=lambda o: -o.ratio):
+        yield {"miss": outcome.data, **{k: v for k, v in outcome.row().items() if k != "data"}}

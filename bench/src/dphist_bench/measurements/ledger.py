@@ -1,6 +1,6 @@
 """Race many processes for one ledger, kill them at random points, and count what was lost or overspent.
 
-``python -m dphist_bench ledger`` prints two rows. *race*: every process takes the same amount from one budget
+Two rows come out. *race*: every process takes the same amount from one budget
 until it is refused. *kill -9*: every process creates budgets, spends them to the last crumb, opens and
 completes reservations and reopens the ledger, while the parent kills one process after another and starts it
 again. A spend counts as acknowledged once the child has written it to a pipe, which it does after `reserve`
@@ -9,7 +9,6 @@ has returned. The counting reads the file with plain SQL, so that it does not re
 
 from __future__ import annotations
 
-import argparse
 import os
 import random  # noqa: TID251 -- when to kill whom, not noise
 import sqlite3
@@ -17,13 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated
 
 from dphist import errors
 from dphist.private.ledger import Head, Ledger
+from dphist_bench.measuring import Failure, Line
 
 _ROUND_TOTAL = Fraction(2)
 _AMOUNTS = ("0.1", "0.05", "1/3", "1/7", "0.013")
@@ -116,7 +118,7 @@ class _Child:
 
     def __init__(self, call: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", f"import dphist_bench.ledger as ledger; ledger.{call}"],
+            [sys.executable, "-c", f"import dphist_bench.measurements.ledger as ledger; ledger.{call}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -263,46 +265,45 @@ def run_kills(folder: Path, processes: int, kills: int, seed: int, place: str | 
     return counts
 
 
-def main(argv: list[str]) -> int:
-    """Run both experiments and print their counts."""
-    parser = argparse.ArgumentParser(prog="python -m dphist_bench ledger", description=__doc__)
-    parser.add_argument("--processes", type=int, default=16)
-    parser.add_argument("--spends", type=int, default=1600, help="how many spends fit in the raced budget")
-    parser.add_argument("--kills", type=int, default=400, help="how many processes to kill, over all ledgers")
-    parser.add_argument("--ledgers", type=int, default=5, help="how many ledgers the kills are spread over")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--postgres", metavar="URL", help="a PostgreSQL database to keep the ledgers in")
-    parser.add_argument("--quick", action="store_true", help="4 processes, 40 spends, 12 kills")
-    options = parser.parse_args(argv)
-    if options.quick:
-        options.processes, options.spends, options.kills, options.ledgers = 4, 40, 12, 1
-    columns = [
-        "processes",
-        "kills",
-        "acknowledged",
-        "entries",
-        "refusals",
-        "budgets",
-        "overspends",
-        "mismatches",
-        "lost",
-    ]
-    sys.stdout.write(f"{'':8}" + "".join(f"{name:>13}" for name in columns) + "\n")
-    failed = False
+_COLUMNS = (
+    "processes",
+    "kills",
+    "acknowledged",
+    "entries",
+    "refusals",
+    "budgets",
+    "overspends",
+    "mismatches",
+    "lost",
+)
+
+
+def measure(
+    *,
+    quick: bool,
+    processes: int = 16,
+    spends: Annotated[int, "how many spends fit in the raced budget"] = 1600,
+    kills: Annotated[int, "how many processes to kill, over all ledgers"] = 400,
+    ledgers: Annotated[int, "how many ledgers the kills are spread over"] = 5,
+    seed: int = 1,
+    postgres: Annotated[str | None, "URL of a PostgreSQL database to keep the ledgers in"] = None,
+) -> Iterator[Line]:
+    """Run both experiments and give their counts."""
+    if quick:
+        processes, spends, kills, ledgers = 4, 40, 12, 1
     with tempfile.TemporaryDirectory() as name:
-        base = options.postgres and f"{options.postgres}#experiment_{os.getpid()}"
-        raced = run_race(Path(name), options.processes, options.spends, base and f"{base}_race")
-        killed = Counts(options.processes)
-        for number in range(options.ledgers):
-            share = -(-options.kills // options.ledgers)
+        base = postgres and f"{postgres}#experiment_{os.getpid()}"
+        yield from _told("race", run_race(Path(name), processes, spends, base and f"{base}_race"))
+        killed = Counts(processes)
+        for number in range(ledgers):
             place = base and f"{base}_{number}"
-            killed.add(run_kills(Path(name), options.processes, share, options.seed + number, place))
-    for title, counts in (("race", raced), ("kill -9", killed)):
-        sys.stdout.write(f"{title:8}" + "".join(f"{getattr(counts, name):13}" for name in columns) + "\n")
-        for failure in counts.failures:
-            sys.stdout.write(f"  failed: {failure}\n")
-        failed = failed or not counts.passed
-    sys.stdout.write(
-        "entries beyond the acknowledged: spent by processes that died before they could say so\n"
-    )
-    return int(failed)
+            killed.add(run_kills(Path(name), processes, -(-kills // ledgers), seed + number, place))
+        yield from _told("kill -9", killed)
+    yield "entries beyond the acknowledged: spent by processes that died before they could say so"
+
+
+def _told(title: str, counts: Counts) -> Iterator[Line]:
+    yield {"": title, **{name: getattr(counts, name) for name in _COLUMNS}}
+    yield from (Failure(f"failed: {failure}") for failure in counts.failures)
+    if not counts.passed and not counts.failures:
+        yield Failure("the ledger did not keep its promise")
