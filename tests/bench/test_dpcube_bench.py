@@ -9,28 +9,11 @@ import numpy as np
 import pytest
 
 from dphist.model.domain import Domain, Ordinal
-from dphist_bench import cubes, people
+from dphist_bench import people
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.heatmap import Maps
 from dphist_bench.papers.dpcube_histograms import rectangles
 from dphist_bench.results import Results, Row
-
-
-def test_growth_is_measured(capsys):
-    assert cubes.growth(1_000) == 0
-    assert "µs/cell" in capsys.readouterr().out
-
-
-def test_coverage_is_measured(capsys):
-    assert cubes.main(["--coverage", "--quick"]) == 0
-    assert "hold the truth" in capsys.readouterr().out
-
-
-def test_errors_are_measured_on_the_sets_that_are_there(tmp_path, capsys):
-    assert cubes.main(["--data", str(tmp_path), "--quick"]) == 0
-    assert "is not in" in capsys.readouterr().out
-    (tmp_path / "plane.csv").write_text("row,col,count\n0,9,4\n255,255,1\n")
-    assert cubes.read(tmp_path / "plane.csv").sum() == 5
 
 
 @pytest.mark.parametrize("largest", [None, 1, 40])

@@ -13,7 +13,6 @@ import pytest
 from dphist.errors import DomainError, SourceError
 from dphist.model.domain import Domain
 from dphist.sources import draft_schema
-from dphist_bench import counting
 
 
 def table(value: int) -> pa.Table:
@@ -57,8 +56,3 @@ def test_a_draft_needs_a_file() -> None:
         draft_schema(table(7))
     with pytest.raises(SourceError):
         draft_schema("none.csv")
-
-
-def test_the_counting_benchmark_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert counting.main(["--quick"]) == 0
-    assert capsys.readouterr().out.count(" s") >= 6

@@ -14,7 +14,6 @@ from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.planning.compare import compare
 from dphist.testing import check_mechanism, open_counts, run
-from dphist_bench import accuracy
 
 LINE = Domain([Ordinal("x", range(200))])
 CUBE = Domain([Ordinal("x", range(12)), Ordinal("y", range(10)), Ordinal("z", range(4))])
@@ -87,14 +86,6 @@ def test_compare_orders_by_error_and_reports_who_cannot():
     assert by_name["uniform"].ratio > 1
     assert all(row.seconds >= 0 for row in rows)
     assert all(np.isfinite(row.error) or row.why_not for row in rows)
-
-
-def test_the_comparison_runs(capsys):
-    assert accuracy.main(["--quick", "--names", "bell,settlements"]) == 0
-    out = capsys.readouterr().out
-    assert "1d cells" in out
-    assert "2d marginals" in out
-    assert "geometric mean" in out
 
 
 @pytest.mark.audit

@@ -26,9 +26,8 @@ from dphist.private.queries.wavelet import Wavelet
 from dphist.publishing.door import publish
 from dphist.testing import check_mechanism, open_counts, run
 from dphist_bench import data
-from dphist_bench import privelet as privelet_bench
-from dphist_bench.papers import privelet
 from dphist_bench.measurements.census import census_domain
+from dphist_bench.papers import privelet
 
 TREE = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e", "f"]}, "sea": ["g", "h", "i", "j"]}
 # One run of a plain axis this long is as many independent runs of what stands beside it.
@@ -308,11 +307,6 @@ def test_audit(mechanism):
 
 
 # ---- benchmarks --------------------------------------------------------------------------------------------
-
-
-def test_the_measurement_runs(capsys):
-    assert privelet_bench.main(["--quick"]) == 0
-    assert "ratio to the pass" in capsys.readouterr().out
 
 
 def test_the_papers_questions_are_asked():

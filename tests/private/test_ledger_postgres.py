@@ -38,7 +38,7 @@ from test_ledger import (  # noqa: F401 -- collected here with this file's `ledg
 from dphist import errors
 from dphist.private.ledger import Ledger
 from dphist.private.ledger.postgres import shown
-from dphist_bench import ledger as experiment
+from dphist_bench.measurements import ledger as experiment
 
 pytestmark = pytest.mark.postgres
 _numbers = count()

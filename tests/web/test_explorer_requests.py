@@ -276,10 +276,3 @@ def test_names_from_a_schema_cannot_become_markup(client):
     said = ask("/api/view?axis=" + evil.replace("/", "%2F") + "&cells=1-2").json()
     assert said["answer"]["value"] == made.answer(where={evil: "it's"}).value
     assert read_question(said["question"], domain) == read_question(f"\"{evil}\" = 'it''s'", domain)
-
-
-def test_the_measurement_of_interactions_runs(capsys):
-    from dphist_bench.measurements.explore import main
-
-    assert main(["--quick"]) == 0
-    assert "heat map" in capsys.readouterr().out

@@ -66,7 +66,9 @@ def run(
 
     if name in catalogue.MEASUREMENTS:
         shared = {"--trials": trials, "--files": files, "--workers": workers}
-        given = [str(word) for option, value in shared.items() if value is not None for word in (option, value)]
+        given = [
+            str(word) for option, value in shared.items() if value is not None for word in (option, value)
+        ]
         quickly = ["--quick"] if quick else []
         raise typer.Exit(catalogue.measure(name, [*quickly, *given, *context.args], results))
     if "--help" in (name, *context.args):

@@ -1,0 +1,166 @@
+"""Every measurement runs on the one runner: options from its signature, tables printed, rows kept with the machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dphist.errors import InputError
+from dphist_bench import catalogue, files, measuring
+from dphist_bench.command import app
+from dphist_bench.measuring import Failure, Line
+
+# Options beside --quick, and words that must be printed.
+QUICK = {
+    "accuracy": ("--names bell settlements", ["1d cells", "2d marginals", "geometric mean"]),
+    "blocks": ("--only h s2+h", ["4,096", "s2+h", "largest memory"]),
+    "census": ("--no-growth", ["times a pass", "noise", "plain NumPy"]),
+    "compression": ("--repeats 1", ["phpartition", "4,096", "floor, CPU s"]),
+    "counting": ("", ["ratio of count", "1,000 cells"]),
+    "cubes": ("--coverage", ["hold the truth", "KDHybrid"]),
+    "engines": ("", ["the cube by dphist", "10¹² cells"]),
+    "explore": ("", ["heat map"]),
+    "ledger": ("", ["race", "kill -9", "lost"]),
+    "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),
+    "noisefirst": ("", ["mean 3 ln n"]),
+    "segmentation": ("", ["O(n²)", "spikes"]),
+    "trust": ("--only timing precision quotes", ["structurefirst", "2 mechanisms", "every field quoted"]),
+}
+SLOW = {"compression", "cubes", "accuracy"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in QUICK]
+)
+def test_every_measurement_runs_quickly_and_is_kept(name, tmp_path, capsys):
+    options, words = QUICK[name]
+    assert catalogue.measure(name, ["--quick", *options.split()], tmp_path) == 0
+    printed = capsys.readouterr().out
+    for word in words:
+        assert word in printed, word
+    kept = json.loads((tmp_path / "quick" / "measurements" / f"{name}.json").read_text())
+    assert kept["options"]["quick"] is True
+    assert kept["versions"]["numpy"] == np.__version__
+    assert kept["processor"]
+    assert any(isinstance(line, dict) for line in kept["lines"])
+
+
+def test_the_list_is_whole():
+    here = Path(measuring.__file__).parent / "measurements"
+    modules = {path.stem for path in here.glob("*.py")} - {"__init__", "precision"}
+    assert modules == set(QUICK)
+    assert modules <= set(catalogue.MEASUREMENTS)
+
+
+@pytest.mark.slow
+def test_the_ledger_is_exact_under_load(capsys):
+    assert catalogue.measure("trust", ["--quick", "--only", "ledger"]) == 0
+
+
+def test_both_ways_count_alike(tmp_path):
+    assert catalogue.measure("engines", ["--quick", "--only", "cube"], tmp_path) == 0
+    kept = json.loads((tmp_path / "quick" / "measurements" / "engines.json").read_text())
+    counted = {line["rows or cells"] for line in kept["lines"] if isinstance(line, dict)}
+    assert len(counted) == 1
+
+
+def test_errors_beside_peers(tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    lines = ["bin,count", *(f"{i},{i}" for i in range(64))]
+    (tmp_path / "data" / "ADULT.csv").write_text("\n".join(lines))
+    (tmp_path / "peers.csv").write_text(
+        "dataset,scale,eps,workload,best_excl_nonprivate,rmse\n"
+        "ADULT,1000,1.0,prefix,HB,5.0\nADULT,1000,1.0,identity,AHP,2.0\n"
+    )
+    options = ["--data", str(tmp_path / "data"), "--quick", "--trials", "1", "--only", "hb"]
+    assert catalogue.measure("blocks", options) == 0
+    assert "n=1" in capsys.readouterr().out
+
+
+def test_one_reader_of_counts(tmp_path, capsys):
+    (tmp_path / "plane.csv").write_text("row,col,count\n0,9,4\n255,255,1\n")
+    plane = files.counts(tmp_path / "plane.csv")
+    assert plane.shape == (256, 256)
+    assert (plane[0, 9], plane.sum()) == (4, 5)
+    (tmp_path / "line.csv").write_text("bin,count\n0,7\n1,2\n")
+    np.testing.assert_array_equal(files.counts(tmp_path / "line.csv"), [7, 2])
+    assert catalogue.measure("cubes", ["--data", str(tmp_path), "--quick"]) == 0
+    assert "is not in" in capsys.readouterr().out
+
+
+def toy(
+    *,
+    quick: bool,
+    rows: Annotated[int, "how many rows"] = 2,
+    kind: Literal["good", "bad"] = "good",
+    only: tuple[str, ...] = (),
+    data: Path | None = None,
+) -> Iterator[Line]:
+    """Give what was asked for."""
+    yield "before the table"
+    for place in range(rows):
+        yield {"place": place, "half": place / 2, "none": None, "data": str(data), "only": "+".join(only)}
+    if kind == "bad":
+        yield Failure("a promise was broken")
+
+
+def test_options_are_read_off_the_signature(capsys):
+    given = ["--rows", "3", "--only", "a", "b", "--data", "here"]
+    assert measuring.run("toy", toy, given) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "before the table"
+    assert said[1].split() == ["place", "half", "none", "data", "only"]
+    assert said[4].split() == ["2", "1", "–", "here", "a+b"]
+    assert len(said) == 5
+
+
+def test_a_broken_promise_is_an_exit_code_and_is_kept(tmp_path, capsys):
+    assert measuring.run("toy", toy, ["--kind", "bad"], tmp_path) == 1
+    assert "a promise was broken" in capsys.readouterr().out
+    assert "a promise was broken" in (tmp_path / "full" / "measurements" / "toy.json").read_text()
+
+
+@pytest.mark.parametrize("given", [["--kind", "neither"], ["--nonsense"], ["--rows", "many"]])
+def test_wrong_options_are_refused(given, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        measuring.run("toy", toy, given)
+    assert stopped.value.code == 2
+
+
+def test_a_stopped_measurement_keeps_what_it_gave(tmp_path, capsys):
+    def stopped(*, quick: bool) -> Iterator[Line]:
+        yield {"row": 1}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measuring.run("stopped", stopped, [], tmp_path)
+    assert json.loads((tmp_path / "full" / "measurements" / "stopped.json").read_text())["lines"] == [
+        {"row": 1}
+    ]
+
+
+def test_the_command_hands_options_on_and_shows_help(tmp_path):
+    runner = CliRunner()
+    said = runner.invoke(app, ["run", "noisefirst", "--help"])
+    assert "--repeats" in said.output
+    assert "dphist bench run noisefirst" in said.output
+    assert "--workers" in runner.invoke(app, ["run", "--help"]).output
+    assert "--workers" in runner.invoke(app, ["run", "efpa", "--help"]).output
+    done = runner.invoke(app, ["run", "blocks", "--quick", "--only", "h", "--results", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "quick" / "measurements" / "blocks.json").is_file()
+    # --trials is an option of both: it reaches the measurement.
+    assert runner.invoke(app, ["run", "noise", "--trials", "2"]).exit_code == 2
+
+
+def test_old_names_of_papers_are_understood():
+    assert catalogue.load("paper-003/table3") is catalogue.load("efpa/table3")
+    assert catalogue.chosen("paper-000") == catalogue.chosen("xu2013")
+    with pytest.raises(InputError):
+        catalogue.load("paper-009/table3")
