@@ -10,8 +10,8 @@ import pytest
 
 from dphist.errors import InputError
 from dphist.kernels.segmentation import Rows, search, segment
-from dphist.kernels.segmentation import straightforward as textbook
 from dphist.kernels.segmentation.absolute import whole_costs
+from dphist_bench import textbook
 
 
 def bucket_cost(values, loss):

@@ -8,7 +8,6 @@ from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
 from dphist.errors import MechanismError
 from dphist.kernels.segmentation import segment
-from dphist.kernels.segmentation import straightforward as textbook
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.noisefirst import NoiseFirst
 from dphist.mechanisms.spec import from_json, parse, show, to_json
@@ -19,7 +18,7 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release, publish
 from dphist.testing import check_mechanism, run
-from dphist_bench import data
+from dphist_bench import data, textbook
 
 VARIANTS = [
     NoiseFirst(),

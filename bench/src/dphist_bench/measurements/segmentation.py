@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.segmentation import Loss, Rows, segment
-from dphist.kernels.segmentation import straightforward as textbook
-from dphist_bench import data
+from dphist_bench import data, textbook
 from dphist_bench.measuring import Line
 from dphist_bench.timing import least, peak_memory
 

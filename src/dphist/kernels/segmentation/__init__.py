@@ -6,10 +6,9 @@ Any loss with any search::
     squared         one sweep                         k sweeps, rows kept at checkpoints
     absolute        one sweep                         k sweeps, rows kept at checkpoints
 
-The sweeps of ``squared`` and ``absolute`` use functional pruning; ``search`` drives them;
-``straightforward`` holds the textbook programs they are measured against. Divide-and-conquer would be wrong
-here: the bucket costs of unsorted data are not Monge. Pruning by cost alone (PELT) degrades to n² on long
-buckets.
+The sweeps of ``squared`` and ``absolute`` use functional pruning; ``search`` drives them.
+Divide-and-conquer would be wrong here: the bucket costs of unsorted data are not Monge. Pruning by cost alone (PELT)
+degrades to n² on long buckets. The textbook programs they are measured against are in dphist-bench.
 """
 
 from dphist.kernels.segmentation.search import LARGEST_EXACT_SQUARES, LARGEST_SUM, Loss, Rows, segment
