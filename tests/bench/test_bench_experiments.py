@@ -187,7 +187,7 @@ def test_the_command_lists_runs_and_reports(tmp_path):
     assert "noise" in listed
     kept = str(tmp_path / "kept")
     run = command.invoke(app, ["bench", "run", "efpa/table3", "--quick", "--results", kept, "--workers", "1"])
-    assert "16 readings" in run.output, run.output
+    assert "20 readings" in run.output, run.output
     shown = command.invoke(
         app, ["bench", "report", "--results", kept, "--quick", "-o", str(tmp_path / "pages")]
     )
