@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dphist.extras import provide
+
 if TYPE_CHECKING:
     from dphist import audit, errors, mechanisms, model, planning, report, testing, uses, web
     from dphist.mechanisms import list_mechanisms
@@ -44,6 +46,9 @@ _HOMES = {
 
 # Rooms that are reached by their own name without being part of the face: ``dphist.report.figure``.
 _ROOMS = ("model", "planning", "report", "uses", "web")
+
+# Releases are drawn by a floor above them, which they cannot name; it is loaded when the first one is drawn.
+provide("drawing", lambda: import_module("dphist.report"))
 
 __all__ = [
     "__version__",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -16,3 +17,16 @@ def need(module: str, extra: str) -> Any:
         if missing.name != module.split(".")[0]:
             raise
         raise InputError(f"this needs {missing.name}: pip install 'dphist[{extra}]'") from None
+
+
+_later: dict[str, Callable[[], object]] = {}
+
+
+def provide(what: str, bring: Callable[[], object]) -> None:
+    """Say, from above, how something is brought that a lower floor may want but must not know."""
+    _later[what] = bring
+
+
+def bring(what: str) -> None:
+    """Have brought what was provided for."""
+    _later[what]()

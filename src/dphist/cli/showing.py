@@ -11,8 +11,7 @@ from dphist.cli import screen
 from dphist.errors import LedgerError
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
-from dphist.private.ledger import Ledger
-from dphist.private.ledger.units import described
+from dphist.private.ledger import Ledger, described
 from dphist.release import Release, SparseCells
 
 _WIDTH = 50

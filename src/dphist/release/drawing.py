@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dphist.extras import bring
+
 if TYPE_CHECKING:
     from dphist.release.release import Release
 
@@ -30,9 +32,7 @@ def register(drawer: Drawer) -> None:
 
 
 def drawer() -> Drawer:
-    """Give what draws; the package's own table of lazy names brings `dphist.report` if nothing has registered yet."""
+    """Give what draws; if nothing has registered yet, the package itself says how to bring what does."""
     if not _registered:
-        import dphist
-
-        _ = dphist.report
+        bring("drawing")
     return _registered[0]

@@ -34,7 +34,7 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
 from dphist.release import sparse_file
 from dphist.release.cells import DenseCells
-from dphist.release.release import Guarantee, Release
+from dphist.release.release import Guarantee, Release, register_writer
 from dphist.release.sparse import SparseCells
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ def save(release: Release, path: str | PathLike[str]) -> None:
             sparse_file.write(release, release.cells, temporary, form=FORMAT, key=KEY)
         else:
             _write(release, temporary)
+
+
+register_writer(save)
 
 
 @contextmanager

@@ -17,5 +17,6 @@
 from dphist.private.ledger.book import Ledger
 from dphist.private.ledger.lines import Entry, Head, Line
 from dphist.private.ledger.spending import Reservation
+from dphist.private.ledger.units import described
 
-__all__ = ["Entry", "Head", "Ledger", "Line", "Reservation"]
+__all__ = ["Entry", "Head", "Ledger", "Line", "Reservation", "described"]
