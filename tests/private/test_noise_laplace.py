@@ -296,3 +296,90 @@ def test_any_layout_of_values_but_only_whole_integers():
         )
     with pytest.raises(InputError, match="out"):
         noise.add_laplace(np.zeros(4, dtype=np.int64), Fraction(1), np.zeros(5, dtype=np.int64))
+
+
+@pytest.mark.parametrize("rate", [Fraction(25), Fraction(1, 3), Fraction(7, 10**6), Fraction(1, 10**12)])
+@pytest.mark.parametrize("negative", [False, True])
+def test_the_tail_of_the_coins_has_no_end(monkeypatch, rate, negative):
+    """Nobody waits for e⁻²⁰, let alone twice: the tail's coin is made to come up, and its length is given."""
+    law = BinaryLaplace(rate)
+    words = np.full((len(law.cells), 1), 65535, dtype=np.uint16)
+    assert (
+        law.cells[law.bits] == 0
+    )  # so that sixteen bits never settle it, and the path below is always taken
+    words[law.bits] = 0
+    words[-1] = 0 if negative else 65535
+    asked = []
+
+    def three(given, keystream):
+        asked.append(given)
+        return 3
+
+    monkeypatch.setattr(certified, "geometric", three)
+    out = np.zeros(1, dtype=np.int64)
+    # At tiny scales the sign's first sixteen bits are zero too: 64 more settle it.
+    ties = [bytes(8)] * (1 + int(negative and law.cells[-1] == 0))
+    law.add(Scripted([words.tobytes(), *ties]), out, out)
+    top = 4 << law.bits
+    assert asked == [rate * (1 << law.bits)]
+    assert asked[0] >= 20
+    # A sign drawn first complements what follows: ~0 − top.
+    assert out[0] == (-1 - top if negative else top)
+
+
+@pytest.mark.parametrize("rate", [Fraction(25), Fraction(3, 2), Fraction(1, 1000)])
+def test_the_tail_is_met_with_exactly_its_probability(rate):
+    """Given sixteen zeros the tail's coin compares 64 bits with a floor, and more where they tie."""
+    law = BinaryLaplace(rate)
+    level, floor = law.bits, law.floors[law.bits]
+    assert 0 < floor < 2**64
+    lo, hi = certified.exp_neg_interval(rate * 2**law.bits, 80)
+    assert lo <= floor <= hi
+    for rest, up in ((floor - 1, True), (floor + 1, False), (0, True), (2**64 - 1, False)):
+        assert law._settle(level, Scripted([rest.to_bytes(8, "little")])) is up
+    # A tie: the next 64 bits decide, all zeros below and all ones above.
+    for more, up in ((bytes(8), True), (b"\xff" * 8, False)):
+        assert law._settle(level, Scripted([floor.to_bytes(8, "little"), more])) is up
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 25), Fraction(3), Fraction(10**6)])
+def test_every_coin_closes_in_on_its_own_probability(scale):
+    law = BinaryLaplace(1 / scale)
+    for level in range(law.bits + 2):
+        if level == law.bits:
+            expected = certified.exp_neg_interval(2**level / scale, 200)
+        else:
+            expected = certified.logistic_interval((2**level if level < law.bits else 1) / scale, 200)
+        got = law._bounds(level)(200)
+        assert got == expected
+        assert got[0] >> 120 == law.floors[level]
+
+
+def test_noise_below_one_cell_is_as_rare_as_it_should_be():
+    """At scale 1/12 a draw moves once in 81,000: counted over 2·10⁷ draws of the tables, and of the coins."""
+    scale, a = Fraction(1, 12), math.exp(-12)
+    for size, times in ((4_000_000, 5), (60_000, 100)):
+        noise = Noise(Keystream.for_tests(21))
+        moved = [0, 0, 0]
+        for _ in range(times):
+            draws = noise.laplace(scale, size)
+            moved[0] += int((draws > 0).sum())
+            moved[1] += int((draws < 0).sum())
+            moved[2] += int((np.abs(draws) > 1).sum())
+        expected = size * times * a / (1 + a)
+        assert expected > 30
+        for side in moved[:2]:
+            assert abs(side - expected) < 6 * math.sqrt(expected)
+        assert moved[2] <= 1
+
+
+@pytest.mark.parametrize("scale", [2**40, 2**52])
+@pytest.mark.parametrize("size", [60_000, 200_000])
+def test_tails_of_huge_scales(scale, size):
+    """Beyond 5 and 8 scales: as many as e⁻⁵ and e⁻⁸ say, on either side, and none wrapped."""
+    draws = Noise(Keystream.for_tests(22)).laplace(Fraction(scale), size)
+    for far in (2, 5, 8):
+        expected = size * math.exp(-far) / 2
+        for side in (draws > far * scale, draws < -far * scale):
+            assert abs(int(side.sum()) - expected) < 6 * math.sqrt(expected) + 1
+    assert np.abs(draws).max() < 40 * scale

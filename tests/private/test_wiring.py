@@ -241,6 +241,16 @@ def test_the_transcript_charges_what_was_spent(unit: Any) -> None:
     assert transcript.spent() == EPSILON
 
 
+def test_spent_adds_everything_up_whatever_a_transcript_holds() -> None:
+    paths = {"root": 1, "root/s0": 2, "root/s1": 4, "root/d0": 8, "root/d1": 16, "root/d1/s0": 32}
+    entries = [
+        Entry(path, "measure", {"ask": "Identity"}, Fraction(cost), np.arange(1))
+        for path, cost in paths.items()
+    ]
+    # Here, along both shares, and the dearer of two disjoint sides.
+    assert Transcript(entries).spent() == 1 + 2 + 4 + (16 + 32)
+
+
 def test_replay_insists_on_every_part_of_an_entry() -> None:
     from dphist.errors import VerificationError
 

@@ -36,9 +36,17 @@ def group_order(labels: IntArray, parts: int) -> tuple[IntArray, IntArray]:
 
 
 @kernel
+def largest_label(labels: IntArray) -> np.int64:
+    """Give the largest label in one pass: −1 if there is none, and the largest integer if one is below zero."""
+    if labels.size == 0:
+        return np.int64(-1)
+    # As unsigned numbers those below zero are the largest of all.
+    largest = np.uint64(0)
+    for i in range(labels.size):
+        largest = max(largest, np.uint64(labels[i]))
+    return np.int64(min(largest, np.uint64(2**63 - 1)))
+
+
 def labels_ok(labels: IntArray, parts: int) -> bool:
     """Tell whether every label names a part."""
-    wrong = 0
-    for i in range(labels.size):
-        wrong += labels[i] < 0 or labels[i] >= parts
-    return wrong == 0
+    return bool(largest_label(labels) < parts) or labels.size == 0

@@ -22,8 +22,17 @@ def sparse_product(rows: IntArray, columns: IntArray, weights: IntArray, values:
 
 @kernel
 def column_sums(columns: IntArray, weights: IntArray, count: int) -> IntArray:
-    """Sum of the weights in every column."""
+    """Sum of the absolute weights in every column."""
     out = np.zeros(count, np.int64)
     for place in range(len(columns)):
-        out[columns[place]] += weights[place]
+        out[columns[place]] += abs(weights[place])
     return out
+
+
+@kernel
+def rises(rows: IntArray) -> bool:
+    """Tell whether no row pointer is below the one before it."""
+    falls = 0
+    for r in range(1, len(rows)):
+        falls += rows[r] < rows[r - 1]
+    return falls == 0

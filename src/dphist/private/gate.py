@@ -33,15 +33,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError, RightUsed
-from dphist.kernels.grouping import labels_ok, part_sums
+from dphist.kernels.grouping import labels_ok, largest_label, part_sums
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.exact import Number, positive, shares
 from dphist.private.noise import Noise, check_scale
+from dphist.private.pricing import Priced, add_noise, select
 from dphist.private.questions import (
-    Candidates,
     Costs,
     FusedQuery,
     IntArray,
@@ -59,6 +59,8 @@ _Question = TypeVar("_Question")
 
 # Sums over any cells stay below this, whatever the data: overflow must never depend on a count.
 _LARGEST_SUM = 2**62
+# What `largest_label` says of labels below zero.
+_NO_LABEL = 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +83,6 @@ class Noisy:
         """
         scale = float(self.scale) if isinstance(self.scale, Fraction) else self.scale
         return 2.0 * scale * scale
-
-
-@dataclass(frozen=True, eq=False)
-class _Priced:
-    """Noise for one right: scales are stated for ε = 1 and divided by the budget that is charged."""
-
-    noise: Noise
-    budget: Fraction
-
-    def laplace(self, scale: Fraction, shape: int | tuple[int, ...]) -> IntArray:
-        return self.noise.laplace(scale / self.budget, shape)
-
-    def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
-        return self.noise.add_laplace(values, scale / self.budget, out)
-
-    def hits(self, cells: int, scale: Fraction, threshold: int) -> IntArray:
-        return self.noise.hits(cells, scale / self.budget, threshold)
 
 
 class PrivateCounts:
@@ -187,8 +172,9 @@ class PrivateCounts:
     def partition(self, labels: ArrayLike, parts: int | None = None) -> PrivateCounts:
         """Regroup the cells into disjoint parts by public labels; every part has the whole budget."""
         groups = self._labels(labels)
-        count = (int(groups.max()) + 1 if groups.size else 0) if parts is None else parts
-        if not labels_ok(groups, count):
+        largest = int(largest_label(groups))
+        count = largest + 1 if parts is None else parts
+        if largest >= min(count, _NO_LABEL):
             raise MechanismError("labels must lie in 0 … parts − 1")
         return self._view(lambda counts: counts, self.shape, groups, count, self.domain, self._layout.cells)
 
@@ -248,8 +234,9 @@ class PrivateCounts:
     def coarsen(self, labels: ArrayLike, parts: int | None = None) -> PrivateCounts:
         """Merge cells: new cell g is the sum of the cells labelled g, so one step stays one step."""
         groups = self._labels(labels)
-        count = (int(groups.max()) + 1 if groups.size else 0) if parts is None else parts
-        if not labels_ok(groups, count):
+        largest = int(largest_label(groups))
+        count = largest + 1 if parts is None else parts
+        if largest >= min(count, _NO_LABEL):
             raise MechanismError("labels must lie in 0 … parts − 1")
         return self._view(lambda counts: part_sums(counts, groups, count), (count,), None, 1, None, None)
 
@@ -273,10 +260,10 @@ class PrivateCounts:
         check_scale((scales if isinstance(scales, Fraction) else max(scales.values)) / budget)
 
         def draw(counts: IntArray) -> NDArray[Any]:
-            noise = _Priced(self._noise_source(), budget)
+            noise = Priced(self._noise_source(), budget)
             if isinstance(query, FusedQuery):
                 return query.perturb(counts, layout, noise)
-            return _add_noise(query.answer(counts, layout), scales, noise)
+            return add_noise(query.answer(counts, layout), scales, noise)
 
         values = self._ask("measure", query, draw)
         if isinstance(scales, Scales):
@@ -297,7 +284,7 @@ class PrivateCounts:
             stages = score.stages(counts, layout)
             candidates = next(stages)
             for i in range(draws):
-                picks[i] = _select(candidates, budget, self._noise_source())
+                picks[i] = select(candidates, budget, self._noise_source())
                 if i + 1 < draws:
                     candidates = stages.send(picks[i].copy())
             stages.close()
@@ -313,7 +300,7 @@ class PrivateCounts:
 
         def draw(counts: IntArray) -> IntArray:
             # A copy: what a kernel returns may be part of a larger array, in which other partitions' costs were kept.
-            return costs.segment(counts, layout, _Priced(self._noise_source(), budget)).copy()
+            return costs.segment(counts, layout, Priced(self._noise_source(), budget)).copy()
 
         return self._ask("segment", costs, draw)
 
@@ -439,22 +426,3 @@ def open_replay(
         None, layout, positive(epsilon, "epsilon") / unit.steps, unit.steps, book, None, "root"
     )
     return right, book
-
-
-def _add_noise(exact: IntArray, scales: Fraction | Scales, noise: _Priced) -> IntArray:
-    if isinstance(scales, Fraction):
-        return noise.add_laplace(exact, scales)
-    noisy = np.empty_like(exact)
-    # Raises if there is not one index for each answer.
-    index = scales.index.reshape(exact.shape)
-    for i, scale in enumerate(scales.values):
-        here = index == i
-        noisy[here] = noise.add_laplace(exact[here], scale)
-    return noisy
-
-
-def _select(candidates: Candidates, budget: Fraction, noise: Noise) -> IntArray:
-    ranges = candidates.ranges
-    if isinstance(ranges, int):
-        return noise.select(candidates.scores, candidates.starts, budget / ranges)
-    return noise.select(candidates.scores, candidates.starts, budget, ranges)

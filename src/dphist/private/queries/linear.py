@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.linear import column_sums, sparse_product
+from dphist.kernels.linear import column_sums, rises, sparse_product
 from dphist.private.questions import IntArray, Layout, proven, seal
 
 # The gate keeps the sum of all counts below 2^62; a row may multiply that by its largest weight.
@@ -44,7 +44,7 @@ class Linear:
                 "linear: rows, columns and weights must be lists, with a column for each weight"
             )
         ends = self.rows.size and self.rows[0] == 0 and self.rows[-1] == self.weights.size
-        if not ends or bool((np.diff(self.rows) < 0).any()):
+        if not ends or not rises(self.rows):
             # Else a weight could be read twice, and count once.
             raise MechanismError("linear: rows must rise from 0 to the number of weights")
         if self.columns.size and int(self.columns.min()) < 0:
@@ -79,4 +79,4 @@ class Linear:
         """The largest sum of absolute weights in a column."""
         if not self.columns.size:
             return 0
-        return int(column_sums(self.columns, np.abs(self.weights), int(self.columns.max()) + 1).max())
+        return int(column_sums(self.columns, self.weights, int(self.columns.max()) + 1).max())
