@@ -63,7 +63,7 @@ def test_a_saved_release_verifies_and_answers(tmp_path: Path) -> None:
     assert back.mechanism == release.mechanism
     answer = back.answer(where={"region": ["n", "s"], "age": (1, 3)})
     assert answer.low <= answer.value <= answer.high
-    assert "region" in answer.method
+    assert "region" in answer.details
 
 
 def test_intervals_are_those_of_plain_laplace() -> None:

@@ -201,7 +201,7 @@ def test_answers_and_their_intervals() -> None:
     # A union of boxes is one question.
     union = release.answer(where={"x": [0, 100, 200], "s": "a"})
     assert union.low <= 1200 <= union.high
-    assert "below 8" in union.method
+    assert "below 8" in union.details
     table = release.project("s")
     assert np.allclose(table.counts, release.counts.sum(axis=0))
     assert (table.low <= counts.sum(axis=0)).all()

@@ -126,7 +126,7 @@ def test_nonnegative_is_nonnegative_and_stands_on_unbiased_numbers():
     plain = run(DPCube(), counts, 1, seed=3)
     projected = run(DPCube(estimator="nonnegative"), counts, 1, seed=3)
     everything = Workload.where(domain, {})
-    assert projected.errors.centre(everything)[0] == pytest.approx(plain.counts.sum())
+    assert projected.errors.stand(everything, np.zeros(1))[0][0] == pytest.approx(plain.counts.sum())
     answer = release.answer(where={"x": (0, 11)})
     assert answer.low <= answer.value <= answer.high
     release.verify()

@@ -154,7 +154,7 @@ def test_intervals_stand_on_the_unmerged_counts():
         assert ((answers.low <= answers.value) & (answers.value <= answers.high)).all()
     # Fixed seeds. The nominal rate is 5 %; a release's 50 answers share noise, so the mean of 60 strays a few percent.
     assert missed / total < 0.1
-    assert "unmerged" in answers.method
+    assert "unmerged" in answers.details
 
 
 def test_it_is_a_value():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dphist.audit import audit
-from dphist.inference.intervals import half_widths
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.posterior import Posterior
 from dphist.model.domain import Domain, Ordinal
@@ -71,22 +70,24 @@ def test_posterior_intervals_cover_cells_about_as_often_as_stated():
         counts = generator.poisson(levels)
         estimate = run(Posterior(), counts, "0.2", seed=seed)
         workload = Workload.cells(Domain([Ordinal("x", range(counts.size))]))
-        widths = half_widths(estimate.errors.spread(workload), 0.95)
-        hits.append(np.mean(np.abs(estimate.counts - counts) <= widths))
-    assert 0.93 <= np.mean(hits) <= 0.98
-    assert "posterior" in estimate.errors.method
+        found = estimate.errors.interval(workload, estimate.counts, 0.95)
+        hits.append(np.mean((found.low <= counts) & (counts <= found.high)))
+    assert 0.94 <= np.mean(hits) <= 0.99
+    assert "calibrated" in estimate.errors.words.short
 
 
 def test_intervals_of_sums_are_never_beyond_what_the_noise_allows():
     counts = np.arange(256)
     estimate = run(Posterior(), counts, "0.5", seed=5)
     domain = Domain([Ordinal("x", range(256))])
-    spread = estimate.errors.spread(Workload.prefixes(domain))
-    cells = np.arange(1, 257)
-    gap = np.abs(np.cumsum(estimate.errors.gap))
-    assert (np.sqrt(spread.variance) <= np.sqrt(2 * cells) * 2 + gap / 1.9 + 1e-9).all()
-    widths = half_widths(spread, 0.95)
-    assert np.mean(np.abs(np.cumsum(estimate.counts - counts)) <= widths) > 0.9
+    workload = Workload.prefixes(domain)
+    answers = workload.answer(estimate.counts)
+    found = estimate.errors.interval(workload, answers, 0.95)
+    noisy = estimate.errors.engine.least_squares(workload.low, workload.high)[0]
+    most = 1.96 * np.sqrt(1.2 * 2 * np.arange(1, 257) * 4 + (noisy - answers) ** 2)
+    assert (found.high - answers <= most + 1).all()
+    truth = workload.answer(counts)
+    assert np.mean((found.low <= truth) & (truth <= found.high)) > 0.9
 
 
 @pytest.mark.audit

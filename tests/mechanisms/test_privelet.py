@@ -262,8 +262,8 @@ def test_intervals_of_a_thresholded_release_come_from_before():
     asked = Workload.random(Domain([Ordinal("x0", range(1000))]), 20, seed=1)
     plain, shrunk = (run(Privelet(threshold=t), np.arange(1000), 1, seed=1) for t in (False, True))
     np.testing.assert_array_equal(plain.errors.spread(asked).variance, shrunk.errors.spread(asked).variance)
-    assert "bias" in shrunk.errors.method
-    assert "bias" not in plain.errors.method
+    assert "bias" in shrunk.errors.words.details
+    assert "bias" not in plain.errors.words.details
 
 
 def test_thresholding_keeps_every_total_of_a_submatrix():

@@ -102,7 +102,7 @@ def test_bins_count_as_their_middles_and_say_so():
     release = publish(Histogram(domain, np.array([500, 300, 200])), epsilon=100)
     mean = Cube(release).mean("income")
     assert mean.value[0] == pytest.approx((500 * 5 + 300 * 20 + 200 * 65) / 1000, rel=0.01)
-    assert "bin" in mean.method
+    assert "bin" in mean.details
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "privelet(plain=())", "tree(nonnegative=False)"])
@@ -171,10 +171,10 @@ def test_long_lines_and_unions_are_wider_never_narrower():
     release = publish(Histogram(domain, np.full((500, 3), 20)), epsilon=1, mechanism="laplace")
     long = Cube(release).mean("x")
     short = Cube(release).dice(x=(0, 99)).mean("x")
-    assert "added" in long.method
-    assert "covariances" in short.method
+    assert "added" in long.details
+    assert "covariances" in short.details
     union = Cube(release).dice(x=(0, 99), y=["a", "c"]).mean("x")
-    assert "added" in union.method
+    assert "added" in union.details
     assert union.low[0] <= union.value[0] <= union.high[0]
 
 

@@ -103,8 +103,11 @@ def query(
     loaded = load(release)
     answer = loaded.answer(read_question(question, loaded.domain), confidence=confidence)[0]
     if as_json:
-        keys = ("value", "low", "high", "confidence", "method")
-        screen.line(json.dumps({key: getattr(answer, key) for key in keys}, ensure_ascii=False))
+        keys = ("value", "low", "high", "confidence", "method", "details")
+        found = {key: getattr(answer, key) for key in keys}
+        # JSON has no word for "not a number": what was not measured has no bounds.
+        found = {key: None if each != each else each for key, each in found.items()}
+        screen.line(json.dumps(found, ensure_ascii=False))
     else:
         screen.line(str(answer))
         screen.line(f"interval: {answer.method}")

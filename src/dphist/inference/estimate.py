@@ -1,7 +1,6 @@
 """What a mechanism hands over: estimated counts, and what their errors are known to be.
 
-Also the post-processing anyone may apply to released numbers. It reads nothing private, so it costs no budget; it
-biases the estimate, so intervals are always computed before it.
+Also the post-processing anyone may apply to released numbers: it reads nothing private, so it costs no budget.
 """
 
 from __future__ import annotations
@@ -9,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.intervals import Spread
+from dphist.errors import QueryError
+from dphist.inference.intervals import Spread, half_widths
 from dphist.kernels.pieces import box_part_squares, interval_part_squares
 from dphist.model.workload import Workload
 
@@ -22,21 +22,154 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-class Errors(Protocol):
-    """What is known of the error of any range answer.
+@dataclass(frozen=True)
+class Words:
+    """How intervals are obtained: a plain sentence for people, and the details."""
 
-    Errors of an estimate whose structure was picked on its own noise may also have a method ``centre(workload)``: the
-    unbiased answers that the intervals stand on instead of the estimate.
-    """
+    short: str
+    details: str
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """Bounds for many answers; not a number where a question was *not measured*."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+class Errors(Protocol):
+    """What is known of the errors of any sum of cells."""
 
     @property
-    def method(self) -> str:
-        """Say in one plain sentence how intervals are obtained and what they do not cover."""
+    def words(self) -> Words:
+        """Say how intervals are obtained and what they do not cover."""
         ...
 
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload."""
+    def variance(self, workload: Workload) -> FloatArray:
+        """Give the variance of the error of every question, not a number where it was not measured.
+
+        For single boxes it is a quadratic form, so covariances can be read off it.
+        """
         ...
+
+    def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Give, for every question, the number that intervals stand on, and how far it leans beside the variance."""
+        ...
+
+    def interval(
+        self,
+        workload: Workload,
+        published: FloatArray,
+        confidence: float,
+        *,
+        estimated: FloatArray | None = None,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Interval:
+        """Give an interval for every question of the workload.
+
+        Args:
+            workload: The questions.
+            published: What the release answers, after every fit, cut and polish.
+            confidence: How sure each interval is to hold the truth; all of them together if ``simultaneous``.
+            estimated: The same answers before polishing, where that makes a difference.
+            guaranteed: Whether that must be a theorem for any data and a question fixed in advance.
+            simultaneous: Whether all intervals hold at once.
+
+        Returns:
+            The bounds.
+
+        Raises:
+            QueryError: No such theorem is known for this estimate.
+        """
+        ...
+
+
+class NoiseErrors:
+    """Errors that are noise of a known law: weighted sums of independent draws, described by their ``spread``.
+
+    Bounds lie around the estimate before it was polished or, where the structure was picked on its own noise, around
+    the unbiased numbers that ``centre`` names; then they are widened to hold what is published.
+    """
+
+    short: ClassVar[str] = "noise only: what merging or cutting has biased is not covered"
+    theorem: ClassVar[bool] = False
+    centre: FloatArray | None = None
+    """Unbiased counts that intervals stand on instead of the published ones."""
+
+    if TYPE_CHECKING:
+        method: str
+
+        def spread(self, workload: Workload) -> Spread:
+            """Give the noise in every box of the workload."""
+            ...
+
+    @property
+    def words(self) -> Words:
+        """Say how intervals are obtained and what they do not cover."""
+        return Words(self.short, self.method)
+
+    def variance(self, workload: Workload) -> FloatArray:
+        """Give the variance of the noise in every question; where it has several boxes, their deviations are added."""
+        spread = self.spread(workload)
+        return (
+            spread.variance
+            if workload.query is None
+            else spread.combine(workload.query, len(workload)).variance
+        )
+
+    def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Stand on unbiased counts where there are any."""
+        if self.centre is None:
+            return published, np.zeros(published.shape)
+        stand = np.asarray(workload.answer(self.centre.reshape(workload.domain.shape)), dtype=np.float64)
+        return stand, np.zeros(stand.shape)
+
+    def interval(
+        self,
+        workload: Workload,
+        published: FloatArray,
+        confidence: float,
+        *,
+        estimated: FloatArray | None = None,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Interval:
+        """Read the half-widths off the law of the noise."""
+        if guaranteed and not self.theorem:
+            raise no_theorem()
+        spread = self.spread(workload)
+        if workload.query is not None:
+            spread = spread.combine(workload.query, len(workload))
+        width = half_widths(spread, shared_confidence(confidence, len(workload), simultaneous))
+        stand = self.stand(workload, published if estimated is None else estimated)[0]
+        # A count is never negative: cutting at zero keeps coverage, and so does holding what is published.
+        low, high = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
+        return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
+
+
+def spread_of(errors: Errors, workload: Workload) -> Spread:
+    """The noise in every box; where only a variance is known, as if one draw carried all of it: the widest."""
+    if isinstance(errors, NoiseErrors):
+        return errors.spread(workload)
+    variance = errors.variance(workload)
+    return Spread(variance, np.sqrt(variance / 2.0))
+
+
+def no_theorem() -> QueryError:
+    """The refusal of a guaranteed interval where none is known."""
+    return QueryError(
+        "guaranteed: no theorem is known for what this release publishes; ask for calibrated intervals, or publish "
+        "with a mechanism whose noise is exact (laplace)"
+    )
+
+
+def shared_confidence(confidence: float, questions: int, simultaneous: bool) -> float:
+    """What each interval must hold with, for all of them to hold together: by the union bound."""
+    if not simultaneous or questions < 2:
+        return confidence
+    return 1.0 - (1.0 - confidence) / questions
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +182,13 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentNoise:
+class IndependentNoise(NoiseErrors):
     """Every cell carries its own draw of the same scale, so a range of L cells carries a sum of L draws."""
 
     scale: Fraction
-    method: str = "exact: the distribution of the sum of the noise in the range"
+    method: str = "the distribution of the sum of the noise in the range"
+    short: ClassVar[str] = "exact: the noise in the range has a known distribution"
+    theorem: ClassVar[bool] = True
 
     def spread(self, workload: Workload) -> Spread:
         """Count the cells of every box."""
@@ -63,7 +198,7 @@ class IndependentNoise:
 
 
 @dataclass(frozen=True, eq=False)
-class PieceNoise:
+class PieceNoise(NoiseErrors):
     """Cells share their part's draw evenly: the total of part p carries noise of ``scales[p]``.
 
     A range that takes L of a part's s cells carries (L ÷ s)² of its variance. Ranges that cut a part also carry the

@@ -68,6 +68,16 @@ def half_widths(spread: Spread, confidence: float) -> FloatArray:
     return np.sqrt(spread.variance) * _matched(np.maximum(draws, 1.0), beta)
 
 
+def normal_quantile(confidence: float) -> float:
+    """How many deviations to either side a normal error stays within, with this confidence."""
+    if not isinstance(confidence, float | int | Fraction) or not 0 < confidence < 1:
+        raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
+    # Loaded here because it takes a third of a second, and publishing needs no interval.
+    from scipy import special
+
+    return float(special.ndtri(0.5 + float(confidence) / 2.0))
+
+
 def _plain_sums(terms: IntArray, scale: Fraction, beta: float) -> FloatArray:
     sizes, place = np.unique(terms, return_inverse=True)
     if sizes.size > _MOST_EXACT:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.estimate import NoiseErrors
 from dphist.inference.intervals import Spread
 from dphist.inference.measured import MeasuredTree
 from dphist.kernels.trees.spread import box_spread
@@ -18,7 +19,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TreeNoise:
+class TreeNoise(NoiseErrors):
     """The noise of any range under tree least squares, exactly: (HᵀΣ⁻¹H)⁻¹ read off along the range's edges.
 
     Visits only nodes that the range cuts: fan-out × depth steps on a line.
@@ -54,17 +55,16 @@ class TreeNoise:
 
 @dataclass(frozen=True, eq=False)
 class UnprojectedNoise(TreeNoise):
-    """The same, for a tree that was grown on its own noise: intervals stand on plain least squares."""
+    """The same, for a tree that was grown on its own noise, or projected: intervals stand on plain least squares."""
+
+    short = "exact, given the tree: noise of its least squares; what it spread evenly is not covered"
 
     @cached_property
-    def _cells(self) -> FloatArray:
+    def centre(self) -> FloatArray:  # type: ignore[override]  # worked out when first asked for
+        """Counts of plain least squares, before anything was projected."""
         return self.tree.cells(self.tree.least_squares())
 
     def leaves(self) -> tuple[IntArray, IntArray]:
         """Bounds of the boxes that were not cut."""
         ends = self.tree.leaves
         return self.tree.low[ends], self.tree.high[ends]
-
-    def centre(self, workload: Workload) -> FloatArray:
-        """Answers of plain least squares, before anything was projected."""
-        return np.asarray(workload.answer(self._cells), dtype=np.float64)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.trees import TreeNoise
+from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
 from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
@@ -22,11 +23,6 @@ from dphist.private.gate import PrivateCounts
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-_METHOD = (
-    "variance of least squares on the tree, given the tree; not covered: that the tree was chosen with the same noise, "
-    "the bias inside blocks that the range only cuts, and that of cutting at zero"
-)
 
 
 @dataclass(frozen=True)
@@ -131,12 +127,14 @@ class AdaptiveTree:
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
                 "each next step was planned for such ranges, from totals already paid for"
             )
-            return Estimate(counts_of_boxes(tree, level), TreeNoise(tree, _METHOD), note)
+            return Estimate(
+                counts_of_boxes(tree, level), PredictiveErrors(partial(Engine.of_tree, tree)), note
+            )
         tree = self.grow(data)
         # A pool is one total, however many blocks it has.
         totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
-        return Estimate(counts_of(tree), TreeNoise(tree, _METHOD), note)
+        return Estimate(counts_of(tree), PredictiveErrors(partial(Engine.of_tree, tree)), note)
 
     def grow(self, data: PrivateCounts) -> MeasuredTree:
         """Measure the tree of a line or a hierarchy; all of the budget is spent here.

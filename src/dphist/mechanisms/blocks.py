@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Errors, Estimate, IndependentNoise, PieceNoise
+from dphist.inference.estimate import Errors, Estimate, IndependentNoise, NoiseErrors, PieceNoise, spread_of
 from dphist.inference.intervals import Spread
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
@@ -168,7 +168,7 @@ def _line(n: int) -> Domain:
 
 
 @dataclass(frozen=True, eq=False)
-class BucketNoise:
+class BucketNoise(NoiseErrors):
     """Noise of a range of cells from that of ranges of groups, when groups are runs of neighbours.
 
     A range that takes shares a and b of its first and last group is the mixture (1−a)(1−b), a(1−b), (1−a)b, ab of four
@@ -179,7 +179,7 @@ class BucketNoise:
     sizes: IntArray
 
     @property
-    def method(self) -> str:
+    def method(self) -> str:  # type: ignore[override]  # the same for all
         """How intervals are obtained."""
         return (
             "noise of the groups' totals, given the released groups, bounded at groups that the range cuts; "
@@ -206,14 +206,14 @@ class BucketNoise:
             used = (weight > 0) & (stop > start) & ~empty
             if not used.any():
                 continue
-            part = self.inner.spread(Workload(groups, start[used][:, None], stop[used][:, None]))
+            part = spread_of(self.inner, Workload(groups, start[used][:, None], stop[used][:, None]))
             deviation[used] += weight[used] * np.sqrt(part.variance)
             largest[used] += weight[used] * part.largest
         return Spread(deviation**2, np.minimum(largest, deviation / np.sqrt(2)))
 
 
 @dataclass(frozen=True, eq=False)
-class CellBound:
+class CellBound(NoiseErrors):
     """Noise of any box from that of single groups: standard deviations are added, which is never too little."""
 
     inner: Errors
@@ -222,7 +222,7 @@ class CellBound:
     shape: tuple[int, ...]
 
     @property
-    def method(self) -> str:
+    def method(self) -> str:  # type: ignore[override]  # the same for all
         """How intervals are obtained."""
         return (
             "a bound that adds up the standard deviations of the groups, given the released groups; "
@@ -231,7 +231,7 @@ class CellBound:
 
     def spread(self, workload: Workload) -> Spread:
         """Sum every cell's share of its group's standard deviation over the box."""
-        each = self.inner.spread(Workload.cells(_line(self.sizes.size)))
+        each = spread_of(self.inner, Workload.cells(_line(self.sizes.size)))
         deviation = _boxes(workload, (np.sqrt(each.variance) / self.sizes)[self.labels].reshape(self.shape))
         return Spread(deviation**2, deviation / np.sqrt(2))
 

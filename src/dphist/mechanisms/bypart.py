@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,8 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Errors, Estimate
-from dphist.inference.intervals import Spread
+from dphist.inference.estimate import (
+    Errors,
+    Estimate,
+    Interval,
+    NoiseErrors,
+    Words,
+    no_theorem,
+    shared_confidence,
+)
+from dphist.inference.intervals import Spread, normal_quantile
+from dphist.inference.predictive.errors import outward
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -20,6 +30,7 @@ from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 
 @checked
@@ -52,7 +63,9 @@ class ByPart:
         assert domain is not None  # noqa: S101 -- separate insists on it
         estimates = [self.inner.estimate(right) for right in rights]
         counts = joined(domain, self.by, [estimate.counts for estimate in estimates])
-        return Estimate(counts, PartErrors(domain, self.by, tuple(estimate.errors for estimate in estimates)))
+        return Estimate(
+            counts, part_errors(domain, self.by, tuple(estimate.errors for estimate in estimates))
+        )
 
 
 def joined(domain: Domain, by: tuple[str, ...], parts: list[FloatArray]) -> FloatArray:
@@ -67,33 +80,105 @@ def joined(domain: Domain, by: tuple[str, ...], parts: list[FloatArray]) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class PartErrors:
-    """Errors of a cube whose pieces carry independent noise: variances of the pieces that a range meets add up."""
+    """Errors of a cube whose pieces carry independent noise: variances of the pieces that a range meets add up.
+
+    Pieces whose errors are a law of noise make one law of noise (`PartNoise`); else the law's means and variances add.
+    """
 
     domain: Domain
     by: tuple[str, ...]
     errors: tuple[Errors, ...]
 
     @property
-    def method(self) -> str:
+    def words(self) -> Words:
         """Say how the pieces' intervals are obtained."""
-        return (
-            f"piece by piece of {', '.join(self.by)}: {self.errors[0].method}"
-            if self.by
-            else self.errors[0].method
+        words = self.errors[0].words
+        return Words(
+            words.short,
+            f"piece by piece of {', '.join(self.by)}: {words.details}" if self.by else words.details,
+        )
+
+    def variance(self, workload: Workload) -> FloatArray:
+        """Add the variances of the pieces that each question meets."""
+        return self._gather(workload, lambda errors, inside: errors.variance(inside), deviations=True)
+
+    def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Stand on what is published, and lean as far as the pieces' laws do together."""
+
+        def means(errors: Errors, inside: Workload) -> FloatArray:
+            stand, lean = errors.stand(inside, np.zeros(len(inside)))
+            return stand + lean
+
+        return published, self._gather(workload, means) - published
+
+    def interval(
+        self,
+        workload: Workload,
+        published: FloatArray,
+        confidence: float,
+        *,
+        estimated: FloatArray | None = None,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Interval:
+        """Give or take the root of what is expected of the squared error."""
+        if guaranteed:
+            raise no_theorem()
+        lean = self.stand(workload, published)[1]
+        deviations = normal_quantile(shared_confidence(confidence, len(workload), simultaneous))
+        width = deviations * np.sqrt(self.variance(workload) + lean**2)
+        return Interval(*outward(published - width, published + width))
+
+    def _gather(
+        self, workload: Workload, ask: Callable[[Errors, Workload], FloatArray], *, deviations: bool = False
+    ) -> FloatArray:
+        """Add up over the pieces, and over the boxes of a question (of variances, their deviations)."""
+        total = np.zeros(len(workload.low))
+        for part, met, inside in meetings(self.domain, self.by, workload):
+            total[met] += ask(self.errors[part], inside)
+        if workload.query is None:
+            return total
+        gathered = np.zeros(len(workload))
+        np.add.at(gathered, workload.query, np.sqrt(total) if deviations else total)
+        return gathered**2 if deviations else gathered
+
+
+@dataclass(frozen=True, eq=False)
+class PartNoise(NoiseErrors):
+    """The noise of a cube whose pieces carry independent noise of known laws."""
+
+    domain: Domain
+    by: tuple[str, ...]
+    laws: tuple[NoiseErrors, ...]
+
+    @property
+    def words(self) -> Words:
+        """Say how the pieces' intervals are obtained."""
+        words = self.laws[0].words
+        return Words(
+            words.short,
+            f"piece by piece of {', '.join(self.by)}: {words.details}" if self.by else words.details,
         )
 
     @property
-    def centre(self) -> Callable[[Workload], FloatArray] | None:
-        """What intervals stand on, where the pieces' estimates say so."""
-        return self._centre if hasattr(self.errors[0], "centre") else None
+    def theorem(self) -> bool:  # type: ignore[override]  # read off the pieces
+        """Whether the pieces' laws are theorems."""
+        return all(law.theorem for law in self.laws)
+
+    @cached_property
+    def centre(self) -> FloatArray | None:  # type: ignore[override]  # worked out when first asked for
+        """What intervals stand on, where the pieces say so."""
+        centres = [law.centre for law in self.laws]
+        known = [centre for centre in centres if centre is not None]
+        return joined(self.domain, self.by, known) if len(known) == len(centres) else None
 
     def spread(self, workload: Workload) -> Spread:
         """Add the spreads of the pieces that each box meets."""
         boxes = len(workload.low)
         variance, largest, terms = np.zeros(boxes), np.zeros(boxes), np.zeros(boxes, dtype=np.int64)
         scales: set[Any] = set()
-        for part, met, inside in self._meetings(workload):
-            found = self.errors[part].spread(inside)
+        for part, met, inside in meetings(self.domain, self.by, workload):
+            found = self.laws[part].spread(inside)
             variance[met] += found.variance
             largest[met] = np.maximum(largest[met], found.largest)
             scales.add(found.scale if found.terms is not None else None)
@@ -103,32 +188,30 @@ class PartErrors:
             return Spread(variance, largest, terms, scale)
         return Spread(variance, largest)
 
-    def _centre(self, workload: Workload) -> FloatArray:
-        total = np.zeros(len(workload.low))
-        for part, met, inside in self._meetings(workload):
-            error: Any = self.errors[part]
-            total[met] += error.centre(inside)
-        if workload.query is None:
-            return total
-        gathered = np.zeros(len(workload))
-        np.add.at(gathered, workload.query, total)
-        return gathered
 
-    def _meetings(self, workload: Workload) -> Any:
-        """The pieces that any box meets, which boxes those are, and what they ask there."""
-        axes, kept, inner = self._axes
-        low, high = workload.low, workload.high
-        shape = tuple(self.domain.shape[axis] for axis in axes)
-        for part in range(len(self.errors)):
-            place = np.unravel_index(part, shape) if shape else ()
-            met = np.ones(len(low), dtype=bool)
-            for axis, cell in zip(axes, place, strict=True):
-                met &= (low[:, axis] <= cell) & (cell < high[:, axis])
-            if met.any():
-                yield part, met, Workload(inner, low[met][:, kept], high[met][:, kept])
+def _by_piece(by: tuple[str, ...], words: Words) -> Words:
+    return Words(words.short, f"piece by piece of {', '.join(by)}: {words.details}") if by else words
 
-    @cached_property
-    def _axes(self) -> tuple[list[int], list[int], Domain]:
-        axes = [self.domain.axis(name) for name in self.by]
-        kept = [axis for axis in range(len(self.domain.shape)) if axis not in axes]
-        return axes, kept, self.domain.project([self.domain.names[axis] for axis in kept])
+
+def part_errors(domain: Domain, by: tuple[str, ...], errors: tuple[Errors, ...]) -> Errors:
+    """Put the errors of the pieces together."""
+    laws = tuple(each for each in errors if isinstance(each, NoiseErrors))
+    return PartNoise(domain, by, laws) if len(laws) == len(errors) else PartErrors(domain, by, errors)
+
+
+def meetings(
+    domain: Domain, by: tuple[str, ...], workload: Workload
+) -> Iterator[tuple[int, BoolArray, Workload]]:
+    """The pieces that any box meets, which boxes those are, and what they ask there."""
+    axes = [domain.axis(name) for name in by]
+    kept = [axis for axis in range(len(domain.shape)) if axis not in axes]
+    inner = domain.project([domain.names[axis] for axis in kept])
+    low, high = workload.low, workload.high
+    shape = tuple(domain.shape[axis] for axis in axes)
+    for part in range(math.prod(shape)):
+        place = np.unravel_index(part, shape) if shape else ()
+        met = np.ones(len(low), dtype=bool)
+        for axis, cell in zip(axes, place, strict=True):
+            met &= (low[:, axis] <= cell) & (cell < high[:, axis])
+        if met.any():
+            yield part, met, Workload(inner, low[met][:, kept], high[met][:, kept])

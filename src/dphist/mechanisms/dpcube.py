@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Estimate
+from dphist.inference.estimate import Estimate, NoiseErrors
 from dphist.inference.intervals import Spread
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.kernels.grouping import part_sums
@@ -78,7 +78,7 @@ def box_tree(
 
 
 @dataclass(frozen=True, eq=False)
-class BoxNoise:
+class BoxNoise(NoiseErrors):
     """The noise of any box when each leaf's cells are yᵢ + pull · (its total − Σ y), given the tree."""
 
     tree: BoxTree
@@ -112,20 +112,16 @@ class BoxNoise:
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedNoise:
+class ProjectedNoise(NoiseErrors):
     """Intervals of an estimate that was made non-negative: they stand on the unbiased numbers before that."""
 
-    before: FloatArray
+    centre: FloatArray
     noise: BoxNoise
     method: str
 
     def leaves(self) -> tuple[IntArray, IntArray]:
         """Bounds of the boxes that were counted."""
         return self.noise.leaves()
-
-    def centre(self, workload: Workload) -> FloatArray:
-        """Answers of the estimate before projection."""
-        return np.asarray(workload.answer(self.before), dtype=np.float64)
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from dphist.errors import MechanismError, NotPrivate
-from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
 from dphist.inference.intervals import Spread
 from dphist.mechanisms.options import checked
 from dphist.model.workload import Workload
@@ -154,7 +154,7 @@ class SPA:
 
 
 @dataclass(frozen=True, eq=False)
-class WaveNoise:
+class WaveNoise(NoiseErrors):
     """Noise of ``scale`` on the coordinate of each kept wave; a range gathers what each wave sums to over it.
 
     Waves are products over axes, and so is the variance. Both bases have closed forms for sums over ranges,

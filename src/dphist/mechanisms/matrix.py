@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Estimate, nonnegative
+from dphist.inference.estimate import Estimate, NoiseErrors, nonnegative
 from dphist.inference.intervals import Spread
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.tree import Tree, usable
@@ -163,7 +163,7 @@ def _improve(theta: FloatArray, gram: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class DenseNoise:
+class DenseNoise(NoiseErrors):
     """Noise of ranges of a few cells from their covariance written out."""
 
     covariance: FloatArray

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
 from dphist.inference.intervals import Spread
 from dphist.kernels.medians import part_middles
 from dphist.kernels.segmentation import LARGEST_SUM, segment
@@ -143,7 +143,7 @@ class NoiseFirst:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyCells:
+class NoisyCells(NoiseErrors):
     """Intervals that stand on the noisy counts themselves, before anything was merged.
 
     Which cells were merged was decided by the very noise that averaging is to remove, so averages carry a
@@ -151,21 +151,17 @@ class NoisyCells:
     exact.
     """
 
-    counts: FloatArray
+    centre: FloatArray
     scale: Fraction
     exact: bool = True
-    method: str = (
-        "exact: noise of the unmerged counts in the range, around their sum; widened to hold the answer"
-    )
+    short: ClassVar[str] = "exact: noise of the counts before any were merged, widened to hold the answer"
+    theorem: ClassVar[bool] = True
+    method: str = "noise of the unmerged counts in the range, around their sum; widened to hold the answer"
 
     def spread(self, workload: Workload) -> Spread:
         """Count the cells of every box."""
         spread = IndependentNoise(self.scale).spread(workload)
         return spread if self.exact else Spread(spread.variance, spread.largest)
-
-    def centre(self, workload: Workload) -> FloatArray:
-        """Sum the noisy counts in every box: what the interval is drawn around."""
-        return np.asarray(workload.answer(self.counts), dtype=np.float64)
 
 
 def _published_cells(published: Any) -> tuple[IntArray, Fraction]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError
-from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
 from dphist.inference.intervals import Spread
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
@@ -127,7 +127,7 @@ _METHODS = {
 
 
 @dataclass(frozen=True, eq=False)
-class WaveletNoise:
+class WaveletNoise(NoiseErrors):
     """The noise in any range answer: a product over the axes.
 
     A range weighs the coefficient k₁ × k₂ × … by the product of its weights along the axes, so squared

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Errors, Estimate, PieceNoise
+from dphist.inference.estimate import Errors, Estimate, NoiseErrors, PieceNoise
 from dphist.inference.intervals import Spread
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
@@ -208,7 +208,7 @@ def _averaged(counts: FloatArray, starts: IntArray, errors: RunNoise) -> tuple[F
 
 
 @dataclass(frozen=True, eq=False)
-class RunNoise:
+class RunNoise(NoiseErrors):
     """The noise of a box whose cells were treated as one row: of each of its runs, added up.
 
     On one axis a box is one run and its variance is exact. On several it is a run for every row of the last
@@ -227,7 +227,7 @@ class RunNoise:
         return self.runs.tree
 
     @property
-    def method(self) -> str:
+    def method(self) -> str:  # type: ignore[override]  # depends on what was done
         """Say what the interval stands on."""
         what = "variance of least squares inside the bins, given the released bins, which used other noise"
         known = f"exact {what}" if len(self.shape) == 1 else f"{what}; an upper bound, rows added up"
@@ -235,9 +235,10 @@ class RunNoise:
             f"{known}; around those counts, widened to hold the averaged answer" if self.averaged else known
         )
 
-    def centre(self, workload: Workload) -> FloatArray:
-        """Sum the counts before any were averaged, which reads their own noise: what the interval is drawn around."""
-        return np.asarray(workload.answer(self.counts), dtype=np.float64)
+    @property
+    def centre(self) -> FloatArray:  # type: ignore[override]  # read only
+        """The counts before any were averaged, which reads their own noise: what the interval is drawn around."""
+        return self.counts
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload."""

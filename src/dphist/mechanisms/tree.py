@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.trees import TreeNoise
+from dphist.inference.trees import TreeNoise, UnprojectedNoise
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.mechanisms.trees.shares import (
@@ -193,4 +193,4 @@ def _flat(answers: list[Noisy]) -> tuple[FloatArray, FloatArray]:
 
 def _reconcile(tree: MeasuredTree, nonnegative: bool) -> Estimate:
     totals = tree.nonnegative() if nonnegative else tree.least_squares()
-    return Estimate(tree.cells(totals), TreeNoise(tree))
+    return Estimate(tree.cells(totals), UnprojectedNoise(tree) if nonnegative else TreeNoise(tree))

@@ -325,7 +325,7 @@ class _Study:
         try:
             errors = self._oblivious(epsilon)
             if errors is not None:
-                rms = math.sqrt(float(np.mean(errors.spread(self.asked).variance)))
+                rms = math.sqrt(float(np.mean(errors.variance(self.asked))))
                 needed = None if wanted is None else float(epsilon) * rms / wanted
                 return Forecast(name, rms, rms, "exact: the noise does not depend on the data", needed)
             if self.domain.size > _LARGEST_SIMULATION:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.extras import need
+from dphist.inference.estimate import Words
 from dphist.model.domain import Domain
 
 if TYPE_CHECKING:
     import pandas
 
 FloatArray = NDArray[np.float64]
+
+NOT_MEASURED = "not measured"
+GUARANTEED = "guaranteed"
+
+
+def spoken(words: Words, confidence: float) -> tuple[str, str]:
+    """The plain sentence for this confidence, and the details."""
+    return words.short.format(percent=f"{100 * float(confidence):g}"), words.details
 
 
 @dataclass(frozen=True)
@@ -39,8 +49,13 @@ class Answer:
     high: float
     confidence: float
     method: str
+    """How the interval was obtained, in a plain sentence."""
+    details: str = ""
+    """What it stands on, and what it does not cover."""
 
     def __str__(self) -> str:
+        if math.isnan(self.low):
+            return f"{self.value:,.1f}  (not measured)"
         return f"{self.value:,.1f}  ({self.confidence:.0%} interval {self.low:,.1f} to {self.high:,.1f})"
 
 
@@ -68,6 +83,7 @@ class Answers:
     high: FloatArray
     confidence: float
     method: str
+    details: str = ""
 
     def __len__(self) -> int:
         return int(self.value.size)
@@ -78,7 +94,8 @@ class Answers:
             float(self.low[index]),
             float(self.high[index]),
             self.confidence,
-            self.method,
+            NOT_MEASURED if math.isnan(self.low[index]) else self.method,
+            self.details,
         )
 
 
@@ -109,6 +126,7 @@ class Projection:
     high: FloatArray
     confidence: float
     method: str
+    details: str = ""
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row per cell with readable labels.

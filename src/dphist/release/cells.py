@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from dphist.errors import VerificationError
 from dphist.inference.estimate import integers, nonnegative
-from dphist.inference.intervals import half_widths
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
-from dphist.release.answers import Answers, Projection, label_columns
+from dphist.release.answers import Answers, Projection, label_columns, spoken
 
 if TYPE_CHECKING:
     from dphist.release.release import Release
@@ -51,7 +50,15 @@ class Cells(Protocol):
         """The flat positions in the domain (C order) of some rows."""
         ...
 
-    def answers(self, release: Release, workload: Workload, confidence: float) -> Answers:
+    def answers(
+        self,
+        release: Release,
+        workload: Workload,
+        confidence: float,
+        *,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Answers:
         """Answer every question, each with its interval."""
         ...
 
@@ -112,23 +119,26 @@ class DenseCells:
         """A row is a cell."""
         return rows
 
-    def answers(self, release: Release, workload: Workload, confidence: float) -> Answers:
-        """Sum the counts; the interval stands on the estimate before polishing, which biases it."""
-        value, estimate = self.sums(workload), release._estimate
-        centre = release._unpolished.sums(workload) if release.polish else value
-        spread = estimate.errors.spread(workload)
-        if workload.query is not None:
-            spread = spread.combine(workload.query, len(workload))
-        width = half_widths(spread, confidence)
-        # An estimate whose structure was picked on its own noise names other numbers to stand on (`centre`).
-        stand = getattr(estimate.errors, "centre", None)
-        if stand is not None:
-            centre = np.asarray(stand(workload), dtype=np.float64)
-        # A count is never negative: cutting at zero keeps coverage.
-        low, high = np.maximum(centre - width, 0.0), np.maximum(centre + width, 0.0)
-        if stand is not None:
-            low, high = np.minimum(low, np.maximum(value, 0.0)), np.maximum(high, value)
-        return Answers(value, low, high, confidence, estimate.errors.method)
+    def answers(
+        self,
+        release: Release,
+        workload: Workload,
+        confidence: float,
+        *,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Answers:
+        """Sum the counts, and ask the estimate's errors for intervals."""
+        value, errors = self.sums(workload), release._estimate.errors
+        found = errors.interval(
+            workload,
+            value,
+            confidence,
+            estimated=release._unpolished.sums(workload) if release.polish else None,
+            guaranteed=guaranteed,
+            simultaneous=simultaneous,
+        )
+        return Answers(value, found.low, found.high, confidence, *spoken(errors.words, confidence))
 
     def sums(self, workload: Workload) -> FloatArray:
         """Answer from running sums that are kept: a release is asked again and again, and never changes."""
@@ -147,7 +157,7 @@ class DenseCells:
         domain = release.domain.project(names)
         answers = self.answers(release, Workload.marginals(release.domain, [list(names)]), confidence)
         value, low, high = (each.reshape(domain.shape) for each in (answers.value, answers.low, answers.high))
-        return Projection(domain, value, low, high, confidence, answers.method)
+        return Projection(domain, value, low, high, confidence, answers.method, answers.details)
 
     def polish(self, step: str) -> DenseCells:
         """Raise negative counts, round to whole numbers, or move to a public total."""

@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import xarray
 
 FloatArray = NDArray[np.float64]
+IntervalKind = Literal["calibrated", "guaranteed"]
 Made = TypeVar("Made")
 
 # Cells that an array is made for when somebody asks for one.
@@ -132,13 +133,28 @@ class Release:
     # ---- asking -----------------------------------------------------------------------------------------
 
     @overload
-    def answer(self, workload: Workload, *, confidence: float = 0.95) -> Answers: ...
+    def answer(
+        self,
+        workload: Workload,
+        *,
+        confidence: float = 0.95,
+        interval: IntervalKind = "calibrated",
+        simultaneous: bool = False,
+    ) -> Answers: ...
 
     @overload
-    def answer(self, workload: str, *, confidence: float = 0.95) -> Answer: ...
+    def answer(
+        self, workload: str, *, confidence: float = 0.95, interval: IntervalKind = "calibrated"
+    ) -> Answer: ...
 
     @overload
-    def answer(self, *, where: Mapping[str, Any] | None = None, confidence: float = 0.95) -> Answer: ...
+    def answer(
+        self,
+        *,
+        where: Mapping[str, Any] | None = None,
+        confidence: float = 0.95,
+        interval: IntervalKind = "calibrated",
+    ) -> Answer: ...
 
     def answer(
         self,
@@ -146,6 +162,8 @@ class Release:
         *,
         where: Mapping[str, Any] | None = None,
         confidence: float = 0.95,
+        interval: IntervalKind = "calibrated",
+        simultaneous: bool = False,
     ) -> Answer | Answers:
         """Count the records in one range (``where``, or text) or in many (a workload), each with an interval.
 
@@ -154,6 +172,9 @@ class Release:
             where: Maps attributes to a value, an inclusive pair of bounds, a list of values or the name of a group, all
                 in the attribute's own values; attributes left out are summed over.
             confidence: How sure the interval is to hold the true count.
+            interval: "calibrated" holds as often as stated on average over such questions (exactly so where the noise
+                is known exactly); "guaranteed" is a theorem for any data and a question fixed in advance.
+            simultaneous: Whether all intervals of a workload hold together with that confidence.
 
         Returns:
             An `Answer` for one question, `Answers` (arrays) for a workload.
@@ -170,8 +191,11 @@ class Release:
         """
         if workload is not None and where is not None:
             raise QueryError("give a workload or where=, not both")
+        if interval not in ("calibrated", "guaranteed"):
+            raise QueryError("interval must be 'calibrated' or 'guaranteed'")
+        kind = {"guaranteed": interval == "guaranteed", "simultaneous": bool(simultaneous)}
         if isinstance(workload, str):
-            return self._answers(read_question(workload, self.domain), confidence)[0]
+            return self._answers(read_question(workload, self.domain), confidence, **kind)[0]
         if workload is not None and not isinstance(workload, Workload):
             raise QueryError(f"workload must be a dphist.Workload or text, not a {type(workload).__name__}")
         if where is not None and not isinstance(where, Mapping):
@@ -179,11 +203,11 @@ class Release:
         asked = workload if workload is not None else Workload.where(self.domain, where or {})
         if asked.domain != self.domain:
             raise QueryError("workload is over another domain than the release; build it from release.domain")
-        answers = self._answers(asked, confidence)
+        answers = self._answers(asked, confidence, **kind)
         return answers if workload is not None else answers[0]
 
-    def _answers(self, workload: Workload, confidence: float) -> Answers:
-        return self.cells.answers(self, workload, confidence)
+    def _answers(self, workload: Workload, confidence: float, **kind: bool) -> Answers:
+        return self.cells.answers(self, workload, confidence, **kind)
 
     def project(self, *names: str | Sequence[str], confidence: float = 0.95) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left: a marginal.

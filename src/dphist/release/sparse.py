@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError, ReleaseError, TooLargeError, VerificationError
+from dphist.inference.estimate import shared_confidence
 from dphist.inference.intervals import Spread, half_widths
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
-from dphist.release.answers import Answers, Projection
+from dphist.release.answers import GUARANTEED, Answers, Projection
 from dphist.release.cells import Cells, labels_at, places
 from dphist.release.release import LARGEST_ARRAY, Guarantee, Release
 
@@ -96,7 +97,15 @@ class SparseCells:
         """The cells of some rows."""
         return self.flat[rows]
 
-    def answers(self, release: Release, workload: Workload, confidence: float) -> Answers:
+    def answers(
+        self,
+        release: Release,
+        workload: Workload,
+        confidence: float,
+        *,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Answers:
         """Add up the published cells, with an interval that holds for a question chosen before the release was seen.
 
         Let y be all noisy counts of the range, published or not, and n and k how many cells it has and how many are
@@ -115,8 +124,10 @@ class SparseCells:
             sums, published, sizes = gathered[0], gathered[1].astype(np.int64), gathered[2]
         scale = float(self.scale)
         whole = Spread(2 * sizes * scale**2, np.full(sizes.shape, scale), sizes.astype(np.int64), self.scale)
-        low, high = self._interval(sums, published, sizes, half_widths(whole, confidence), confidence)
-        return Answers(sums, low, np.maximum(high, low), confidence, self._method)
+        # These bounds are a theorem already, so "guaranteed" changes nothing.
+        share = shared_confidence(confidence, len(workload), simultaneous)
+        low, high = self._interval(sums, published, sizes, half_widths(whole, share), share)
+        return Answers(sums, low, np.maximum(high, low), confidence, GUARANTEED, self._method)
 
     def _interval(
         self, sums: FloatArray, published: IntArray, sizes: FloatArray, width: FloatArray, confidence: float
@@ -175,7 +186,7 @@ class SparseCells:
         value, least, most = (
             np.asarray(each, dtype=np.float64).reshape(domain.shape) for each in (sums, low, high)
         )
-        return Projection(domain, value, least, most, confidence, self._method)
+        return Projection(domain, value, least, most, confidence, GUARANTEED, self._method)
 
     def polish(self, step: str) -> SparseCells:
         """Counts are whole and positive as they are; there is nothing else to be done."""

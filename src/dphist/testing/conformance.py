@@ -129,15 +129,23 @@ def check_run(mechanism: Mechanism, case: Case, epsilon: Fraction) -> None:
         raise AssertionError(f"{where}: leaves its right unused")
 
     workload = Workload.random(case.histogram.domain, 20, seed=1)
-    spread = estimate.errors.spread(workload)
-    _insist(spread.variance.shape == (20,), where, "must give a variance for each question")
+    variance = estimate.errors.variance(workload)
+    _insist(variance.shape == (20,), where, "must give a variance for each question")
+    # Not a number says that a question was not measured; anything else must be a variance.
+    measured = ~np.isnan(variance)
     _insist(
-        # Not a number says that a question was not measured; anything else must be a variance.
-        bool((np.isnan(spread.variance) | (np.isfinite(spread.variance) & (spread.variance >= 0))).all()),
-        where,
-        "variances must make sense",
+        bool((np.isfinite(variance) & (variance >= 0))[measured].all()), where, "variances must make sense"
     )
-    _insist(bool(estimate.errors.method), where, "must say how its intervals are obtained")
+    answers = np.asarray(
+        workload.answer(estimate.counts.reshape(case.histogram.domain.shape)), dtype=np.float64
+    )
+    found = estimate.errors.interval(workload, answers, 0.95)
+    _insist(
+        bool((found.low <= found.high)[measured].all()) and bool(np.isnan(found.low)[~measured].all()),
+        where,
+        "must give an interval for every question that was measured",
+    )
+    _insist(bool(estimate.errors.words.short), where, "must say how its intervals are obtained")
 
 
 def check_convergence(mechanism: Mechanism, case: Case) -> None:

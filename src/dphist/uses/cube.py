@@ -35,6 +35,7 @@ class Table:
     high: FloatArray
     confidence: float
     method: str
+    details: str = ""
 
     def __len__(self) -> int:
         return int(self.value.size)
@@ -58,6 +59,7 @@ class Pivot:
     high: FloatArray
     confidence: float
     method: str
+    details: str = ""
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give the values as a data frame (needs pandas)."""
@@ -197,7 +199,9 @@ class Cube:
         plain = bool((owner == np.arange(owner.size)).all())
         workload = Workload(self.release.domain, low, high, None if plain else owner)
         answers = self.release.answer(workload, confidence=confidence)
-        return Table(labels, answers.value, answers.low, answers.high, confidence, answers.method)
+        return Table(
+            labels, answers.value, answers.low, answers.high, confidence, answers.method, answers.details
+        )
 
     def pivot(self, rows: str, columns: str, *, confidence: float = 0.95) -> Pivot:
         """Lay counts out by two attributes, at the levels they are told apart, or at their cells.
@@ -218,7 +222,7 @@ class Cube:
         across = list(dict.fromkeys(table.labels[rows])), list(dict.fromkeys(table.labels[columns]))
         shape = len(across[0]), len(across[1])
         value, low, high = (each.reshape(shape) for each in (table.value, table.low, table.high))
-        return Pivot(*across, value, low, high, confidence, table.method)
+        return Pivot(*across, value, low, high, confidence, table.method, table.details)
 
     def sum(self, name: str, *, confidence: float = 0.95) -> Table:
         """Add an attribute's values up over the records of every group; bins count as their middles.
@@ -273,7 +277,7 @@ class Cube:
         labels = {"level": [f"{level:g}" for level in wanted], name: [line.labels[cell] for cell in cells]}
         labels |= {"from": [line.labels[cell] for cell in low], "to": [line.labels[cell] for cell in high]}
         numbers = line.values if line.values is not None else np.arange(len(line.labels), dtype=np.float64)
-        return Table(labels, numbers[cells], numbers[low], numbers[high], confidence, line.method)
+        return Table(labels, numbers[cells], numbers[low], numbers[high], confidence, *line.said(confidence))
 
     def cdf(self, name: str, *, confidence: float = 0.95) -> Table:
         """Give the share of records up to each cell of an ordered attribute; it never falls, and ends at 1.
@@ -287,7 +291,7 @@ class Cube:
         """
         line = self._one_line(name)
         value, low, high = line.cdf(confidence)
-        return Table({name: list(line.labels)}, value, low, high, confidence, line.method)
+        return Table({name: list(line.labels)}, value, low, high, confidence, *line.said(confidence))
 
     # ---- inside ----
 
@@ -369,7 +373,9 @@ class Cube:
         labels, low, high, owner = replace(self, where=_without(self.where, name))._boxes()
         lines = [self._line(name, low[owner == g], high[owner == g]) for g in range(int(owner.max()) + 1)]
         numbers = np.array([ask(line) for line in lines])
-        return Table(labels, numbers[:, 0], numbers[:, 1], numbers[:, 2], confidence, lines[0].method)
+        return Table(
+            labels, numbers[:, 0], numbers[:, 1], numbers[:, 2], confidence, *lines[0].said(confidence)
+        )
 
 
 def _without(where: Mapping[str, Any], name: str) -> Mapping[str, Any]:

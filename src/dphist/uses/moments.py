@@ -20,6 +20,7 @@ from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.scales import Bins, Integers
 from dphist.model.workload import Workload
 from dphist.release import Release
+from dphist.release.answers import spoken
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -63,38 +64,34 @@ class Line:
             return middles
         return None
 
+    def said(self, confidence: float) -> tuple[str, str]:
+        """How intervals are obtained: a plain sentence, and the details."""
+        return spoken(self.release._estimate.errors.words, confidence)[0], self._details
+
     @property
-    def method(self) -> str:
-        """How intervals are obtained."""
+    def _details(self) -> str:
         how = "covariances read off the variances of ranges" if self._exact else "standard deviations added"
-        known = f"{how}; {self.release._estimate.errors.method}"
+        known = f"{how}; {self.release._estimate.errors.words.details}"
         if isinstance(self._attribute.scale, Bins):
             return f"{known}; not covered: where in its bin a record lies"
         return known
 
     # ---- the counts and their noise ----
 
-    def _ask(self, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray, Spread]:
-        """Released answers, the numbers intervals stand on, and the noise, for ranges of cells of this line."""
+    def _ask(self, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Released answers, what intervals stand on, how far that leans, and variances, for ranges of this line."""
         boxes, ranges = len(self.low), len(first)
         low = np.repeat(self.low, ranges, axis=0)
         high = np.repeat(self.high, ranges, axis=0)
         low[:, self.axis] = np.tile(self.start + first, boxes)
         high[:, self.axis] = np.tile(self.start + last, boxes)
-        workload = Workload(self.release.domain, low, high)
+        owner = np.tile(np.arange(ranges, dtype=np.int64), boxes) if boxes > 1 else None
+        workload = Workload(self.release.domain, low, high, owner)
         estimate = self.release._estimate
         value = np.asarray(workload.answer(self.release.counts), dtype=np.float64)
-        stand = getattr(estimate.errors, "centre", None)
-        if stand is not None:
-            centre = np.asarray(stand(workload), dtype=np.float64)
-        else:
-            centre = np.asarray(workload.answer(estimate.counts), dtype=np.float64)
-        spread = estimate.errors.spread(workload)
-        if boxes > 1:
-            owner = np.tile(np.arange(ranges, dtype=np.int64), boxes)
-            spread = spread.combine(owner, ranges)
-            value, centre = value.reshape(boxes, ranges).sum(0), centre.reshape(boxes, ranges).sum(0)
-        return value, centre, spread
+        estimated = np.asarray(workload.answer(estimate.counts), dtype=np.float64)
+        stand, lean = estimate.errors.stand(workload, estimated)
+        return value, stand, lean, estimate.errors.variance(workload)
 
     @property
     def _size(self) -> int:
@@ -105,11 +102,11 @@ class Line:
         return len(self.low) == 1 and self._size <= _LONGEST
 
     @cached_property
-    def _cells(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Counts of the single cells: released, to stand on, standard deviations."""
+    def _cells(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Counts of the single cells: released, to stand on, how far they lean, standard deviations."""
         place = np.arange(self._size)
-        value, centre, spread = self._ask(place, place + 1)
-        return value, centre, np.sqrt(spread.variance)
+        value, centre, lean, variance = self._ask(place, place + 1)
+        return value, centre, lean, np.sqrt(variance)
 
     @cached_property
     def _covariance(self) -> FloatArray:
@@ -117,7 +114,7 @@ class Line:
         n = self._size
         first, last = np.triu_indices(n)
         variance = np.zeros((n + 1, n + 1))
-        spread = self._ask(first, last + 1)[2].variance
+        spread = self._ask(first, last + 1)[3]
         variance[first, last + 1] = spread
         variance[last + 1, first] = spread
         prefix = variance[0]
@@ -128,20 +125,24 @@ class Line:
     def _width(self, weights: FloatArray, confidence: float) -> float:
         """Half-width of the interval of a weighted sum of the cells."""
         if self._exact:
-            variance = max(0.0, float(weights @ self._covariance @ weights))
+            variance = float(weights @ self._covariance @ weights)
+            if variance != variance:
+                return float("inf")  # not measured
+            variance = max(0.0, variance)
         else:
             steps = np.abs(np.diff(weights, append=0.0))
             by_prefix = float(steps @ np.sqrt(self._prefixes[2]))
-            variance = min(float(np.abs(weights) @ self._cells[2]), by_prefix) ** 2
+            variance = min(float(np.abs(weights) @ self._cells[3]), by_prefix) ** 2
+        variance += float(weights @ self._cells[2]) ** 2
         return float(_half_width(np.array([variance]), confidence)[0])
 
     @cached_property
-    def _prefixes(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Counts up to each cell: released, to stand on, variances; and variances of what lies beyond."""
+    def _prefixes(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Counts up to each cell: released, to stand on, variances; variances of what lies beyond; leanings."""
         place = np.arange(1, self._size + 1)
-        value, centre, spread = self._ask(np.zeros_like(place), place)
-        beyond = self._ask(place, np.full_like(place, self._size))[2].variance
-        return value, centre, spread.variance, beyond
+        value, centre, lean, variance = self._ask(np.zeros_like(place), place)
+        beyond = self._ask(place, np.full_like(place, self._size))[3]
+        return value, centre, variance, beyond, lean
 
     # ---- what people ask ----
 
@@ -155,15 +156,15 @@ class Line:
     def sum(self, confidence: float) -> Interval:
         """Add the values up over the records."""
         numbers = self._numbers()
-        value, centre, _ = self._cells
+        value, centre = self._cells[:2]
         width = self._width(numbers, confidence)
-        middle = float(numbers @ centre)
-        return float(numbers @ value), middle - width, middle + width
+        middle, released = float(numbers @ centre), float(numbers @ value)
+        return released, min(middle - width, released), max(middle + width, released)
 
     def mean(self, confidence: float) -> Interval:
         """Average the values: every mean m for which Σ(value − m)·count may be zero."""
         numbers = self._numbers()
-        value, centre, _ = self._cells
+        value, centre = self._cells[:2]
         least, most = float(numbers.min()), float(numbers.max())
         released = float(value.sum())
         middle = float(numbers @ value) / released if released > 0 else (least + most) / 2.0
@@ -177,13 +178,13 @@ class Line:
 
     def quantiles(self, levels: FloatArray, confidence: float) -> tuple[IntArray, IntArray, IntArray]:
         """Cells of the quantiles, and the first and last cells they could be."""
-        _, centre, inside, beyond = self._prefixes
+        _, centre, inside, beyond, lean = self._prefixes
         share = self._shares()
         both = (inside[-1] - inside - beyond) / 2.0  # covariance of what lies below and beyond
         cells, lows, highs = [], [], []
         for level in levels:
             variance = (1 - level) ** 2 * inside + level**2 * beyond - 2 * level * (1 - level) * both
-            width = _half_width(np.maximum(variance, 0.0), confidence)
+            width = _half_width(np.maximum(variance, 0.0) + (lean - level * lean[-1]) ** 2, confidence)
             tilt = centre - level * centre[-1]
             cell = _first(share >= level)
             cells.append(cell)
@@ -198,7 +199,8 @@ class Line:
 
     def cdf(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Shares up to each cell, with intervals; none of the three ever falls."""
-        _, centre, inside, beyond = self._prefixes
+        _, centre, inside, beyond, lean = self._prefixes
+        inside, beyond = inside + lean**2, beyond + (lean[-1] - lean) ** 2
         total, whole = centre[-1], inside[-1]
         with_total = inside + (whole - inside - beyond) / 2.0
         # Shares F with (A − F·total)² ≤ z²·Var(A − F·noise of the total): between the roots of a quadratic in F.
@@ -240,8 +242,10 @@ def read_line(
 
 
 def _half_width(variance: FloatArray, confidence: float) -> FloatArray:
-    # One draw may carry all of it: the widest that this variance allows.
-    return half_widths(Spread(variance, np.sqrt(variance / 2.0)), confidence)
+    # One draw may carry all of it: the widest that this variance allows. What was not measured may be anything.
+    known = np.isfinite(variance)
+    variance = np.where(known, variance, 0.0)
+    return np.where(known, half_widths(Spread(variance, np.sqrt(variance / 2.0)), confidence), np.inf)
 
 
 def _first(mask: NDArray[np.bool_]) -> int:

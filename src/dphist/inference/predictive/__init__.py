@@ -1,5 +1,6 @@
 """Calibrated intervals from what was measured alone: a predictive law for every sum of cells."""
 
 from dphist.inference.predictive.engine import Engine
+from dphist.inference.predictive.errors import PredictiveErrors
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "PredictiveErrors"]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.halving import halve_cells, halve_families
 from dphist.kernels.predictive.splits import (
@@ -47,7 +48,7 @@ class Engine:
     spread: FloatArray
 
     @classmethod
-    def of_tree(cls, tree: Any) -> Engine:
+    def of_tree(cls, tree: MeasuredTree) -> Engine:
         """Read a measured tree: boxes with noisy totals, siblings side by side."""
         left, low, high, size, value, variance = halve_families(
             tree.first,
@@ -135,6 +136,11 @@ class Engine:
         return means, variances, inner
 
     # ---- the check ----
+
+    def caution_of(self, cells: FloatArray) -> FloatArray:
+        """The caution for questions about so many cells."""
+        number = np.ceil(np.log2(np.maximum(cells, 1.0) / 1.5)).astype(np.int64)
+        return self.caution[np.clip(number, 0, self.caution.size - 1)]
 
     @cached_property
     def caution(self) -> FloatArray:
