@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
@@ -115,7 +115,7 @@ class BoxNoise(NoiseErrors):
 class ProjectedNoise(NoiseErrors):
     """Intervals of an estimate that was made non-negative: they stand on the unbiased numbers before that."""
 
-    centre: FloatArray
+    centre: FloatArray = field()  # no default, though there is one above
     noise: BoxNoise
     method: str
 

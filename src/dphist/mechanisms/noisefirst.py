@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import log
 from typing import Any, ClassVar, Literal, cast
@@ -151,7 +151,7 @@ class NoisyCells(NoiseErrors):
     exact.
     """
 
-    centre: FloatArray
+    centre: FloatArray = field()  # no default, though there is one above
     scale: Fraction
     exact: bool = True
     short: ClassVar[str] = "exact: noise of the counts before any were merged, widened to hold the answer"
