@@ -93,6 +93,7 @@ MEASUREMENTS: dict[str, str] = {
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
     "census": "a census-sized cube through Privelet end to end: CPU against one pass, memory, NumPy, linear growth",
     "trust": "load: the ledger under 64 writers, the explorer under many clients; what running times tell",
+    "textfuzz": "one record of a CSV or JSON file changed, every other read the same or the file refused",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
 }
 

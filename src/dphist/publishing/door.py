@@ -9,6 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from dphist.errors import EpsilonError, InputError, MechanismError
+from dphist.frames import closed
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import Mechanism
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 DEFAULT_MECHANISM = "auto"
 
 
+@closed
 def publish(
     source: Histogram | Any,
     domain: Domain | None = None,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import DphistError, SourceError, TooLargeError
+from dphist.frames import closed
 from dphist.model.domain import Domain
 from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
@@ -18,6 +19,7 @@ from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
 
 
+@closed
 def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -> Histogram:
     """Count the rows of a source in the cells of a domain.
 
@@ -49,6 +51,7 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     return Histogram(domain, counts.reshape(domain.shape))
 
 
+@closed
 def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Domain, IntArray, IntArray]:
     """The domain, the flat cells that hold rows and how many: for domains that no array can hold."""
     if isinstance(source, Histogram):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist.errors import SourceError
+from dphist.frames import closed
 from dphist.model.domain.schema import quote
 from dphist.sources.engine import Column
 from dphist.sources.open import open_path
@@ -58,6 +59,7 @@ _VALUES = {
 }
 
 
+@closed
 def draft_schema(source: Any) -> str:
     """Draft a TOML schema with the names and types of a file's columns, and bounds left to fill in.
 
