@@ -50,9 +50,26 @@ _ROOMS = ("model", "planning", "report", "uses", "web")
 # Releases are drawn by a floor above them, which they cannot name; it is loaded when the first one is drawn.
 provide("drawing", lambda: import_module("dphist.report"))
 
+# Written out, because type checkers read it.
 __all__ = [
+    "Answer",
+    "Answers",
+    "Domain",
+    "Histogram",
+    "Ledger",
+    "Nominal",
+    "Ordinal",
+    "Release",
+    "Unit",
+    "Workload",
     "__version__",
-    *_HOMES,
+    "audit",
+    "errors",
+    "list_mechanisms",
+    "load",
+    "mechanisms",
+    "publish",
+    "testing",
 ]
 
 

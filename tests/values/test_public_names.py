@@ -28,8 +28,19 @@ def test_every_public_name_is_there_sorted_and_typed():
         assert getattr(dphist, name).__name__ == f"dphist.{name}"
 
 
+@pytest.mark.parametrize("module", [dphist, dphist.mechanisms], ids=lambda module: module.__name__)
+def test_type_checkers_can_read_what_is_exported(module):
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    assigned = [
+        node for node in tree.body if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"
+    ]
+    assert ast.literal_eval(assigned[0].value) == module.__all__
+    assert not any(isinstance(node, ast.AugAssign) for node in tree.body)
+
+
 def test_the_face_has_at_most_twenty_names():
     assert len(dphist.__all__) <= 20
+    assert set(dphist.__all__) == {"__version__", *dphist._HOMES}
     assert set(dphist.__all__) >= {
         "Answer", "Answers", "Domain", "Histogram", "Ledger", "Nominal", "Ordinal", "Release", "Unit", "Workload",
         "audit", "errors", "list_mechanisms", "load", "mechanisms", "publish", "testing", "__version__",
@@ -41,6 +52,7 @@ def test_mechanisms_is_a_plain_module_of_classes():
     assert type(dphist.mechanisms) is ModuleType
     with pytest.raises(TypeError):
         dphist.mechanisms()
+    assert set(dphist.mechanisms.__all__) >= set(CLASSES)
     for name in CLASSES:
         assert getattr(dphist.mechanisms, name).__name__ == name
         assert name in dir(dphist.mechanisms)

@@ -36,8 +36,43 @@ if TYPE_CHECKING:
     from dphist.mechanisms.structurefirst import StructureFirst
     from dphist.mechanisms.tree import Tree
 
-__all__ = ["INGREDIENTS", "MECHANISMS", "Entry", "list_mechanisms"]
-__all__ += sorted(CLASSES)
+# Written out, because type checkers read it.
+__all__ = [
+    "CLASSES",
+    "EFPA",
+    "FPA",
+    "INGREDIENTS",
+    "MECHANISMS",
+    "MWEM",
+    "SPA",
+    "AdaptiveGrid",
+    "AdaptiveTree",
+    "Auto",
+    "Blocks",
+    "ByPart",
+    "DPCube",
+    "Entry",
+    "HPartition",
+    "HierarchicalKD",
+    "Isotonic",
+    "KDHybrid",
+    "Laplace",
+    "Marginals",
+    "Matrix",
+    "NoiseFirst",
+    "PHPartition",
+    "Posterior",
+    "Privelet",
+    "QuadTree",
+    "Smooth",
+    "Sort",
+    "SparseLaplace",
+    "StructureFirst",
+    "Tree",
+    "Uniform",
+    "UniformGrid",
+    "list_mechanisms",
+]
 
 
 def __getattr__(name: str) -> Any:
