@@ -12,7 +12,7 @@ import pytest
 import dphist
 from dphist.audit import audit
 from dphist.private.noise import Noise
-from dphist_bench.zoo import animals
+from dphist_bench.zoo import leaky_mechanisms
 
 DRAWS = 64
 
@@ -92,9 +92,9 @@ def test_every_publication_asks_the_system_for_a_key(monkeypatch):
 @pytest.mark.audit
 @pytest.mark.parametrize("name", ["mutant: shared keystream", "mutant: reused seed"])
 def test_noise_that_repeats_is_caught(name):
-    animal = animals()[name]
+    leaky = leaky_mechanisms()[name]
     report = audit(
-        animal.mechanism, epsilon=1, runs=600, pairs=animal.pairs, observe=animal.observe, confidence=0.999
+        leaky.mechanism, epsilon=1, runs=600, pairs=leaky.pairs, observe=leaky.observe, confidence=0.999
     )
     assert not report.passed
     assert report.epsilon_lower > 2

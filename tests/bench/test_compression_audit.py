@@ -7,7 +7,7 @@ from dphist.mechanisms.fourier import EFPA, FPA
 from dphist.mechanisms.hpartition import PHPartition
 from dphist.mechanisms.isotonic import Isotonic
 from dphist.mechanisms.mwem import MWEM
-from dphist_bench.zoo import animals
+from dphist_bench.zoo import leaky_mechanisms
 from dphist_bench.zoo.lossy import same_imaginary_part, same_phase, turning_pair
 
 pytestmark = [pytest.mark.audit, pytest.mark.slow]
@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.audit, pytest.mark.slow]
 
 @pytest.mark.parametrize("name", ["EFPA as printed", "SPA as printed"])
 def test_what_was_printed_is_convicted(name):
-    animal = animals()[name]
+    leaky = leaky_mechanisms()[name]
     report = audit(
-        animal.mechanism, epsilon=1, runs=900, pairs=animal.pairs, observe=animal.observe, confidence=1 - 1e-6
+        leaky.mechanism, epsilon=1, runs=900, pairs=leaky.pairs, observe=leaky.observe, confidence=1 - 1e-6
     )
     # The true loss is infinite; hundreds of runs already show several times what was claimed.
     assert report.epsilon_lower > 2

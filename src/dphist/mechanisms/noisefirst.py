@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import log
 from typing import Any, ClassVar, Literal, cast
@@ -92,10 +92,7 @@ class NoiseFirst:
         """
         if hasattr(published, "transcript"):
             values, noise = _published_cells(published)
-            estimate = self._merge(values, noise, exact=True)
-            counts = estimate.counts.reshape(published.counts.shape)
-            counts.setflags(write=False)
-            return replace(published, counts=counts, mechanism=self, note=estimate.note, polish=())
+            return published.remade(self, self._merge(values, noise, exact=True))
         if scale is None:
             raise MechanismError("noisefirst: scale must say how much noise the published counts carry")
         return self._merge(np.asarray(published), positive(scale, "scale"), exact=False)

@@ -277,6 +277,27 @@ class Release:
         """
         return replace(self, receipt=(dataset, reservation), known=self.__dict__.get("_estimate"))
 
+    def remade(self, mechanism: Mechanism, estimate: Estimate) -> Release:
+        """Give the release that another mechanism makes of the same paid-for answers, at no cost.
+
+        Args:
+            mechanism: A mechanism that would have asked the very same questions.
+            estimate: What it makes of their answers; `verify` checks that.
+
+        Returns:
+            The other release; what was polished must be polished again.
+        """
+        counts = estimate.counts.reshape(self.domain.shape)
+        counts.setflags(write=False)
+        return replace(
+            self,
+            cells=DenseCells(counts),
+            mechanism=mechanism,
+            note=estimate.note,
+            polish=(),
+            known=estimate,
+        )
+
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row per published cell with readable labels (needs pandas).
 

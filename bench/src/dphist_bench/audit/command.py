@@ -11,7 +11,7 @@ from dphist.release.file import atomic
 from dphist_bench.audit.campaign import Trial, refuted, run_campaign
 from dphist_bench.audit.page import results_page
 from dphist_bench.audit.power import measure_power
-from dphist_bench.zoo import animals, runs_needed
+from dphist_bench.zoo import leaky_mechanisms, runs_needed
 
 
 def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[str], None]) -> list[Trial]:
@@ -25,9 +25,9 @@ def attack_all(results: Path, hours: float, page: Path | None, say: Callable[[st
     if page is not None:
         powers = measure_power(results, trials, say=say)
         caught = []
-        for name, animal in animals().items():
+        for name, leaky in leaky_mechanisms().items():
             say(f"catching: {name}")
-            caught.append((name, animal.fault, runs_needed(animal)))
+            caught.append((name, leaky.fault, runs_needed(leaky)))
         text = results_page(
             trials,
             # Without --hours: a campaign goes on where it stopped, so the last go's say little.

@@ -22,7 +22,7 @@ from dphist_bench.zoo.structure import LEAKING_PAIR, UnclippedStructureFirst
 
 
 @dataclass(frozen=True, eq=False)
-class Animal:
+class Leaky:
     """A leaky mechanism, what is wrong with it, and where it shows."""
 
     mechanism: Mechanism
@@ -31,62 +31,62 @@ class Animal:
     observe: Observe | None = None
 
 
-def animals() -> dict[str, Animal]:
+def leaky_mechanisms() -> dict[str, Leaky]:
     """Give the whole zoo by name."""
     first = tuple(worst_pairs()[:1])
     four = (pair("one record in four equal cells", np.full(4, 3), 1),)
     return {
-        "quiet noise": Animal(QuietNoise(), "noise of 0.8 of the scale that was charged", first),
-        "wrong sensitivity": Animal(
+        "quiet noise": Leaky(QuietNoise(), "noise of 0.8 of the scale that was charged", first),
+        "wrong sensitivity": Leaky(
             WrongSensitivity(), "says one step moves the answers by one; it moves two"
         ),
-        "forgotten half": Animal(ForgottenHalf(), "asks twice and pays once"),
-        "true total": Animal(TrueTotal(), "rescales the noisy counts to the true total"),
-        "EFPA as printed": Animal(
+        "forgotten half": Leaky(ForgottenHalf(), "asks twice and pays once"),
+        "true total": Leaky(TrueTotal(), "rescales the noisy counts to the true total"),
+        "EFPA as printed": Leaky(
             PrintedEFPA(), "publishes the true phase of every kept frequency", (turning_pair(),), same_phase
         ),
-        "SPA as printed": Animal(
+        "SPA as printed": Leaky(
             PrintedSPA(),
             "publishes the true imaginary part of every kept coefficient",
             (turning_pair(),),
             same_imaginary_part,
         ),
-        "StructureFirst as printed": Animal(
+        "StructureFirst as printed": Leaky(
             UnclippedStructureFirst(),
             "its structure's sensitivity holds only for counts up to F, and nothing keeps counts below F",
             (LEAKING_PAIR,),
         ),
-        "S1 as printed": Animal(
+        "S1 as printed": Leaky(
             LeakySmoothing(rule="printed", price=Fraction(1)),
             "noise of 1/(ε · length) on bucket costs",
             (pair("one record in six empty cells", np.zeros(6, dtype=np.int64), 3),),
             which_partition,
         ),
-        "bare singletons": Animal(
+        "bare singletons": Leaky(
             LeakySmoothing(rule="singletons"),
             "the right noise, but none on buckets of one cell",
             four,
             which_partition,
         ),
-        "clamped costs": Animal(
+        "clamped costs": Leaky(
             LeakySmoothing(rule="clamped"),
             "half the noise, bare singletons, costs cut from below",
             four,
             which_partition,
         ),
-        "mutant: quiet": Animal(Mutant(inner=Laplace(), fault="quiet"), FAULTS["quiet"], first),
-        "mutant: unpaid": Animal(Mutant(inner=Laplace(), fault="unpaid"), FAULTS["unpaid"], first),
-        "mutant: insensitive": Animal(
+        "mutant: quiet": Leaky(Mutant(inner=Laplace(), fault="quiet"), FAULTS["quiet"], first),
+        "mutant: unpaid": Leaky(Mutant(inner=Laplace(), fault="unpaid"), FAULTS["unpaid"], first),
+        "mutant: insensitive": Leaky(
             Mutant(inner=OneChoice(), fault="insensitive"),
             FAULTS["insensitive"],
             (pair("one record that decides", np.zeros(2, dtype=np.int64), 0),),
         ),
-        "mutant: shared keystream": Animal(
+        "mutant: shared keystream": Leaky(
             SharedKeystream(),
             "two forked processes draw the same noise",
             first,
         ),
-        "mutant: reused seed": Animal(
+        "mutant: reused seed": Leaky(
             ReusedSeed(),
             "two phases draw from one seed",
             (pair("one record in the last cell", np.zeros(8, dtype=np.int64), 7),),
@@ -94,17 +94,17 @@ def animals() -> dict[str, Animal]:
     }
 
 
-def runs_needed(animal: Animal, *, epsilon: int = 1, alpha: float = 1e-3, most: int = 80_000) -> int | None:
-    """Run an animal until its claim falls; give how many runs a side that took, or None if ``most`` were too few."""
+def runs_needed(leaky: Leaky, *, epsilon: int = 1, alpha: float = 1e-3, most: int = 80_000) -> int | None:
+    """Run it until its claim falls; give how many runs a side that took, or None if ``most`` were too few."""
     least: int | None = None
-    pairs = worst_pairs() if animal.pairs is None else animal.pairs
+    pairs = worst_pairs() if leaky.pairs is None else leaky.pairs
     for each in pairs:
         contest = pursue(
-            animal.mechanism,
+            leaky.mechanism,
             each,
             epsilon,
             most if least is None else least,
-            observe=animal.observe,
+            observe=leaky.observe,
             enough=lambda evidence: evidence.contest.fell(alpha / len(pairs)),
         ).contest
         least = contest.fell_after(alpha / len(pairs)) or least
