@@ -59,7 +59,8 @@ METHODS = {
     for name, value in PUBLIC.items()
     if inspect.isclass(value) and not name.startswith(("mechanisms.", "release.", "audit.", "planning."))
     for method, function in methods(value)
-    if method not in COMMON
+    # What a class above describes need not be described again.
+    if method not in COMMON and not any(hasattr(above, method) for above in value.__mro__[1:])
 }
 
 

@@ -25,6 +25,15 @@ class Draw:
 
     ``amounts`` is the scale of Laplace noise and of the coins of a sparse release, or the rate of every part's choice
     (one number if all have the same); ``size`` how many numbers were drawn, coins tossed or parts chosen from.
+
+    Args:
+        sampler: Which sampler was asked.
+        amounts: Its scales, thresholds or rates.
+        size: How many numbers.
+
+    Example:
+        >>> Draw("laplace", (Fraction(8),), 2).size
+        2
     """
 
     sampler: str
@@ -34,6 +43,9 @@ class Draw:
 
 class RecordingNoise(Noise):
     """Draws as `Noise` does from a seed, and keeps every `Draw`, with what it gave, in ``drawn`` and ``given``.
+
+    Args:
+        seed: Makes the noise the same again.
 
     Example:
         >>> from dphist.private.queries import Identity
