@@ -114,6 +114,9 @@ class Release:
 
     def __post_init__(self, known: Estimate | None) -> None:
         if known is not None:
+            given: object = known
+            if not isinstance(given, Estimate):
+                raise TypeError(f"known must be an Estimate, not a {type(given).__name__}")
             object.__setattr__(self, "_estimate", self._shaped(known))
 
     @property
