@@ -16,7 +16,6 @@ from typing import Any
 import duckdb
 import ibis
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -300,11 +299,12 @@ def with_other(attribute: Attribute) -> Attribute:
 
 
 @pytest.mark.parametrize("through", ["duckdb", "ibis"])
-def test_no_key_lies_outside_its_range(through: str) -> None:
+def test_no_key_lies_outside_its_range(through: str, tmp_path: Path) -> None:
     from dphist.sources.count import occupied
 
     table = pa.table({"x": [2.0**53, 2.0**53 + 2, 0.0, NAN]})
-    source = table if through == "duckdb" else ibis.memtable(table)
+    path = as_parquet(table, tmp_path)
+    source = path if through == "duckdb" else connected("ibis").read_parquet(path)
     cells, rows = occupied(source, Domain([Ordinal("x", range(2**53 + 2))]), Unit())
     assert sorted(zip(cells.tolist(), rows.tolist(), strict=True)) == [(0, 1), (2**53, 1)]
 
@@ -405,7 +405,6 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         (f"{tmp_path / 't.duckdb'}::", "which table"),
         (tmp_path / "t.xlsx", "must end in"),
         ([1, 2, 3], "expected"),
-        (pd.DataFrame({"age": [1, "777"]}), "mixes types"),
         (pa.table([pa.array([1]), pa.array([2])], names=["age", "age"]), "two columns"),
     ]
     for source, says in cases:

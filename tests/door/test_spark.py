@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -24,7 +23,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources.engine import Bound
-from dphist.sources.keys import read
+from dphist.sources.keys import place
 from dphist.sources.spark import Spark, find_java
 
 pytestmark = [
@@ -106,14 +105,16 @@ def test_an_ibis_table_on_spark_and_a_data_frame_count_alike(spark_session: Any)
     assert count(table.filter(table.age < 3), DOMAIN).counts.sum() == expected.counts[:3].sum()
 
 
-def test_rows_are_bounded_before_they_are_sent_around(spark_session: Any) -> None:
-    """Without a limit on each side of the exchange, every row of everybody would be shuffled and sorted."""
+def test_people_are_sent_around_once_and_never_joined(spark_session: Any) -> None:
+    """One exchange by person for the pick, one by cell for the counts, and no join."""
     frame = spark_session.range(10_000).selectExpr("id % 100 AS age", "id % 2000 AS person")
     engine = Spark(frame)
-    age = read(Ordinal("age", range(100)), engine.columns[0], engine)
-    asked = spark_session.sql(engine.statement([age.key], Bound(engine.columns[1], 2)), records=frame)
-    plan = asked._jdf.queryExecution().executedPlan().toString()
-    assert re.search(r"WindowGroupLimit[^\n]*Final.*Exchange.*WindowGroupLimit[^\n]*Partial", plan, re.DOTALL)
+    cell = engine.flat([place(Ordinal("age", range(100)), engine.columns[0], engine)], [100])
+    sql = engine.bounded_statement(cell, Bound(engine.columns[1], 2))
+    plan = spark_session.sql(sql, records=frame)._jdf.queryExecution().sparkPlan().toString()
+    prepared = spark_session.sql(sql, records=frame)._jdf.queryExecution().executedPlan().toString()
+    assert "Join" not in plan
+    assert prepared.count("Exchange hashpartitioning") <= 2
 
 
 def test_odd_names_and_texts(spark_session: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.sources.engine import Bound, Column, Engine
-from dphist.sources.keys import read
+from dphist.sources.keys import place, read
 from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
 
@@ -26,17 +25,21 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     The source is a path or glob of CSV, Parquet or JSON files, ``"file.duckdb::table"``, a pandas, polars
     or pyarrow table, an Ibis table of any engine, or a `Histogram`, which passes through.
 
-    With ``unit.id``, at most ``unit.rows`` rows of each person are counted: the first ones in the order of
-    the engine's hash of (id, whole row), then of the cell. Rows without an id are dropped, and so are rows
-    in no cell, before the ranking.
+    With ``unit.id``, at most ``unit.rows`` rows of each person are counted, picked by a hash of the id among that
+    person's cells in order. `dphist.sources.people` proves that a person's part then depends on that person's rows
+    alone, and that the pick is fair. Rows without an id, and rows in no cell, are dropped before.
 
-    *Why this hides a person in ``unit.rows`` steps.* Rows are ranked inside one id only, by a public
-    function of the row itself, so which rows of a person count depends on that person's rows and on nothing
-    else: adding or removing somebody changes nobody else's rows, and at most ``unit.rows`` rows of their
-    own. Two rows of a person that tie in both hash and cell are the same to the histogram, so it does not
-    matter which of them is kept, and the counts are the same for every physical order. A row whose id is
-    NULL is nobody's: counting it would protect it by no bound, and treating NULL as one person would let
-    one person's rows decide which rows of another are kept.
+    Args:
+        source: the records, or a `Histogram`.
+        domain: what the cells are; may be left out for a `Histogram`.
+        unit: who is protected, one row by default.
+
+    Returns:
+        The exact counts, as secret as the records.
+
+    Raises:
+        SourceError: the source cannot be read as the domain says.
+        TooLargeError: the cells do not fit in memory.
     """
     unit = unit or Unit()
     if isinstance(source, Histogram):
@@ -80,13 +83,15 @@ def occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArra
 
 def _occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArray]:
     needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
-    # Bounding hashes whole rows, so it reads every column of a table; of text files the declared ones, whose names are
-    # public: what other fields there are can hang on one record.
-    whole = unit.id is not None and not isinstance(source, str | Path)
-    engine = open_source(source, None if whole else needed)
-    readings = [read(attribute, _column(engine, attribute.name), engine) for attribute in domain.attributes]
-    bound = None if unit.id is None else Bound(_column(engine, unit.id), unit.rows)
-    groups = engine.group([reading.key for reading in readings], bound)
+    # A column that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
+    engine = open_source(source, needed, unit)
+    columns = [_column(engine, attribute.name) for attribute in domain.attributes]
+    if unit.id is not None:
+        bound = Bound(_column(engine, unit.id), unit.rows)
+        cells = [place(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
+        return engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound)
+    readings = [read(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
+    groups = engine.group([reading.key for reading in readings])
     flat = np.zeros(len(groups.rows), dtype=np.int64)
     kept = np.ones(len(groups.rows), dtype=bool)
     for attribute, reading, values, missing in zip(

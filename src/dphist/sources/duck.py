@@ -9,14 +9,16 @@ said to DuckDB directly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
-from dphist.sources.engine import Bound, Column, Family, Groups, Key
+from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key
 from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
+from dphist.sources.people import DIGITS, SALT, is_decimal, most, refuse_floats
 from dphist.sources.sql import Sql
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Duck(Sql):
         what: str,
         *,
         undeclared: Callable[[str], bool] = lambda _: False,
+        inferred: bool = False,
         sized: bool = False,
         check: Callable[[], None] = lambda: None,
     ) -> None:
@@ -57,9 +60,9 @@ class Duck(Sql):
         self.check = check
         described = self._run(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self.columns = tuple(
-            Column(str(name), "undeclared values", "undeclared")
+            Column(str(name), "undeclared values", "undeclared", inferred)
             if undeclared(str(name))
-            else _described(str(name), str(kind))
+            else replace(_described(str(name), str(kind)), inferred=inferred)
             for name, kind, *_ in described
         )
 
@@ -86,40 +89,71 @@ class Duck(Sql):
         """
         return f"list_position([{', '.join(map(self.literal, choices))}], {value})"
 
-    def hash(self, columns: Sequence[Column]) -> str:
-        """A 64-bit hash of some columns."""
-        return f"hash({', '.join(map(self.column, columns))})"
+    def column(self, column: Column) -> str:
+        """The column's value, without what other rows may have done to its type.
 
-    def group(self, keys: Sequence[Key], bound: Bound | None) -> Groups:
-        """Count the rows by their keys, after bounding.
+        The scale of a frame's decimals is that of the finest of them; as text a number is rounded to the same float
+        whatever zeros follow it. Times of nanoseconds cannot be compared with far years, those of microseconds can.
+        """
+        value = self.quote(column.name)
+        if column.inferred and is_decimal(column):
+            return f"CAST({value} AS VARCHAR)"
+        return f"CAST({value} AS TIMESTAMP)" if column.type == "TIMESTAMP_NS" else value
 
-        Ranking holds whole partitions of the window in memory and dies on tens of millions of rows. People are
-        therefore taken in K groups by a hash of the id, each group ranked by itself, and the counts added: a
-        person lies in one group, so the rows that are kept are the same whatever K is.
+    def start(self, person: str) -> str:
+        """The first 60 bits of the hash of an id."""
+        return f"CAST('0x' || substr(md5('{SALT}' || CAST({person} AS VARCHAR)), 1, {DIGITS}) AS BIGINT)"
+
+    def group(self, keys: Sequence[Key]) -> Groups:
+        """Count the rows by their keys."""
+        self.check()
+        if self.sized:
+            ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
+            count_by_position(self.connection, int(rows))
+        with shown_progress(self.connection, 1) as done:
+            answer = self._run(self.statement(keys)).fetchnumpy()
+            done()
+        found = [_unmasked(answer[f"k{place}"]) for place in range(len(keys))]
+        return Groups(
+            keys=[values for values, _ in found],
+            missing=[missing for _, missing in found],
+            rows=np.asarray(answer["n"], dtype=np.int64),
+        )
+
+    def bounded(self, cell: str, bound: Bound) -> tuple[Integers, Integers]:
+        """Cells and how many rows of them are kept.
+
+        The lists of people's cells are held in memory. People are therefore taken in K groups by a hash of the id, and
+        the counts added: a person lies in one group, so the rows that are kept are the same whatever K is.
         """
         self.check()
-        names = [f"k{place}" for place in range(len(keys))]
-        parts: list[str | None] = [None]
-        rows = 0
-        if bound is not None or self.sized:
-            ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
-        if self.sized:
-            count_by_position(self.connection, int(rows))
-        if bound is not None:
-            count = -(-int(rows) // rows_at_once(self.connection))
-            person = self.hash((bound.id,))
-            parts = [None] if count <= 1 else [f"{person} % {count} = {part}" for part in range(count)]
+        if (sql := self.too_large(bound.id)) is not None and self._run(sql).fetchall() != [(0,)]:
+            raise refuse_floats(bound.id)
+        ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
+        count = -(-int(rows) // rows_at_once(self.connection))
+        parts = [None] if count <= 1 else [f"hash(person) % {count} = {part}" for part in range(count)]
         answers = []
         with shown_progress(self.connection, len(parts)) as done:
             for part in parts:
-                answers.append(self._run(self.statement(keys, bound, part)).fetchnumpy())
+                answers.append(self._run(self.bounded_statement(cell, bound, part)).fetchnumpy())
                 done()
-        found = [[_unmasked(answer[name]) for answer in answers] for name in names]
-        return Groups(
-            keys=[np.concatenate([values for values, _ in each]) for each in found],
-            missing=[np.concatenate([missing for _, missing in each]) for each in found],
-            rows=np.concatenate([np.asarray(answer["n"], dtype=np.int64) for answer in answers]),
+        cells, kept = (
+            np.concatenate([np.asarray(answer[name], dtype=np.int64) for answer in answers])
+            for name in ("cell", "n")
         )
+        return cells, kept
+
+    def bounded_statement(self, cell: str, bound: Bound, part: str | None = None) -> str:
+        """Count the rows that are kept, by cell: a person is a sorted list of cells, and some places are taken."""
+        rows = most(bound.rows)
+        people = (
+            f"SELECT list_sort(list(cell), 'ASC', 'NULLS LAST') AS cells, {self.start('person')} AS start "
+            f"FROM ({self.placed(cell, bound, part)}) AS placed GROUP BY person"
+        )
+        places = f"[cells[1 + (start % len(cells) + i * len(cells)) // {rows}] for i in range({rows})]"
+        taken = f"CASE WHEN len(cells) <= {rows} THEN cells ELSE {places} END"
+        kept = f"SELECT unnest({taken}) AS cell FROM ({people}) AS people"
+        return f"SELECT cell, count(*) AS n FROM ({kept}) AS kept GROUP BY cell"
 
 
 def _unmasked(column: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:

@@ -16,15 +16,21 @@ Family = Literal[
     "integer", "real", "text", "truth", "date", "time", "zoned time", "undeclared", "something else"
 ]
 Expression = Any
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's name, its type in the engine's words, and the kind of values it holds."""
+    """A column's name, its type in the engine's words, and the kind of values it holds.
+
+    The types of a database or a Parquet file are declared. Those of a data frame are ``inferred``: one odd value
+    in one row may have given them to everybody's.
+    """
 
     name: str
     type: str
     family: Family
+    inferred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,5 +119,17 @@ class Engine(Protocol):
     def when(self, condition: Expression, value: Expression, otherwise: Expression | None) -> Expression:
         """One value where a condition is true, another (or NULL) elsewhere; only that one is evaluated."""
 
-    def group(self, keys: Sequence[Key], bound: Bound | None) -> Groups:
-        """Count the rows by their keys, after bounding."""
+    def literal(self, value: Any) -> Expression:
+        """A public value."""
+
+    def otherwise(self, value: Expression, instead: int) -> Expression:
+        """The value, or a number where it is NULL."""
+
+    def flat(self, cells: Sequence[Key], sizes: Sequence[int]) -> Expression:
+        """The number of a cell of the whole domain; NULL for a row in no cell."""
+
+    def group(self, keys: Sequence[Key]) -> Groups:
+        """Count the rows by their keys."""
+
+    def bounded(self, cell: Expression, bound: Bound) -> tuple[Integers, Integers]:
+        """Cells and how many rows of them are kept, at most ``bound.rows`` of a person; see `dphist.sources.people`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -10,7 +11,10 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import SourceError
-from dphist.sources.engine import Bound, Column, Engine, Expression, Family, Groups, Key
+from dphist.model.unit import Unit
+from dphist.sources.engine import Bound, Column, Engine, Expression, Family, Groups, Integers, Key
+from dphist.sources.expressions import check_expression, made_in_memory
+from dphist.sources.people import DIGITS, SALT, exact_below, is_decimal, most, refuse_floats, refuse_type
 from dphist.sources.remote import backend_of, ibis_columns
 
 
@@ -30,14 +34,9 @@ def _function(name: str, takes: tuple[str, ...], gives: str) -> Any:
 class IbisTable:
     """An Ibis table, and the expressions to count its rows."""
 
-    def __init__(self, table: Any) -> None:
-        import ibis
-
+    def __init__(self, table: Any, backend: Any) -> None:
         self.table = table
-        # A table made in memory belongs to no engine yet; ours will do.
-        self.backend = backend_of(table) or ibis.duckdb.connect(
-            autoinstall_known_extensions=False, autoload_known_extensions=False
-        )
+        self.backend = backend
         self.columns = ibis_columns(table)
 
     def column(self, column: Column) -> Expression:
@@ -68,8 +67,10 @@ class IbisTable:
         return value.floor().cast("int64")
 
     def text(self, value: Expression) -> Expression:
-        """As text."""
-        return value.cast("string")
+        """As text; put together with something, it has no column's collation."""
+        import ibis
+
+        return ibis.literal("") + value.cast("string")
 
     def days(self, value: Expression, family: Family) -> Expression:
         """Days since 1970-01-01."""
@@ -136,8 +137,32 @@ class IbisTable:
 
         return ibis.cases((condition, value), else_=otherwise)
 
-    def group(self, keys: Sequence[Key], bound: Bound | None) -> Groups:
-        """Count the rows by their keys, after bounding."""
+    def literal(self, value: Any) -> Expression:
+        """A public value."""
+        import ibis
+
+        return ibis.literal(value)
+
+    def otherwise(self, value: Expression, instead: int) -> Expression:
+        """The value, or a number where it is NULL."""
+        import ibis
+
+        return ibis.coalesce(value, instead)
+
+    def flat(self, cells: Sequence[Key], sizes: Sequence[int]) -> Expression:
+        """The number of a cell of the whole domain; NULL for a row in no cell."""
+        import ibis
+
+        number: Any = ibis.literal(0).cast("int64")
+        for key, size in zip(cells, sizes, strict=True):
+            value = key.value if isinstance(key.value, ibis.Value) else ibis.literal(key.value)
+            if key.inside is not None:
+                value = self.when(key.inside, value, None)
+            number = number * size + value.cast("int64")
+        return number
+
+    def group(self, keys: Sequence[Key]) -> Groups:
+        """Count the rows by their keys."""
         names = [f"k{place}" for place in range(len(keys))]
         values = {
             name: self.when(key.inside, key.value, None)
@@ -146,13 +171,8 @@ class IbisTable:
             for name, key in zip(names, keys, strict=True)
         }
         filters = [key.inside for key in keys if key.inside is not None and not key.other]
-        if bound is None:
-            table = self.table.filter(filters) if filters else self.table
-            keyed = table.select(**values)
-        else:
-            keyed = self._bounded(
-                values, [n for n, k in zip(names, keys, strict=True) if not k.other], filters, bound
-            )
+        table = self.table.filter(filters) if filters else self.table
+        keyed = table.select(**values)
         counted = keyed.group_by(names).aggregate(n=keyed.count())
         answer = self._run(counted)
         columns = [answer.column(name) for name in names]
@@ -162,23 +182,55 @@ class IbisTable:
             rows=answer.column("n").to_numpy().astype(np.int64),
         )
 
-    def _bounded(self, values: dict[str, Any], known: Sequence[str], filters: list[Any], bound: Bound) -> Any:
-        """See `dphist.sources.count` for why this protects a person."""
+    def person(self, column: Column) -> Expression:
+        """The id as text, NULL for nobody; see `dphist.sources.people`."""
+        value = self.table[column.name]
+        if column.family == "real" and not is_decimal(column):
+            value = value.cast("float64")
+            whole = (value.abs() < float(exact_below(column))) & (value == value.floor())
+            value = self.when(whole, value, None).cast("int64")
+        elif column.family == "truth":
+            value = value.ifelse("true", "false")
+        elif column.family not in ("integer", "text", "undeclared"):
+            raise refuse_type(column)
+        # Put together with something, a text is no longer a column, and has no column's collation.
+        return SALT + value.cast("string")
+
+    def bounded(self, cell: Expression, bound: Bound) -> tuple[Integers, Integers]:
+        """Cells and how many rows of them are kept; the places are those of `dphist.sources.sql`.
+
+        Only where we know that texts are told apart by their bytes, and can say so.
+        """
         import ibis
 
-        person = self.table[bound.id.name]
-        filters = [person.notnull(), *filters]
-        if bound.id.family == "real":
-            filters.append(~person.cast("float64").isnan())
-        row = ibis.struct(
-            {f"c{place}": self.table[c.name] for place, c in enumerate((bound.id, *self.columns))}
+        if self.backend.name != "sqlite":
+            raise SourceError(
+                f"ids cannot be compared byte by byte on {self.backend.name}; hand over the table as Parquet, an Arrow "
+                "table, or from DuckDB, PostgreSQL, Spark or SQLite"
+            )
+        if bound.id.family == "real" and not is_decimal(bound.id):
+            size = self.table[bound.id.name].cast("float64").abs()
+            beyond = (size >= float(exact_below(bound.id))) & (size <= sys.float_info.max)
+            if self._run(self.table.aggregate(n=beyond.sum())).column("n").to_pylist()[0]:
+                raise refuse_floats(bound.id)
+        rows = most(bound.rows)
+        placed = self.table.select(person=self.person(bound.id), cell=cell)
+        placed = placed.filter(placed.person.notnull(), placed.cell.notnull())
+        own = ibis.window(group_by=placed.person)
+        ranked = placed.select(
+            cell=placed.cell,
+            person=placed.person,
+            total=placed.count().over(own),
+            place=ibis.row_number().over(ibis.window(group_by=placed.person, order_by=placed.cell)),
         )
-        inner = self.table.filter(filters).select(person=person, place=row.hash(), **values)
-        if known:
-            inner = inner.filter([inner[name].notnull() for name in known])
-        window = ibis.window(group_by=inner.person, order_by=[inner.place, *(inner[name] for name in values)])
-        ranked = inner.mutate(rank=ibis.row_number().over(window))
-        return ranked.filter(ranked["rank"] < bound.rows)
+        # Not by the engine's own remainder: SQLite's computes in floats, and the hash has 60 bits.
+        left = (_start()(ranked.person, ranked.total) - ranked.place * rows) % ranked.total
+        kept = ranked.filter((ranked.total <= rows) | ((left + ranked.total) % ranked.total < rows))
+        answer = self._run(kept.group_by("cell").aggregate(n=kept.count()))
+        return (
+            answer.column("cell").to_numpy().astype(np.int64),
+            answer.column("n").to_numpy().astype(np.int64),
+        )
 
     def _run(self, expression: Any) -> Any:
         from ibis.common.exceptions import OperationNotDefinedError, UnsupportedOperationError
@@ -194,6 +246,21 @@ class IbisTable:
             raise SourceError(f"the engine {self.backend.name} could not count the table") from None
 
 
+@cache
+def _start() -> Any:
+    """The hash of a salted id modulo a number of rows, by Python: SQLite has no hash of its own."""
+    import hashlib
+
+    import ibis
+
+    @ibis.udf.scalar.python(signature=((ibis.dtype("string"), ibis.dtype("int64")), ibis.dtype("int64")))  # type: ignore[untyped-decorator]
+    def dphist_start(person: str, total: int) -> int:
+        digits = hashlib.md5(person.encode(), usedforsecurity=False).hexdigest()
+        return int(digits[:DIGITS], 16) % total
+
+    return dphist_start
+
+
 def _values(column: Any) -> Any:
     """A column's values; whatever stands where it is NULL is not looked at."""
     import pyarrow
@@ -205,29 +272,51 @@ def _values(column: Any) -> Any:
     return np.array(column.to_pylist(), dtype=object)
 
 
-def open_table(table: Any) -> Engine:
+def frame_of(table: Any, needed: Sequence[str]) -> Any:
+    """The data frame that a table in memory was made from, read as one; None for any other table."""
+    import ibis.expr.operations as ops
+
+    op = table.op()
+    frame = getattr(op.data, "obj", None) if isinstance(op, ops.InMemoryTable) else None
+    named = getattr(frame, "columns", None) if not hasattr(frame, "column_names") else frame.column_names
+    return frame if named is not None and set(needed) <= set(named) else None
+
+
+def open_table(table: Any, unit: Unit) -> Engine:
     """An Ibis table in the words of its own engine where we know them, else in Ibis's."""
-    name = getattr(backend_of(table), "name", None)
-    if name == "postgres":
+    check_expression(table, unit)
+    backend = backend_of(table)
+    if backend is None or backend.name == "duckdb":
+        return _duck(table, backend)
+    if backend.name == "postgres":
         from dphist.sources.postgres import Postgres
 
         return Postgres(table)
-    if name == "duckdb":
-        return _duck(table)
-    if name == "pyspark":
+    if backend.name == "pyspark":
         from dphist.sources import spark
 
         return spark.open_table(table)
-    return IbisTable(table)
+    return IbisTable(table, backend)
 
 
-def _duck(table: Any) -> Engine:
-    """A table of somebody's own DuckDB, which ranks people in groups as ours does."""
+def _duck(table: Any, backend: Any) -> Engine:
+    """A table of somebody's own DuckDB; one made in memory belongs to no engine yet, and ours will do."""
+    import ibis
+
     from dphist.sources.duck import Duck
 
-    backend = backend_of(table)
-    backend._run_pre_execute_hooks(table)
+    if backend is None:
+        backend = ibis.duckdb.connect(autoinstall_known_extensions=False, autoload_known_extensions=False)
+    try:
+        backend._run_pre_execute_hooks(table)
+    except Exception:
+        # Ibis makes a column of one type of what is in memory; the words of its errors quote values.
+        raise SourceError(
+            "a table made in memory mixes types; give its columns one type each first"
+        ) from None
     # A column of nothing but NULL has no type: to refuse it would tell that every value is missing.
     empty = {name for name, kind in table.schema().items() if kind.is_null()}
     relation = f"({backend.compile(table)}) AS records"
-    return Duck(backend.con, relation, "the table", undeclared=empty.__contains__)
+    return Duck(
+        backend.con, relation, "the table", undeclared=empty.__contains__, inferred=made_in_memory(table)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from dphist.sources.engine import Column, Engine, Expression, Family, Key
 _SHORT = 64
 # Division of integers below this is exact to the unit in 64-bit floats, which some engines divide by.
 _DIVISIBLE = 2**48
+# Every whole number below this is a float of its own.
+EXACT = 2**53
 _EPOCH_DAY = 719_163  # 1970-01-01 as Python counts days
 
 
@@ -45,11 +47,82 @@ def read(attribute: Attribute, column: Column, engine: Engine) -> Reading:
             return _dates(attribute, dates, column, engine)
 
 
+def place(attribute: Attribute, column: Column, engine: Engine) -> Key:
+    """The number of an attribute's cell as the engine itself computes it, for bounding.
+
+    Which rows of a person are kept hangs on the order of their cells (see `dphist.sources.people`), so this is the
+    same number on every engine, whatever type the column has there.
+    """
+    if isinstance(attribute, Nominal):
+        key = _found(attribute, attribute.categories, column, engine)
+    elif isinstance(attribute.scale, Steps):
+        key = _found(attribute, attribute.scale.categories, column, engine)
+    else:
+        key = read(attribute, column, engine).key
+        match attribute.scale:
+            case Integers(values=values):
+                key = replace(key, value=engine.steps(key.value, values.start, values.step))
+            case Bins(edges=edges):
+                last = len(edges) - 2
+                if isinstance(edges, range):
+                    # The last bin is closed: its upper edge would begin one bin more.
+                    key = replace(key, value=engine.when(engine.before(key.value, last), key.value, last))
+    if attribute.other_cell is None:
+        return key
+    value = key.value if key.inside is None else engine.when(key.inside, key.value, None)
+    return Key(None, engine.otherwise(value, attribute.other_cell), True)
+
+
+def _found(attribute: Attribute, categories: Sequence[Any], column: Column, engine: Engine) -> Key:
+    """The place of a value in a list, by halving the sorted list; NULL where it is not in it."""
+    kind = type(categories[0])
+    if kind is str and len(categories) <= _SHORT:
+        key = read(attribute, column, engine).key
+        return replace(key, value=engine.steps(key.value, 1, 1))
+    listed: Callable[[Any], Any] = int
+    if kind is bool:
+        value = read(attribute, column, engine).key.value
+    elif kind is int:
+        value, family = _whole(column, engine, (min(categories), max(categories)))
+        listed = float if family == "real" else int
+    else:
+        if column.family not in ("text", "undeclared"):
+            raise _mismatch(column, "text")
+        # Engines compare bytes here (see ``text``), and UTF-8 sorts as the code points that Python sorts by.
+        value, listed = engine.text(engine.column(column)), str
+    places = sorted((listed(category), place) for place, category in enumerate(categories))
+
+    def halve(start: int, stop: int) -> Expression:
+        if stop - start == 1:
+            category, place = places[start]
+            return engine.when(engine.same(value, engine.literal(category)), place, None)
+        middle = (start + stop) // 2
+        before = engine.before(value, engine.literal(places[middle][0]))
+        return engine.when(before, halve(start, middle), halve(middle, stop))
+
+    return Key(None, halve(0, len(places)), attribute.other)
+
+
 def _mismatch(column: Column, expected: str) -> SourceError:
     return SourceError(f"the column {column.name} holds {column.type}, but the domain expects {expected}")
 
 
-def _number(attribute: Attribute, column: Column, engine: Engine) -> tuple[Expression, Family]:
+def _whole(column: Column, engine: Engine, ends: Sequence[float]) -> tuple[Expression, Family]:
+    """The column as numbers, to be compared with those of the domain between two ends.
+
+    A frame's integers become floats when somebody's value is missing or 2.5. Below 2⁵³ that changes nothing. Above,
+    one row would change what others hold, so such a column is refused where the domain reaches that far.
+    """
+    value, family = _number(column, engine)
+    if column.inferred and family == "real" and any(abs(end) >= EXACT for end in ends):
+        raise SourceError(
+            f"the column {column.name} holds floats, which do not tell whole numbers from 2^53 on apart, and the "
+            "domain reaches so far; give it as integers (Int64 in pandas), or from a file or a database"
+        )
+    return value, family
+
+
+def _number(column: Column, engine: Engine) -> tuple[Expression, Family]:
     """The column as integers or as floats; text is no number, except where no type is declared."""
     value = engine.column(column)
     if column.family == "undeclared":
@@ -62,7 +135,7 @@ def _number(attribute: Attribute, column: Column, engine: Engine) -> tuple[Expre
 
 
 def _integers(attribute: Attribute, values: range, column: Column, engine: Engine) -> Reading:
-    value, family = _number(attribute, column, engine)
+    value, family = _whole(column, engine, (values[0], values[-1]))
     first, step = values.start, values.step
     if family == "real":
         inside = engine.between(value, _float_above(first), _float_below(values[-1]))
@@ -83,7 +156,7 @@ def _integers(attribute: Attribute, values: range, column: Column, engine: Engin
 def _bins(
     attribute: Attribute, edges: range | tuple[int | float, ...], column: Column, engine: Engine
 ) -> Reading:
-    value, family = _number(attribute, column, engine)
+    value, family = _whole(column, engine, [edge for edge in (edges[0], edges[-1]) if math.isfinite(edge)])
     last = len(edges) - 2
     if family == "integer":
         # For integers x ≥ 2.5 says the same as x ≥ 3, without a detour through floats.
@@ -138,7 +211,7 @@ def _categories(attribute: Attribute, categories: Sequence[Any], column: Column,
         inside: Expression | None = engine.one_of(value, categories)
         value = engine.truth(value)
     elif kind is int:
-        value, family = _number(attribute, column, engine)
+        value, family = _whole(column, engine, (min(categories), max(categories)))
         inside = engine.one_of(value, [float(c) for c in categories] if family == "real" else categories)
         value = value if long_and_other else engine.integer(value)
     else:

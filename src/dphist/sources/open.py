@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from dphist.errors import SourceError
+from dphist.model.unit import Unit
 from dphist.sources.delimited import open_csv
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Engine
+from dphist.sources.frames import arrow_of
 from dphist.sources.machine import configure, reach_network
 from dphist.sources.objects import field_names, open_json
-from dphist.sources.sql import literal, quote
+from dphist.sources.parquet import parquet_files
+from dphist.sources.sql import quote
 
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
@@ -27,29 +30,28 @@ _KINDS = (
 )
 
 
-def open_source(source: Any, needed: Sequence[str] | None) -> Engine:
-    """Open a source; of a data frame only the ``needed`` columns are handed over (None: all)."""
+def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
+    """Open a source to read the ``needed`` columns of it."""
     if isinstance(source, str | Path):
         return open_path(str(source), needed)
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(source, ibis.expr.types.Table):
-        from dphist.sources.ibis_table import open_table
+        from dphist.sources.ibis_table import frame_of, open_table
 
-        return open_table(source)
+        frame = frame_of(source, needed)
+        if frame is None:
+            return open_table(source, unit)
+        source = frame
     if (spark := sys.modules.get("pyspark.sql")) is not None and isinstance(source, spark.DataFrame):
         from dphist.sources.spark import Spark
 
         return Spark(source)
-    table = _arrow(source, needed)
-    if table is None:
+    found = arrow_of(source, needed, unit.id)
+    if found is None:
         raise SourceError(f"source: expected {_KINDS}, not {type(source).__name__}")
-    names = list(table.schema.names)
-    if len(set(names)) != len(names):
-        raise SourceError("the table has two columns of one name")
+    table, undeclared = found
     connection = connect()
     connection.register("records", table)
-    # A column of nothing but NULL has no type: to refuse it would tell that every value is missing.
-    empty = {field.name for field in table.schema if str(field.type) == "null"}
-    return Duck(connection, "records", "the table", undeclared=empty.__contains__)
+    return Duck(connection, "records", "the table", undeclared=undeclared.__contains__, inferred=True)
 
 
 def spark_session(source: Any) -> Any:
@@ -87,7 +89,7 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     if "://" in source:
         reach_network(connection)
     if kind == "parquet":
-        return Duck(connection, f"read_parquet({literal(source)})", source, sized=True)
+        return Duck(connection, parquet_files(connection, source, needed), source, sized=True)
     if kind == "csv":
         return open_csv(connection, source, needed)
     return open_json(connection, source, field_names(connection, source) if needed is None else needed)
@@ -125,48 +127,3 @@ def file_kind(source: str) -> str:
         if suffix.lower() not in (".gz", ".zst"):
             break
     raise SourceError(f"{source}: the name must end in .csv, .tsv, .parquet, .json, .jsonl or .duckdb::table")
-
-
-def _arrow(source: Any, needed: Sequence[str] | None) -> Any:
-    """A data frame as an Arrow table, or None. A module that is not loaded cannot have made the source."""
-    if (pandas := sys.modules.get("pandas")) is not None and isinstance(source, pandas.DataFrame):
-        return _from_pandas(source, needed)
-    if (polars := sys.modules.get("polars")) is not None and isinstance(
-        source, polars.DataFrame | polars.LazyFrame
-    ):
-        names = source.collect_schema().names()
-        chosen = source.select([name for name in names if needed is None or name in needed] or names)
-        if isinstance(chosen, polars.LazyFrame):
-            try:
-                chosen = chosen.collect()
-            except polars.exceptions.PolarsError:
-                raise SourceError("the polars query failed") from None
-        return chosen.to_arrow()
-    if (pyarrow := sys.modules.get("pyarrow")) is not None:
-        if isinstance(source, pyarrow.RecordBatch):
-            return pyarrow.Table.from_batches([source])
-        if isinstance(source, pyarrow.RecordBatchReader):
-            return source.read_all()
-        if isinstance(source, pyarrow.Table):
-            return source
-        dataset = sys.modules.get("pyarrow.dataset")
-        if dataset is not None and isinstance(source, dataset.Dataset):
-            return source
-    return None
-
-
-def _from_pandas(frame: Any, needed: Sequence[str] | None) -> Any:
-    import pyarrow
-
-    names = [str(name) for name in frame.columns]
-    chosen = [place for place, name in enumerate(names) if needed is None or name in needed]
-    arrays = []
-    for place in chosen or range(len(names)):
-        try:
-            arrays.append(pyarrow.array(frame.iloc[:, place], from_pandas=True))
-        except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
-            named = (
-                f"the column {names[place]}" if needed is not None and names[place] in needed else "a column"
-            )
-            raise SourceError(f"{named} mixes types; give it one type first") from None
-    return pyarrow.table(arrays, names=[names[place] for place in chosen or range(len(names))])

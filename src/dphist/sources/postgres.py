@@ -8,8 +8,8 @@ from typing import Any
 from dphist.errors import SourceError
 from dphist.extras import need
 from dphist.sources.engine import Column, Engine, Family
+from dphist.sources.people import DIGITS, SALT
 from dphist.sources.remote import Remote, ibis_columns, transposed
-from dphist.sources.sql import quote
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -47,30 +47,29 @@ class Postgres(Remote):
         """The place of a text in a short list, counted from 1."""
         return f"array_position(CAST(ARRAY[{', '.join(map(self.literal, choices))}] AS TEXT[]), {value})"
 
-    def hash(self, columns: Sequence[Column]) -> str:
-        """A 64-bit hash of the row's text; the settings that shape the text are fixed for the whole query."""
-        row = ", ".join(quote(column.name) for column in columns)
-        return f"hashtextextended(CAST(ROW({row}) AS TEXT), 0)"
+    def start(self, person: str) -> str:
+        """The first 60 bits of the hash of an id."""
+        digits = f"substr(md5('{SALT}' || CAST({person} AS TEXT)), 1, {DIGITS})"
+        return f"CAST(CAST('x' || {digits} AS BIT({4 * DIGITS})) AS BIGINT)"
 
-    def is_number(self, column: Column) -> str:
-        """Whether a real column holds something else than NaN."""
-        return f"CAST({quote(column.name)} AS TEXT) <> 'NaN'"
-
-    def _fetch(self, sql: str) -> list[list[Any]]:
+    def _fetch(self, statements: Sequence[str]) -> list[list[list[Any]]]:
         connection = self.backend.con
         try:
-            return self._ask(connection, sql)
+            return self._ask(connection, statements)
         finally:
             if self.ours:
                 connection.close()
 
-    def _ask(self, connection: Any, sql: str) -> list[list[Any]]:
+    def _ask(self, connection: Any, statements: Sequence[str]) -> list[list[list[Any]]]:
+        answers = []
         with connection.transaction(), connection.cursor() as cursor:
-            # Counting writes nothing, and PostgreSQL is told so.
-            cursor.execute("SET TRANSACTION READ ONLY")
-            # A % in the text of a category is no placeholder, because no values are given.
-            cursor.execute(sql)
-            return transposed(cursor, len(cursor.description))
+            # Counting writes nothing, and PostgreSQL is told so; all statements see the same rows.
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            for sql in statements:
+                # A % in the text of a category is no placeholder, because no values are given.
+                cursor.execute(sql)
+                answers.append(transposed(cursor, len(cursor.description)))
+        return answers
 
 
 def open_url(source: str) -> Engine:

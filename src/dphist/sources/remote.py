@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import SourceError
-from dphist.sources.engine import Bound, Column, Family, Groups, Key
+from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key
+from dphist.sources.people import refuse_floats
 from dphist.sources.sql import Sql
 
 
@@ -17,24 +18,37 @@ class Remote(Sql):
 
     name = "the engine"
 
-    def group(self, keys: Sequence[Key], bound: Bound | None) -> Groups:
-        """Count the rows by their keys, after bounding."""
-        try:
-            answer = self._fetch(self.statement(keys, bound))
-        except SourceError:
-            raise
-        except Exception:
-            # Engines raise errors of their own kinds, whose words may quote a record.
-            raise SourceError(f"{self.name} could not count the table") from None
-        *columns, rows = answer
+    def group(self, keys: Sequence[Key]) -> Groups:
+        """Count the rows by their keys."""
+        *columns, rows = self._answer(self.statement(keys))
         return Groups(
             keys=[_filled(values) for values in columns],
             missing=[np.array([value is None for value in values], dtype=bool) for values in columns],
             rows=np.array(rows, dtype=np.int64),
         )
 
-    def _fetch(self, sql: str) -> list[list[Any]]:
-        """Run a query and give its columns."""
+    def bounded(self, cell: str, bound: Bound) -> tuple[Integers, Integers]:
+        """Cells and how many rows of them are kept."""
+        asked = [sql for sql in (self.too_large(bound.id),) if sql is not None]
+        *looked, (cells, rows) = self._answers([*asked, self.bounded_statement(cell, bound)])
+        if looked and looked[0] != [[0]]:
+            raise refuse_floats(bound.id)
+        return np.array(cells, dtype=np.int64), np.array(rows, dtype=np.int64)
+
+    def _answer(self, sql: str) -> list[list[Any]]:
+        return self._answers([sql])[0]
+
+    def _answers(self, statements: Sequence[str]) -> list[list[list[Any]]]:
+        try:
+            return self._fetch(statements)
+        except SourceError:
+            raise
+        except Exception:
+            # Engines raise errors of their own kinds, whose words may quote a record.
+            raise SourceError(f"{self.name} could not count the table") from None
+
+    def _fetch(self, statements: Sequence[str]) -> list[list[list[Any]]]:
+        """Run queries on the same rows and give the columns of each."""
         raise NotImplementedError
 
 

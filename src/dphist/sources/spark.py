@@ -12,6 +12,7 @@ from typing import Any
 from dphist.errors import SourceError
 from dphist.extras import need
 from dphist.sources.engine import Column, Engine, Family
+from dphist.sources.people import DIGITS, SALT
 from dphist.sources.remote import Remote, backend_of, transposed
 
 _FAMILIES: dict[str, Family] = {
@@ -86,17 +87,23 @@ class Spark(Remote):
         """The place of a text in a short list, counted from 1."""
         return f"nullif(array_position(array({', '.join(map(self.literal, choices))}), {value}), 0)"
 
-    def hash(self, columns: Sequence[Column]) -> str:
-        """A 64-bit hash of some columns; what Spark cannot hash is hashed as text."""
-        values = [
-            self.text(self.column(column)) if column.family == "something else" else self.column(column)
-            for column in columns
-        ]
-        return f"xxhash64({', '.join(values)})"
+    def text(self, value: str) -> str:
+        """As text; a column with a collation of its own is not of the type string, and refused by its type."""
+        return f"CAST({value} AS STRING)"
 
-    def _fetch(self, sql: str) -> list[list[Any]]:
-        found = self.frame.sparkSession.sql(sql, records=self.frame)
-        return transposed(found.collect(), len(found.columns))
+    def start(self, person: str) -> str:
+        """The first 60 bits of the hash of an id."""
+        return f"CAST(conv(substr(md5(concat('{SALT}', CAST({person} AS STRING))), 1, {DIGITS}), 16, 10) AS BIGINT)"
+
+    def _digits(self, value: str) -> str:
+        """A whole decimal number as text, without the zeros that its scale adds; NULL for any other."""
+        text = self.text(value)
+        whole = f"CASE WHEN {text} LIKE '%.%' THEN rtrim('.', rtrim('0', {text})) ELSE {text} END"
+        return f"CASE WHEN {whole} NOT LIKE '%.%' THEN {whole} END"
+
+    def _fetch(self, statements: Sequence[str]) -> list[list[list[Any]]]:
+        found = [self.frame.sparkSession.sql(sql, records=self.frame) for sql in statements]
+        return [transposed(answer.collect(), len(answer.columns)) for answer in found]
 
 
 def _family(kind: str) -> Family:

@@ -9,10 +9,12 @@ hang on how a translator happens to divide, cast or hash.
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from dphist.sources.engine import Bound, Column, Family, Key
+from dphist.sources.people import exact_below, is_decimal, most, refuse_type
 
 
 def quote(name: str) -> str:
@@ -73,8 +75,8 @@ class Sql:
         return f"CAST(floor({value}) AS BIGINT)"
 
     def text(self, value: str) -> str:
-        """As text."""
-        return f"CAST({value} AS {self.string})"
+        """As text that is compared byte by byte, whatever collation the column has."""
+        return f'(CAST({value} AS {self.string}) COLLATE "C")'
 
     def days(self, value: str, family: Family) -> str:
         """Days since 1970-01-01."""
@@ -129,19 +131,62 @@ class Sql:
         value, otherwise = self._sql(value), "NULL" if otherwise is None else self._sql(otherwise)
         return f"CASE WHEN {condition} THEN {value} ELSE {otherwise} END"
 
-    def hash(self, columns: Sequence[Column]) -> str:
-        """A 64-bit hash of some columns, the same wherever the row lies."""
+    def otherwise(self, value: Any, instead: int) -> str:
+        """The value, or a number where it is NULL."""
+        return f"coalesce({self._sql(value)}, {instead})"
+
+    def flat(self, cells: Sequence[Key], sizes: Sequence[int]) -> str:
+        """The number of a cell of the whole domain; NULL for a row in no cell.
+
+        A CASE, not a WHERE: an engine may test conditions in any order, and values exist only inside the bounds.
+        """
+        number = ""
+        for key, size in zip(cells, sizes, strict=True):
+            cell = f"CAST({self._sql(key.value)} AS BIGINT)"
+            number = f"({number}) * {size} + {cell}" if number else cell
+        inside = [f"({key.inside})" for key in cells if key.inside is not None]
+        return self.when(" AND ".join(inside), number, None) if inside else number
+
+    def person(self, column: Column) -> str:
+        """The id as a whole number or as bytes of text, NULL for nobody; see `dphist.sources.people`."""
+        value = self.quote(column.name)
+        if column.family == "integer":
+            return value
+        if is_decimal(column):
+            return self._digits(value)
+        if column.family == "real":
+            value, below = self.real(value), self.literal(float(exact_below(column)))
+            whole = f"abs({value}) < {below} AND {value} = floor({value})"
+            return f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END"
+        if column.family == "truth":
+            return f"CASE WHEN {value} THEN 'true' WHEN NOT {value} THEN 'false' END"
+        if column.family in ("text", "undeclared", "date") or column.type.lower() == "uuid":
+            return self.text(value)
+        raise refuse_type(column)
+
+    def _digits(self, value: str) -> str:
+        """A whole decimal number as text, without the zeros that its scale adds; NULL for any other."""
+        text = self.text(value)
+        known = f"{text} NOT IN ('NaN', 'Infinity', '-Infinity')"
+        whole = (
+            f"CASE WHEN {text} LIKE '%.%' THEN rtrim(rtrim({text}, '0'), '.') WHEN {known} THEN {text} END"
+        )
+        return f"CASE WHEN {whole} NOT LIKE '%.%' THEN {whole} END"
+
+    def start(self, person: str) -> str:
+        """The first 60 bits of the hash of an id."""
         raise NotImplementedError
 
-    def is_number(self, column: Column) -> str:
-        """Whether a real column holds something else than NaN."""
-        return f"NOT isnan({self.real(self.column(column))})"
+    def too_large(self, column: Column) -> str | None:
+        """A query for the number of ids that are floats beyond what tells people apart; None where none can be."""
+        if column.family != "real" or is_decimal(column):
+            return None
+        value, below = self.real(self.quote(column.name)), self.literal(float(exact_below(column)))
+        largest = self.literal(sys.float_info.max)
+        return f"SELECT count(*) AS n FROM {self.relation} WHERE abs({value}) BETWEEN {below} AND {largest}"
 
-    def statement(self, keys: Sequence[Key], bound: Bound | None, part: str | None = None) -> str:
-        """The GROUP BY; ``part`` is a further condition on the person, where rows are bounded in parts.
-
-        See `dphist.sources.count` for why the bounding protects a person.
-        """
+    def statement(self, keys: Sequence[Key]) -> str:
+        """The GROUP BY."""
         filters = [f"({key.inside})" for key in keys if key.inside is not None and not key.other]
         values = [
             self.when(key.inside, key.value, None) if key.other and key.inside is not None else key.value
@@ -150,23 +195,30 @@ class Sql:
         names = [f"k{place}" for place in range(len(keys))]
         listed = ", ".join(names)
         named = ", ".join(f"{self._sql(value)} AS {name}" for value, name in zip(values, names, strict=True))
-        if bound is None:
-            # Keys by name from a subquery: an expression repeated in GROUP BY need not be computed once.
-            inner = f"SELECT {named} FROM {self.relation}{where(filters)}"
-            return f"SELECT {listed}, count(*) AS n FROM ({inner}) AS keyed GROUP BY {listed}"
-        person = self.column(bound.id)
-        known = [f"{person} IS NOT NULL", *([part] if part else [])]
-        if bound.id.family == "real":
-            known.append(self.is_number(bound.id))
-        cells = [f"{name} IS NOT NULL" for name, key in zip(names, keys, strict=True) if not key.other]
-        place = self.hash((bound.id, *self.columns))
-        inner = f"SELECT {person} AS person, {place} AS place, {named} FROM {self.relation}{where(known + filters)}"
+        # Keys by name from a subquery: an expression repeated in GROUP BY need not be computed once.
+        inner = f"SELECT {named} FROM {self.relation}{where(filters)}"
+        return f"SELECT {listed}, count(*) AS n FROM ({inner}) AS keyed GROUP BY {listed}"
+
+    def placed(self, cell: str, bound: Bound, part: str | None = None) -> str:
+        """Each row that counts as its person and its cell; ``part`` is a further condition on the person."""
+        inner = f"SELECT {self.person(bound.id)} AS person, {cell} AS cell FROM {self.relation}"
+        known = ["person IS NOT NULL", "cell IS NOT NULL", *([part] if part else [])]
+        return f"SELECT person, cell FROM ({inner}) AS rows_of{where(known)}"
+
+    def bounded_statement(self, cell: str, bound: Bound, part: str | None = None) -> str:
+        """Count the rows that are kept, by cell: at most ``bound.rows`` of a person.
+
+        `dphist.sources.people` says which and why. The place p is some (r + i·n) // L exactly if r − p·L is below L
+        modulo n, and all places are if n ≤ L.
+        """
+        rows = most(bound.rows)
         ranked = (
-            f"SELECT {listed}, row_number() OVER (PARTITION BY person ORDER BY place, {listed}) AS place_of "
-            f"FROM ({inner}) AS placed{where(cells)}"
+            f"SELECT cell, {self.start('person')} AS start, count(*) OVER (PARTITION BY person) AS total, "
+            "row_number() OVER (PARTITION BY person ORDER BY cell) - 1 AS place "
+            f"FROM ({self.placed(cell, bound, part)}) AS placed"
         )
-        kept = f"SELECT {listed} FROM ({ranked}) AS ranked WHERE place_of <= {bound.rows}"
-        return f"SELECT {listed}, count(*) AS n FROM ({kept}) AS kept GROUP BY {listed}"
+        chosen = f"total <= {rows} OR ((start % total - place * {rows}) % total + total) % total < {rows}"
+        return f"SELECT cell, count(*) AS n FROM ({ranked}) AS ranked WHERE {chosen} GROUP BY cell"
 
     def _sql(self, value: Any) -> str:
         return value if isinstance(value, str) else self.literal(value)

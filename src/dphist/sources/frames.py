@@ -1,0 +1,160 @@
+"""Data frames as tables that DuckDB reads, each value by itself.
+
+The type of a frame's column is a function of everybody's rows: one missing value makes floats of pandas's integers,
+one Decimal makes objects of them. So nothing here, or after, may hang on the type where values are equal: 1, 1.0,
+Decimal(1) and, in a column of objects, "1" are one number and one id. Columns that the domain does not name are not
+handed over. What is left is refused: floats where they may stand for several whole numbers (see
+`dphist.sources.people` and `dphist.sources.keys`), and columns of a type that cannot be an attribute.
+
+What a reader did *before* there was a frame is beyond us: ``read_csv`` turns 01 into 1 unless some other row has a
+letter there. Hand over the file instead, or name the types to the reader.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import sys
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from dphist.errors import SourceError
+from dphist.sources.engine import Column
+from dphist.sources.people import refuse_floats, whole_text
+
+
+def arrow_of(source: Any, needed: Sequence[str], person: str | None) -> tuple[Any, set[str]] | None:
+    """A data frame's needed columns as an Arrow table, and which of them are texts of undeclared values.
+
+    None if it is no data frame. A module that is not loaded cannot have made the source.
+    """
+    if (pandas := sys.modules.get("pandas")) is not None and isinstance(source, pandas.DataFrame):
+        return _from_pandas(source, needed, person)
+    table = _from_polars(source, needed) or _from_arrow(source)
+    if table is None:
+        return None
+    names = list(table.schema.names)
+    if len(set(names)) != len(names):
+        raise SourceError("the table has two columns of one name")
+    if hasattr(table, "select") and set(needed) <= set(names):
+        table = table.select([name for name in names if name in needed])
+    # A column of nothing but NULL has no type: to refuse it would tell that every value is missing.
+    return table, {field.name for field in table.schema if str(field.type) == "null"}
+
+
+def _from_polars(source: Any, needed: Sequence[str]) -> Any:
+    polars = sys.modules.get("polars")
+    if polars is None or not isinstance(source, polars.DataFrame | polars.LazyFrame):
+        return None
+    names = source.collect_schema().names()
+    chosen = source.select([name for name in names if name in needed] or names)
+    if isinstance(chosen, polars.LazyFrame):
+        try:
+            chosen = chosen.collect()
+        except polars.exceptions.PolarsError:
+            raise SourceError("the polars query failed") from None
+    return chosen.to_arrow()
+
+
+def _from_arrow(source: Any) -> Any:
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is None:
+        return None
+    if isinstance(source, pyarrow.RecordBatch):
+        return pyarrow.Table.from_batches([source])
+    if isinstance(source, pyarrow.RecordBatchReader):
+        return source.read_all()
+    if isinstance(source, pyarrow.Table):
+        return source
+    dataset = sys.modules.get("pyarrow.dataset")
+    # A dataset is scanned column by column as DuckDB asks, and has no select of its own.
+    return source if dataset is not None and isinstance(source, dataset.Dataset) else None
+
+
+def _from_pandas(frame: Any, needed: Sequence[str], person: str | None) -> tuple[Any, set[str]]:
+    import pyarrow
+
+    names = [str(name) for name in frame.columns]
+    chosen = [place for place, name in enumerate(names) if name in needed] or list(range(len(names)))
+    chosen_names = [names[place] for place in chosen]
+    if len(set(chosen_names)) != len(chosen_names):
+        raise SourceError("the table has two columns of one name")
+    arrays, undeclared = [], set()
+    for place in chosen:
+        series = frame.iloc[:, place]
+        if hasattr(series.dtype, "categories") and series.dtype.categories.dtype == object:
+            series = series.astype(object)
+        if series.dtype == object:
+            arrays.append(_texts(series, names[place] if names[place] == person else None))
+            undeclared.add(names[place])
+            continue
+        try:
+            array = pyarrow.array(series, from_pandas=True)
+        except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+            raise SourceError(
+                f"the column {names[place]} holds {series.dtype}, which cannot be read"
+            ) from None
+        arrays.append(array)
+        if str(array.type) == "null":
+            undeclared.add(names[place])
+    return pyarrow.table(arrays, names=chosen_names), undeclared
+
+
+def _texts(series: Any, person: str | None) -> Any:
+    """Objects as texts, one by one; ``person`` is the column's name if it holds ids."""
+    import pyarrow
+
+    try:
+        # Nothing but texts and missing values: the same, faster.
+        return pyarrow.array(series, type=pyarrow.large_string(), from_pandas=True)
+    except (pyarrow.ArrowException, TypeError, ValueError):
+        convert = _text if person is None else partial(_id, person)
+        return pyarrow.array([convert(value) for value in series.tolist()], type=pyarrow.large_string())
+
+
+def _id(name: str, value: Any) -> str | None:
+    """An id as text, as `dphist.sources.people` reads it from a column of one type: of the numbers only whole ones."""
+    text = _text(value)
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and math.isfinite(value) and abs(value) >= 2**53:
+        raise refuse_floats(Column(name, "float64", "real"))
+    if isinstance(value, float | Decimal) and text is not None and not text.lstrip("-").isdigit():
+        return None
+    return text
+
+
+def _text(value: Any) -> str | None:
+    """A value as text, by itself; None where it is missing, or of a kind that no attribute has."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return None
+        return value
+    if isinstance(value, bool) or type(value).__name__ == "bool_":
+        return "true" if value else "false"
+    if isinstance(value, int | float | Decimal) or hasattr(value, "dtype"):
+        return _number(value)
+    if isinstance(value, dt.datetime):
+        # NaT says that it is a time too; it is the only one that is not equal to itself.
+        if value != value:
+            return None
+        zoned = value.tzinfo is not None
+        return (value.astimezone(dt.UTC).replace(tzinfo=None) if zoned else value).isoformat(" ")
+    return value.isoformat() if isinstance(value, dt.date) else None
+
+
+def _number(value: Any) -> str | None:
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None if math.isnan(value) else str(value)
+        return whole_text(value) or repr(value)
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return None
+        text = format(value, "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return str(value) if isinstance(value, int) else None

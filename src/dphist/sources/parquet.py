@@ -1,0 +1,96 @@
+"""Parquet files that do not agree on a type, read each by its own."""
+
+# ruff: noqa: S608 -- SQL is what this file writes; names go through quote() and paths through literal()
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dphist.errors import SourceError
+from dphist.sources.sql import literal, quote
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_FLOATS = ("FLOAT", "DOUBLE")
+_TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+
+def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) -> str:
+    """How to read Parquet files: a needed column's type is that of its own file, not that of the first.
+
+    DuckDB casts every file to the types of the first one, so whose file comes first would decide how others' values
+    are rounded. Where files differ in whole and broken numbers, all are read as 64-bit floats, through their digits
+    if they are decimals; a whole number below 2⁵³ stays the same. Other differences are refused: they are between
+    files, which their schemas declare, and no value was looked at.
+    """
+    import duckdb
+
+    path = literal(source)
+    whole = f"read_parquet({path})"
+    if needed is None:
+        return whole
+    try:
+        described = connection.execute(
+            f"SELECT file_name, name, duckdb_type, num_children FROM parquet_schema({path})"
+        ).fetchall()
+        there = {name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {whole}").fetchall()}
+    except duckdb.Error:
+        # Whatever is wrong with the files, reading them will say it.
+        return whole
+    kinds = _declared(described, needed)
+    distinct = {tuple(sorted(found.items())) for found in kinds.values()}
+    if len(distinct) <= 1:
+        return whole
+    # A column that no file has may be in their folders' names.
+    names = [name for name in dict.fromkeys(needed) if name in there]
+    common = {name: _common(name, {dict(found).get(name, "") for found in distinct}) for name in names}
+    selects = []
+    for found in sorted(distinct):
+        files = ", ".join(
+            literal(file) for file in sorted(kinds) if tuple(sorted(kinds[file].items())) == found
+        )
+        columns = ", ".join(_cast(name, dict(found).get(name, ""), common[name]) for name in names)
+        selects.append(f"SELECT {columns} FROM read_parquet([{files}])")
+    return f"({' UNION ALL '.join(selects)}) AS records"
+
+
+def _declared(
+    described: Sequence[tuple[str, str, str, int | None]], needed: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """The types of the needed columns of each file; the schema of a file is a tree, listed from its root down."""
+    kinds: dict[str, dict[str, str]] = {}
+    open_nodes: list[int] = []
+    for file, name, kind, children in described:
+        if file not in kinds:
+            kinds[file], open_nodes = {}, [children or 0]
+            continue
+        if len(open_nodes) == 1 and name in needed:
+            kinds[file][name] = str(kind or "nested")
+        open_nodes[-1] -= 1
+        open_nodes.append(children or 0)
+        while open_nodes and open_nodes[-1] == 0:
+            open_nodes.pop()
+    return kinds
+
+
+def _common(name: str, kinds: set[str]) -> str:
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    if "" in kinds:
+        raise SourceError(f"some of the files have no column {name}; write them with one schema")
+    if kinds <= {*_INTEGERS}:
+        return "HUGEINT"
+    if all(kind in (*_INTEGERS, *_FLOATS) or kind.startswith("DECIMAL") for kind in kinds):
+        return "DOUBLE"
+    if kinds <= {*_TIMES}:
+        return "TIMESTAMP"
+    raise SourceError(f"the files disagree on the type of the column {name}; write them with one schema")
+
+
+def _cast(name: str, kind: str, common: str) -> str:
+    value = quote(name)
+    if kind == common:
+        return value
+    if kind.startswith("DECIMAL"):
+        value = f"CAST({value} AS VARCHAR)"
+    return f"CAST({value} AS {common}) AS {quote(name)}"
