@@ -287,3 +287,11 @@ def test_expressions_in_which_one_row_moves_others_are_refused() -> None:
         count(table.group_by("user").aggregate(age=table.age.first()), DOMAIN, ONE)
     with pytest.raises(SourceError, match="not grouped by"):
         count(table.group_by("age").aggregate(user=table.user.max()), DOMAIN, ONE)
+
+
+def test_every_row_of_a_person_is_as_likely_to_be_kept() -> None:
+    from dphist_bench.fairness import chi_square, table
+
+    rows = table(20_000)
+    assert chi_square(rows, 20_000) < 27.88
+    assert chi_square(rows, 20_000, 3) < 27.88
