@@ -277,8 +277,9 @@ def frame_of(table: Any, needed: Sequence[str]) -> Any:
     import ibis.expr.operations as ops
 
     op = table.op()
-    frame = getattr(op.data, "obj", None) if isinstance(op, ops.InMemoryTable) else None
-    named = getattr(frame, "columns", None) if not hasattr(frame, "column_names") else frame.column_names
+    frame: Any = getattr(op.data, "obj", None) if isinstance(op, ops.InMemoryTable) else None
+    # Arrow calls its arrays columns, and their names something else.
+    named = getattr(frame, "column_names" if hasattr(frame, "column_names") else "columns", None)
     return frame if named is not None and set(needed) <= set(named) else None
 
 

@@ -127,9 +127,9 @@ def parquet_files(folder: Path) -> Put:
 
 def declared(row: Row, *, numeric: bool) -> tuple[Any, ...]:
     """A row as a database of declared types takes it; what does not fit was never stored, and is NULL."""
-    values = []
+    values: list[Any] = []
     for name, kind in _DECLARED.items():
-        value = row.get(name)
+        value: Any = row.get(name)
         if name == "user" and numeric:
             value = int(value) if isinstance(value, int | float) else None
         elif kind == "text":
@@ -139,8 +139,8 @@ def declared(row: Row, *, numeric: bool) -> tuple[Any, ...]:
         elif kind == "time":
             value = value.replace(tzinfo=None) if isinstance(value, dt.datetime) else None
         else:
-            fits = isinstance(value, int | float | Decimal) and math.isfinite(value) and abs(value) < 2**62
-            value = float(value) if fits else None
+            number = float(value) if isinstance(value, int | float | Decimal) else math.nan
+            value = number if abs(number) < 2**62 else None
         values.append(value)
     return tuple(values)
 
