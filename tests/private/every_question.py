@@ -40,7 +40,7 @@ def found(*methods: str) -> set[type]:
     return classes
 
 
-PLACES = Nominal("place", {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d"]}})
+PLACES = Nominal("place", ["a", "b", "c", "d"])
 LINE, PAIRS = Layout((4,)), Layout((4,), np.array([0, 1, 0, 1]), 2)
 RUNS = Layout((5,), np.array([0, 0, 0, 1, 1]), 2)
 TABLE = Layout((2, 2))

@@ -7,8 +7,8 @@ import pytest
 
 from dphist.kernels.wavelets import standard
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.private.gate import _Priced
 from dphist.private.noise import Keystream, Noise
+from dphist.private.pricing import Priced as _Priced
 from dphist.private.queries.wavelet import (
     Wavelet,
     WaveletCells,
