@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
 from dphist.kernels.trees.shares import best_shares, range_error
+from dphist.mechanisms.tree import complete_tree
 from dphist.mechanisms.trees.shares import box_energy, halvings
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
@@ -36,7 +36,7 @@ def test_the_closed_form_is_the_error_of_least_squares(shape):
     shares /= shares.sum()
     level = np.repeat(np.arange(len(sides)), [np.prod(shape) // int(c) for c in _cells(sides)])
     variance = 2.0 / shares[level] ** 2
-    tree = MeasuredTree.of_blocks(shape, sides, np.zeros(level.size), variance)
+    tree = complete_tree(shape, sides, np.zeros(level.size), variance)
     exact = TreeNoise(tree).spread(workload).variance.mean()
     weight = contrasts(shape, sides, workload.low, workload.high)
     # Counts far from even: only noise is left.

@@ -12,6 +12,7 @@ from dphist.errors import MechanismError
 from dphist.inference.measured import MeasuredTree, twice
 from dphist.inference.trees import TreeNoise
 from dphist.kernels.trees.passes import project_family
+from dphist.mechanisms.tree import complete_tree
 
 
 def infer(parent, values, variances, *, nonnegative: bool = False) -> np.ndarray:
@@ -126,7 +127,7 @@ def test_variance_of_every_box_and_its_heaviest_draw(
 ) -> None:
     """Against (HᵀΣ⁻¹H)⁻¹ written out; leaves of several cells are spread evenly."""
     rng = np.random.default_rng(5)
-    tree = MeasuredTree.of_blocks(shape, sides)
+    tree = complete_tree(shape, sides)
     scales = rng.uniform(0.5, 3, len(tree))
     variances = 2 * scales**2
     inner = np.setdiff1d(np.arange(len(tree)), tree.leaves)
@@ -151,7 +152,7 @@ def test_variance_of_every_box_and_its_heaviest_draw(
 
 
 def test_the_heaviest_draw_is_exact_where_levels_are_noised_alike() -> None:
-    tree = MeasuredTree.of_blocks((64,), [(64,), (16,), (4,), (1,)])
+    tree = complete_tree((64,), [(64,), (16,), (4,), (1,)])
     scales = np.repeat([4.0, 2.0, 3.0, 5.0], [1, 4, 16, 64])
     H, _ = leaf_matrix(tree.parent)
     covariance = np.linalg.inv(H.T @ np.diag(0.5 / scales**2) @ H)
@@ -165,13 +166,13 @@ def test_the_heaviest_draw_is_exact_where_levels_are_noised_alike() -> None:
 
 
 def test_blocks_nest_and_cells_take_even_shares() -> None:
-    tree = MeasuredTree.of_blocks((5,), [(5,), (2,)])
+    tree = complete_tree((5,), [(5,), (2,)])
     assert tree.parent.tolist() == [-1, 0, 0, 0]
     assert tree.low[:, 0].tolist() == [0, 0, 2, 4]
     assert tree.high[:, 0].tolist() == [5, 2, 4, 5]
     assert tree.leaf.tolist() == [1, 1, 2, 2, 3]
     assert tree.cells(np.array([9.0, 2, 4, 3])).tolist() == [1, 1, 2, 2, 3]
-    square = MeasuredTree.of_blocks((3, 2), [(2, 2), (1, 2)])
+    square = complete_tree((3, 2), [(2, 2), (1, 2)])
     assert square.parent.tolist() == [-1, 0, 0, 1, 1, 2], "two roots get one over them"
     assert square.first.tolist() == [1, 3, 5, -1, -1, -1]
     assert square.cells(np.array([0.0, 0, 0, 2, 4, 6])).tolist() == [[1, 1], [2, 2], [3, 3]]

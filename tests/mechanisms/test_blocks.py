@@ -138,3 +138,11 @@ def test_skyline_by_hand_and_against_all_pairs() -> None:
     assert undominated(costs).tolist() == brute
     with pytest.raises(InputError, match="skyline"):
         skyline([("a", 1.0, 2.0), ("b", 1.0)])
+
+
+def test_a_tree_over_groups_is_a_tree_over_their_cells():
+    counts = np.repeat(np.random.default_rng(2).integers(0, 90, 16), 8)
+    estimate = run(Blocks(group=Smooth("absolute"), inner=Tree(nonnegative=False)), counts, 1, seed=4)
+    tree = estimate.errors.tree
+    assert tree.shape == counts.shape
+    assert tree.cells(tree.least_squares()) == pytest.approx(estimate.counts)

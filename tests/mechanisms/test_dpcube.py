@@ -52,7 +52,7 @@ def test_figure_2_and_equations_4_and_5():
     assert (released / H2.sum(axis=1))[parts].reshape(3, 3)[:, 1].sum() == 31 / 2 + 0 / 2
     # Algorithm 3 itself also keeps the four zeros together, and cuts the rest by columns first.
     estimate, entries = transcript_of(DPCube(threshold=200.0), FIGURE_2, 10**6, 1)
-    labels = estimate.errors.tree.labels.reshape(3, 3)
+    labels = estimate.errors.cuts.labels.reshape(3, 3)
     groups = {
         frozenset(np.flatnonzero(labels.reshape(-1) == label).tolist()) for label in range(labels.max() + 1)
     }
@@ -69,7 +69,7 @@ def test_least_squares_equals_a_dense_solver(share, estimator):
     counts = rng.integers(0, 80, (5, 6))
     mechanism = DPCube(cells_share=share, estimator=estimator, threshold=100.0)
     estimate, entries = transcript_of(mechanism, counts, 1, 3)
-    labels = estimate.errors.tree.labels
+    labels = estimate.errors.cuts.labels
     S = (labels == np.arange(labels.max() + 1)[:, None]).astype(float)
     H = np.vstack([np.eye(30), S])
     y = np.concatenate([entries[0].answer.reshape(-1), entries[1].answer]).astype(float)
@@ -102,7 +102,7 @@ def test_variances_agree_with_simulation(estimator):
 
 def test_pure_noise_is_not_split():
     leaves = [
-        run(DPCube(), np.full((32, 32), 7), Fraction(1, 2), seed=s).errors.tree.sizes.size for s in range(40)
+        run(DPCube(), np.full((32, 32), 7), Fraction(1, 2), seed=s).errors.cuts.sizes.size for s in range(40)
     ]
     assert np.mean(np.array(leaves) == 1) >= 0.95
 
@@ -110,7 +110,7 @@ def test_pure_noise_is_not_split():
 def test_a_clear_step_is_found():
     counts = np.zeros((16, 16), dtype=np.int64)
     counts[4:9, 2:12] = 400
-    tree = run(DPCube(), counts, 1, seed=5).errors.tree
+    tree = run(DPCube(), counts, 1, seed=5).errors.cuts
     labels = tree.labels.reshape(16, 16)
     inside = np.unique(labels[4:9, 2:12])
     assert inside.size == 1
@@ -167,3 +167,12 @@ def test_audit(estimator):
     pairs = worst_pairs((2, 3))[1::2]
     report = audit(DPCube(estimator=estimator), epsilon=1, runs=2000, pairs=pairs, confidence=1 - 1e-6)
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("estimator", ["weighted", "uniform"])
+def test_what_was_measured_is_a_tree_whose_least_squares_is_the_estimate(estimator):
+    counts = np.random.default_rng(3).integers(0, 40, (9, 7))
+    estimate = run(DPCube(estimator=estimator), counts, 1, seed=2)
+    tree = estimate.errors.tree
+    # Least squares knows the discrete noise's variance, the estimate its scale: the same but for a few thousandths.
+    assert tree.cells(tree.least_squares()) == pytest.approx(estimate.counts, abs=0.2)

@@ -174,53 +174,6 @@ class MeasuredTree:
             seen_variance=None if early_variance is None else early_variance[order],
         )
 
-    @classmethod
-    def of_blocks(
-        cls,
-        shape: Sequence[int],
-        sides: Sequence[Sequence[int]],
-        value: ArrayLike | None = None,
-        variance: ArrayLike | None = None,
-    ) -> MeasuredTree:
-        """Lay out blocks of given sides, coarse to fine: every side a multiple of the next; the last blocks are cut.
-
-        Args:
-            shape: Of the cells.
-            sides: Of the blocks of every level.
-            value: What was measured, level by level, the blocks of a level in C order; None if nothing was yet.
-            variance: With what variance.
-
-        Returns:
-            The tree; with a root of its own over everything if the first level has several blocks.
-        """
-        sizes, axes = np.array(shape, dtype=np.int64), len(shape)
-        coarse, low = sizes, np.zeros((1, axes), dtype=np.int64)
-        parents, lows, highs, places = [], [], [], []
-        offset = begin = 0  # of this level and the one above, in the tree as in the answers
-        for level, side in enumerate(sides):
-            step = np.array(side, dtype=np.int64)
-            fan = -(-coarse // step)
-            inside = np.indices(tuple(fan)).reshape(axes, -1).T * step
-            above = np.repeat(np.arange(len(low), dtype=np.int64), len(inside))
-            low = (low[:, None, :] + inside).reshape(-1, axes)
-            there = (low < sizes).all(axis=1)
-            if not there.all():
-                low, above = low[there], above[there]
-            grid = -(-sizes // step)
-            place = np.zeros(len(low), dtype=np.int64)
-            for axis in range(axes):
-                place = place * grid[axis] + low[:, axis] // step[axis]
-            parents.append(above + begin if level else np.full(len(low), -1, dtype=np.int64))
-            lows.append(low)
-            highs.append(np.minimum(low + step, sizes))
-            places.append(offset + place)
-            begin, offset = offset, offset + len(low)
-            coarse = step
-        order = np.concatenate(places)
-        y = np.zeros(offset) if value is None else np.asarray(value)[order]
-        v = np.full(offset, np.inf) if variance is None else np.asarray(variance)[order]
-        return cls.of(shape, np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), y, v)
-
     def __len__(self) -> int:
         return int(self.parent.size)
 

@@ -167,14 +167,14 @@ class AdaptiveTree:
         totals, family = front.records, front.family
         split = uneven(front, None, self.slack * (1.0 if front.level else CONSTANTS.first_slack))
         # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
-        split |= np.bincount(family, totals, minlength=front.families) > CONSTANTS.could_hide * front.scale
+        split |= np.bincount(family, totals, minlength=front.above.size) > CONSTANTS.could_hide * front.scale
         split &= ~faint(front)
         if front.level > 0:
             split &= ~slight(front)
         blocks_like_these = cells / float(front.sizes.max())
         little = totals < self.stop * math.sqrt(blocks_like_these) * front.scale
         done: BoolArray = ~split[family] | little
-        whole = np.bincount(family, ~done, minlength=front.families) == 0
+        whole = np.bincount(family, ~done, minlength=front.above.size) == 0
         together = whole | ~uneven(front, done, CONSTANTS.pool_slack)
         return done, together[family]
 
@@ -184,7 +184,7 @@ def uneven(front: Front, among: BoolArray | None, slack: float) -> BoolArray:
 
     Only children in ``among`` are looked at, if it is given.
     """
-    totals, sizes, family, families = front.records, front.sizes, front.family, front.families
+    totals, sizes, family, families = front.records, front.sizes, front.family, front.above.size
     if among is not None:
         totals, sizes, family = totals[among], sizes[among], family[among]
     members = np.bincount(family, minlength=families)
@@ -200,8 +200,8 @@ def uneven(front: Front, among: BoolArray | None, slack: float) -> BoolArray:
 
 def faint(front: Front) -> BoolArray:
     """Which families hold less than the noise in their sum explains: nothing there to divide."""
-    members = np.bincount(front.family, minlength=front.families)
-    sums = np.bincount(front.family, front.records, minlength=front.families)
+    members = np.bincount(front.family, minlength=front.above.size)
+    sums = np.bincount(front.family, front.records, minlength=front.above.size)
     answer: BoolArray = sums * math.sqrt(0.5 / front.scale**2) < CONSTANTS.faint * np.sqrt(members)
     return answer & (members > 1)
 
@@ -211,7 +211,7 @@ def slight(front: Front) -> BoolArray:
 
     That is so many deviations of their sum, once every child is measured again with all the budget that is left.
     """
-    members = np.bincount(front.family, minlength=front.families)
+    members = np.bincount(front.family, minlength=front.above.size)
     final = 1.0 / math.sqrt(0.5 / front.scale**2 + 0.5 / float(front.right.unit_scale) ** 2)
     answer: BoolArray = front.above < CONSTANTS.slight * np.sqrt(members) * final
     return answer

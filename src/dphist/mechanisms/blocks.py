@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Errors, Estimate, IndependentNoise, NoiseErrors, PieceNoise, spread_of
 from dphist.inference.intervals import Spread
+from dphist.inference.measured import MeasuredTree
+from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -159,8 +161,17 @@ def _grouped(errors: Errors, labels: IntArray, sizes: IntArray, shape: tuple[int
             return errors
         return PieceNoise(shape, labels, np.full(sizes.size, float(errors.scale)))
     if len(shape) == 1 and bool((np.diff(labels) >= 0).all()):
+        if isinstance(errors, TreeNoise):
+            return TreeNoise(_over_cells(errors.tree, sizes))
         return BucketNoise(errors, sizes)
     return CellBound(errors, labels, sizes, shape)
+
+
+def _over_cells(tree: MeasuredTree, sizes: IntArray) -> MeasuredTree:
+    """Read a tree over groups of a line as one over their cells: a leaf of one group was measured as a whole."""
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    low, high, shape = ends[tree.low], ends[tree.high], (int(ends[-1]),)
+    return MeasuredTree.of(shape, tree.parent, low, high, tree.value, tree.variance, pool=tree.pool)
 
 
 def _line(n: int) -> Domain:

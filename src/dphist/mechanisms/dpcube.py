@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -33,8 +34,11 @@ _PRICE = 6.0
 
 
 @dataclass(frozen=True, eq=False)
-class BoxTree:
-    """Boxes that tile the cells, as leaves of a tree of cuts: node i's children are ``left[i]`` and the next."""
+class Cuts:
+    """Boxes that tile the cells, as leaves of a tree of cuts that are yet to be counted.
+
+    Node i is cut into ``left[i]`` and the next.
+    """
 
     left: IntArray
     parent: IntArray
@@ -57,7 +61,7 @@ class BoxTree:
 
 def box_tree(
     cells: IntArray, *, variance: float, slack: float = 0.0, lost: int = 0, price: float | None = None
-) -> BoxTree:
+) -> Cuts:
     """Grow Algorithm 3's tree on public or already noised cells.
 
     A box is split while its variance exceeds ``variance · (1 + slack ÷ √cells)``. With a ``price`` it is also split
@@ -74,58 +78,47 @@ def box_tree(
     ends = np.flatnonzero(child < 0)
     strides = np.array([int(np.prod(cells.shape[a + 1 :])) for a in range(cells.ndim)], dtype=np.int64)
     paint_boxes(ends, low, high, np.cumsum(child < 0) - 1, strides, labels)
-    return BoxTree(child, parent, low, high, labels)
+    return Cuts(child, parent, low, high, labels)
 
 
 @dataclass(frozen=True, eq=False)
-class BoxNoise(NoiseErrors):
+class LeafNoise(NoiseErrors):
     """The noise of any box when each leaf's cells are yᵢ + pull · (its total − Σ y), given the tree."""
 
-    tree: BoxTree
+    cuts: Cuts
     pull: FloatArray
-    cell_scale: float
-    leaf_scale: float
+    cells: Noisy | None
+    """What was measured of the cells, if any of it is used."""
+    leaf_totals: Noisy
     method: str
+
+    @cached_property
+    def tree(self) -> MeasuredTree:
+        """What was measured, cells as the children of their leaf."""
+        return _measured(self.cuts, self.cells, self.leaf_totals)
 
     def leaves(self) -> tuple[IntArray, IntArray]:
         """Bounds of the boxes that were counted."""
-        ends = self.tree.leaves
-        return self.tree.low[ends], self.tree.high[ends]
+        ends = self.cuts.leaves
+        return self.cuts.low[ends], self.cuts.high[ends]
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload."""
-        pull = np.zeros(self.tree.left.size)
-        pull[self.tree.leaves] = self.pull
-        tree = self.tree
+        cuts, pull = self.cuts, np.zeros(self.cuts.left.size)
+        pull[cuts.leaves] = self.pull
         variance, largest = kdtree.leaf_spread(
-            tree.left,
-            tree.parent,
-            tree.low,
-            tree.high,
-            pull,
-            self.cell_scale,
-            self.leaf_scale,
-            np.ascontiguousarray(workload.low),
-            np.ascontiguousarray(workload.high),
+            *(cuts.left, cuts.parent, cuts.low, cuts.high, pull),
+            *(0.0 if self.cells is None else float(self.cells.scale), float(self.leaf_totals.scale)),
+            *(np.ascontiguousarray(workload.low), np.ascontiguousarray(workload.high)),
         )
         return Spread(variance, largest)
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedNoise(NoiseErrors):
-    """Intervals of an estimate that was made non-negative: they stand on the unbiased numbers before that."""
+class ProjectedNoise(LeafNoise):
+    """The same for an estimate that was made non-negative: intervals stand on the unbiased numbers before that."""
 
     centre: FloatArray = field()  # no default, though there is one above
-    noise: BoxNoise
-    method: str
-
-    def leaves(self) -> tuple[IntArray, IntArray]:
-        """Bounds of the boxes that were counted."""
-        return self.noise.leaves()
-
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload."""
-        return self.noise.spread(workload)
 
 
 _EXACT = (
@@ -194,58 +187,58 @@ class DPCube:
         leaves = second.partition(tree.labels, tree.sizes.size).measure(Totals())
         return self._combine(noisy, cells, leaves, tree)
 
-    def _grow(self, noisy: IntArray, variance: float) -> BoxTree:
+    def _grow(self, noisy: IntArray, variance: float) -> Cuts:
         if self.threshold == "auto":
             return box_tree(noisy, variance=variance, slack=_SLACK, lost=1, price=_PRICE * variance)
         return box_tree(noisy, variance=float(self.threshold))
 
-    def _combine(self, noisy: IntArray, cells: Noisy, leaves: Noisy, tree: BoxTree) -> Estimate:
+    def _combine(self, noisy: IntArray, cells: Noisy, leaves: Noisy, tree: Cuts) -> Estimate:
         sizes = tree.sizes.astype(np.float64)
-        cell_scale, leaf_scale = float(cells.scale), float(leaves.scale)
         totals = leaves.values.astype(np.float64)
         flat = noisy.reshape(-1)
         if self.estimator == "uniform":
             counts = (totals / sizes)[tree.labels].reshape(noisy.shape)
-            return Estimate(counts, BoxNoise(tree, 1.0 / sizes, 0.0, leaf_scale, _EXACT))
+            return Estimate(counts, LeafNoise(tree, 1.0 / sizes, None, leaves, _EXACT))
         if self.estimator == "least-squares":
             pull = 1.0 / (sizes + 1.0)
         else:
             # Scales, not variances: both vanish together as ε grows, and their ratio does not.
-            pull = 1.0 / (sizes + (leaf_scale / cell_scale) ** 2)
-        sums = part_sums(flat, tree.labels, sizes.size)
-        gaps = pull * (totals - sums)
+            pull = 1.0 / (sizes + (float(leaves.scale) / float(cells.scale)) ** 2)
+        gaps = pull * (totals - part_sums(flat, tree.labels, sizes.size))
         counts = kdtree.lift(flat, tree.labels, gaps).reshape(noisy.shape)
-        noise = BoxNoise(tree, pull, cell_scale, leaf_scale, _APPROXIMATE)
         if self.estimator != "nonnegative":
-            return Estimate(counts, noise)
-        projected = _hand_down(noisy, totals, tree, float(cells.variance), float(leaves.variance))
+            return Estimate(counts, LeafNoise(tree, pull, cells, leaves, _APPROXIMATE))
         method = _APPROXIMATE + "; standing on the estimate before negative counts were removed"
-        return Estimate(projected.reshape(noisy.shape), ProjectedNoise(counts, noise, method))
+        errors = ProjectedNoise(tree, pull, cells, leaves, method, counts)
+        return Estimate(errors.tree.cells(errors.tree.nonnegative()), errors)
 
 
-def _hand_down(
-    noisy: IntArray, totals: FloatArray, tree: BoxTree, cell_variance: float, leaf_variance: float
-) -> FloatArray:
-    """Project family by family from the root down, cells being the children of their leaf."""
-    cells, leaves = noisy.reshape(-1).astype(np.float64), tree.leaves
-    single = tree.sizes == 1
-    values = np.zeros(tree.left.size)
-    variances = np.full(tree.left.size, np.inf)
-    values[leaves], variances[leaves] = totals, leaf_variance
+def _measured(cuts: Cuts, noisy: Noisy | None, counted: Noisy) -> MeasuredTree:
+    """What was counted as one tree: nothing of the boxes that were cut, each leaf, and its cells."""
+    leaves, shape = cuts.leaves, tuple(int(n) for n in cuts.high[0])
+    values, variances = np.zeros(cuts.left.size), np.full(cuts.left.size, np.inf)
+    values[leaves], variances[leaves] = counted.values, float(counted.variance)
+    if noisy is None:
+        return MeasuredTree.of(shape, cuts.parent, cuts.low, cuts.high, values, variances)
+    cells, variance, single = (
+        noisy.values.reshape(-1).astype(np.float64),
+        float(noisy.variance),
+        cuts.sizes == 1,
+    )
     # A leaf of one cell was measured twice.
     alone = np.zeros(leaves.size)
-    alone[tree.labels] = cells
-    values[leaves[single]], variances[leaves[single]] = twice(
-        totals[single], np.full(1, leaf_variance), alone[single], np.full(1, cell_variance)
+    alone[cuts.labels] = cells
+    twins = leaves[single]
+    values[twins], variances[twins] = twice(
+        values[twins], variances[twins], alone[single], np.full(1, variance)
     )
-    below = np.flatnonzero(~single[tree.labels])
-    place = np.stack(np.unravel_index(below, noisy.shape), axis=1)
-    measured = MeasuredTree.of(
-        noisy.shape,
-        np.concatenate([tree.parent, leaves[tree.labels[below]]]),
-        np.concatenate([tree.low, place]),
-        np.concatenate([tree.high, place + 1]),
+    below = np.flatnonzero(~single[cuts.labels])
+    place = np.stack(np.unravel_index(below, shape), axis=1)
+    return MeasuredTree.of(
+        shape,
+        np.concatenate([cuts.parent, leaves[cuts.labels[below]]]),
+        np.concatenate([cuts.low, place]),
+        np.concatenate([cuts.high, place + 1]),
         np.concatenate([values, cells[below]]),
-        np.concatenate([variances, np.full(below.size, cell_variance)]),
+        np.concatenate([variances, np.full(below.size, variance)]),
     )
-    return measured.cells(measured.nonnegative())

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.trees.growing import Front, count, grow, reconciled
+from dphist.mechanisms.trees.counting import coordinate, count, extent, reconciled
+from dphist.mechanisms.trees.growing import Front, grow
 from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
@@ -138,19 +139,19 @@ def lay_grid(front: Front, fine: FloatArray) -> Front:
     first = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(each)])
     label = np.zeros(front.box.size, dtype=np.int64)
     for axis in range(axes):
-        m, extent = pieces[front.box, axis], front.extent(axis)[front.box]
+        m, length = pieces[front.box, axis], extent(front, axis)[front.box]
         # Piece i starts at ⌊i·extent/m⌋, so a place lies in the last piece that starts at or before it.
-        place = front.coordinate(axis) - front.low[front.box, axis]
-        label = label * m + ((place + 1) * m - 1) // extent
+        place = coordinate(front, axis) - front.low[front.box, axis]
+        label = label * m + ((place + 1) * m - 1) // length
     label += first[front.box]
     owner = np.repeat(np.arange(len(each)), each)
     rest = np.arange(int(first[-1]), dtype=np.int64) - first[owner]
     low, high = np.empty((owner.size, axes), dtype=np.int64), np.empty((owner.size, axes), dtype=np.int64)
     for axis in reversed(range(axes)):
-        m, extent = pieces[owner, axis], front.extent(axis)[owner]
+        m, length = pieces[owner, axis], extent(front, axis)[owner]
         rest, place = np.divmod(rest, m)
-        low[:, axis] = front.low[owner, axis] + place * extent // m
-        high[:, axis] = front.low[owner, axis] + (place + 1) * extent // m
+        low[:, axis] = front.low[owner, axis] + place * length // m
+        high[:, axis] = front.low[owner, axis] + (place + 1) * length // m
     return front.into(label, low, high, owner, front.level)
 
 

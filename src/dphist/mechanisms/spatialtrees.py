@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.trees.growing import Front, count, grow, reconciled
+from dphist.mechanisms.trees.counting import coordinate, count, cut, extent, halve, reconciled
+from dphist.mechanisms.trees.growing import Front, grow
 from dphist.mechanisms.trees.shares import geometric_shares
 from dphist.private.gate import PrivateCounts
 from dphist.private.scores.medians import Medians
@@ -76,7 +77,7 @@ class QuadTree:
             level = front.level + 1
             front = count(front, level, shares[level], stop=self.stop, last=level == height)
             for axis in range(len(shape)):
-                front = front.cut(axis, front.middles(axis))
+                front = halve(front, axis)
             return [front]
 
         return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
@@ -143,7 +144,7 @@ class KDHybrid:
                 if level < switch:
                     front = _cut_at_medians(front, axis, spent / switch / len(axes))
                 else:
-                    front = front.cut(axis, front.middles(axis))
+                    front = halve(front, axis)
             return [front]
 
         return reconciled(grow(data, rule)[0], _METHOD, nonnegative=self.nonnegative)
@@ -201,16 +202,16 @@ def _next_axis(front: Front, axes: list[int], level: int) -> int:
     """The axis whose turn it is, or the next one along which a box still has two places."""
     for turn in range(len(axes)):
         axis = axes[(level + turn) % len(axes)]
-        if bool((front.extent(axis) > 1).any()):
+        if bool((extent(front, axis) > 1).any()):
             return axis
     raise MechanismError("no box has two cells left")  # such boxes are finished before
 
 
 def _cut_at_medians(front: Front, axis: int, share: Fraction) -> Front:
     """Cut each box one past the slot that the exponential mechanism chose."""
-    lengths = front.extent(axis)
+    lengths = extent(front, axis)
     if not bool((lengths > 1).any()):
         return front
     asked, front = front.pay(share)
-    chosen = asked.choose(Medians(front.coordinate(axis) - front.low[front.box, axis], lengths))[0]
-    return front.cut(axis, np.asarray(front.low[:, axis] + chosen + 1, dtype=np.int64))
+    chosen = asked.choose(Medians(coordinate(front, axis) - front.low[front.box, axis], lengths))[0]
+    return cut(front, axis, np.asarray(front.low[:, axis] + chosen + 1, dtype=np.int64))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
@@ -117,7 +118,7 @@ class Tree:
         rights = data.split(*shares) if len(shares) > 1 else (data,)
         shape = data.shape
         answers = [_measure_blocks(right, shape, side) for right, side in zip(rights, sides, strict=True)]
-        return _reconcile(MeasuredTree.of_blocks(shape, sides, *_flat(answers)), self.nonnegative)
+        return _reconcile(complete_tree(shape, sides, *_flat(answers)), self.nonnegative)
 
     def estimate_grouped(self, data: PrivateCounts, starts: IntArray) -> Estimate:
         """The same, but never look inside the buckets that begin at ``starts``, each a block of the tree.
@@ -138,6 +139,52 @@ class Tree:
             return [front.measure(shares[level])] if len(front) else []
 
         return _reconcile(grow(data, rule, (n,))[0], self.nonnegative)
+
+
+def complete_tree(
+    shape: Sequence[int],
+    sides: Sequence[Sequence[int]],
+    value: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+) -> MeasuredTree:
+    """Lay out blocks of given sides, coarse to fine: every side a multiple of the next; the last blocks are cut.
+
+    Args:
+        shape: Of the cells.
+        sides: Of the blocks of every level.
+        value: What was measured, level by level, the blocks of a level in C order; None if nothing was yet.
+        variance: With what variance.
+
+    Returns:
+        The tree; with a root of its own over everything if the first level has several blocks.
+    """
+    sizes, axes = np.array(shape, dtype=np.int64), len(shape)
+    coarse, low = sizes, np.zeros((1, axes), dtype=np.int64)
+    parents, lows, highs, places = [], [], [], []
+    offset = begin = 0  # of this level and the one above, in the tree as in the answers
+    for level, side in enumerate(sides):
+        step = np.array(side, dtype=np.int64)
+        fan = -(-coarse // step)
+        inside = np.indices(tuple(fan)).reshape(axes, -1).T * step
+        above = np.repeat(np.arange(len(low), dtype=np.int64), len(inside))
+        low = (low[:, None, :] + inside).reshape(-1, axes)
+        there = (low < sizes).all(axis=1)
+        if not there.all():
+            low, above = low[there], above[there]
+        grid = -(-sizes // step)
+        place = np.zeros(len(low), dtype=np.int64)
+        for axis in range(axes):
+            place = place * grid[axis] + low[:, axis] // step[axis]
+        parents.append(above + begin if level else np.full(len(low), -1, dtype=np.int64))
+        lows.append(low)
+        highs.append(np.minimum(low + step, sizes))
+        places.append(offset + place)
+        begin, offset = offset, offset + len(low)
+        coarse = step
+    order = np.concatenate(places)
+    y = np.zeros(offset) if value is None else np.asarray(value)[order]
+    v = np.full(offset, np.inf) if variance is None else np.asarray(variance)[order]
+    return MeasuredTree.of(shape, np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), y, v)
 
 
 def _rounded(n: int) -> int:

@@ -153,7 +153,7 @@ class Tuning:
 
 def _weighted_variance(histogram: Histogram, estimate: Estimate) -> float:
     """Σ xᵢ·Vᵢ over the parts: their records times the variance of their cells."""
-    labels = estimate.errors.tree.labels  # type: ignore[attr-defined]
+    labels = estimate.errors.cuts.labels  # type: ignore[attr-defined]
     flat = histogram.counts.reshape(-1).astype(np.float64)
     size = np.bincount(labels)
     total = np.bincount(labels, flat)

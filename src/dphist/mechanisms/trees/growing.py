@@ -2,7 +2,7 @@
 
 A `Front` is a batch of disjoint boxes that have all spent the same. It fuses the boxes with the right to ask about
 their cells, so whoever grows a tree cannot lose track of who has paid what. A rule takes a front and uses its verbs:
-`runs`, `grid`, `cut` and `into` make smaller boxes (free: public arithmetic), `measure` asks for their totals with a
+`runs`, `grid` and `into` make smaller boxes (free: public arithmetic), `measure` asks for their totals with a
 share of the budget, `finish` asks once more, with all that is left, for the boxes that are not split further, one by
 one or in pools; `part` sends boxes different ways.
 
@@ -17,19 +17,16 @@ Nothing here costs a Python object for a box: a front is a few arrays.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree, twice
-from dphist.inference.trees import UnprojectedNoise
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 
@@ -161,11 +158,6 @@ class Front:
         return len(self.low)
 
     @property
-    def families(self) -> int:
-        """How many boxes there were before the last split."""
-        return self.above.size
-
-    @property
     def records(self) -> FloatArray:
         """The boxes' noisy totals; nothing is known of boxes that were not measured."""
         return np.zeros(len(self)) if self.totals is None else self.totals
@@ -175,23 +167,8 @@ class Front:
         """How many cells each box has."""
         size = np.ones(len(self))
         for axis in range(self.low.shape[1]):
-            size *= self.extent(axis)
+            size *= self.high[:, axis] - self.low[:, axis]
         return size
-
-    def extent(self, axis: int) -> IntArray:
-        """How many cells each box has along an axis."""
-        return self.high[:, axis] - self.low[:, axis]
-
-    def middles(self, axis: int) -> IntArray:
-        """Where halving would cut each box."""
-        return (self.low[:, axis] + self.high[:, axis] + 1) // 2
-
-    def coordinate(self, axis: int) -> IntArray:
-        """The place of each cell along an axis."""
-        shape = self.nodes.shape
-        if len(shape) == 1:
-            return self.cells
-        return self.cells // math.prod(shape[axis + 1 :]) % shape[axis]
 
     # ---- smaller boxes: public arithmetic ---------------------------------------------------------------
 
@@ -228,17 +205,6 @@ class Front:
         side = np.array(fine, dtype=np.int64)
         low = np.stack(np.unravel_index(witness, shape), axis=1).astype(np.int64) // side * side
         return self.into(box, low, np.minimum(low + side, np.array(shape, dtype=np.int64)), owner, level)
-
-    def cut(self, axis: int, place: IntArray) -> Front:
-        """Cut every box at its place along an axis; a place outside a box leaves it whole."""
-        here = (place > self.low[:, axis]) & (place < self.high[:, axis])
-        offset = np.cumsum(1 + here) - 1 - here
-        beyond = here[self.box] & (self.coordinate(axis) >= place[self.box])
-        owner = np.repeat(np.arange(len(here)), 1 + here)
-        low, high = self.low[owner].copy(), self.high[owner].copy()
-        low[offset[here] + 1, axis] = place[here]
-        high[offset[here], axis] = place[here]
-        return self.into(offset[self.box] + beyond, low, high, owner, self.level)
 
     # ---- questions ------------------------------------------------------------------------------------------
 
@@ -340,31 +306,6 @@ def grow(
     while waiting:
         waiting.extend(each for each in rule(waiting.popleft()) if len(each))
     return front.nodes.tree()
-
-
-def count(
-    front: Front, level: int, share: Fraction, *, stop: float | None = None, last: bool = False
-) -> Front:
-    """Count every box; finish those of one cell, those with little in them, and on the last level all.
-
-    A box that is known to be finished is counted once with all it has left; one that is finished because its count
-    came out below ``stop`` noise scales is counted a second time with the rest. Gives the boxes that go on.
-    """
-    front = replace(front, level=level)
-    sure = np.ones(len(front), dtype=bool) if last else front.sizes == 1
-    front = front.finish(sure)
-    if not len(front):
-        return front
-    front = front.measure(share)
-    if stop is None or front.totals is None:
-        return front
-    return front.finish(front.totals < stop * front.scale)
-
-
-def reconciled(tree: MeasuredTree, method: str, *, nonnegative: bool) -> Estimate:
-    """Reconcile all counts by least squares; spread the leaves over their cells."""
-    totals = tree.nonnegative() if nonnegative else tree.least_squares()
-    return Estimate(tree.cells(totals), UnprojectedNoise(tree, method))
 
 
 def pool_units(family: IntArray, together: BoolArray) -> IntArray:

@@ -62,10 +62,8 @@ class PlannedConstants:
     """How much of a box has them."""
     first_guess: float = 0.7
     """How uneven siblings are taken to be before any were seen."""
-    evenest: float = 0.15
-    """The least unevenness that is believed afterwards."""
-    roughest: float = 3.0
-    """The most."""
+    believed: tuple[float, float] = (0.15, 3.0)
+    """The least and the most unevenness that is believed afterwards."""
     smoother: float = 0.5
     """How uneven finer levels are, as a part of the level just seen."""
     waste: float = 0.3
@@ -179,7 +177,7 @@ def roughness_of(
     means = max(float((even**2).sum()) - families * variance, 0.0)
     doubt = math.sqrt(5.0 * max(free, 1.0)) * variance
     square = (departures + CONSTANTS.first_guess**2 * doubt) / (means + doubt)
-    return CONSTANTS.smoother * min(max(math.sqrt(square), CONSTANTS.evenest), CONSTANTS.roughest)
+    return CONSTANTS.smoother * float(np.clip(math.sqrt(square), *CONSTANTS.believed))
 
 
 @dataclass(frozen=True, eq=False)
