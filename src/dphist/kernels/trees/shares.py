@@ -51,60 +51,6 @@ def range_error(
 
 
 @kernel
-def _moved_shares(
-    weight: FloatArray,
-    cells: FloatArray,
-    known: FloatArray,
-    left: float,
-    first: int,
-    scale: float,
-    densities: FloatArray,
-    chances: FloatArray,
-    waste: float,
-) -> tuple[float, FloatArray]:
-    """Share ``left`` among the levels from ``first`` on where contrasts may not be there: several valleys.
-
-    Moves ever smaller amounts between any two levels while that helps, from an even start, from the cells, and from
-    the first levels: there is a valley for every set of levels that might be skipped.
-    """
-    levels = weight.size
-    lowest = np.inf
-    best = np.zeros(levels)
-    for start in range(4):
-        shares = np.zeros(levels)
-        if start == 0:
-            shares[first:] = left / (levels - first)
-        elif start == 1:
-            shares[levels - 1] = left
-        else:
-            shares[min(first + 2 * (start - 2), levels - 1)] = left
-        error = range_error(weight, cells, known, shares, scale, densities, chances, waste)
-        step = left / 2.0
-        while step > left / 70.0:
-            moved = False
-            for giver in range(first, levels):
-                for taker in range(first, levels):
-                    if giver == taker or shares[giver] <= 0.0:
-                        continue
-                    amount = min(step, shares[giver])
-                    shares[giver] -= amount
-                    shares[taker] += amount
-                    tried = range_error(weight, cells, known, shares, scale, densities, chances, waste)
-                    if tried < error * (1.0 - 1e-6):
-                        error = tried
-                        moved = True
-                    else:
-                        shares[giver] += amount
-                        shares[taker] -= amount
-            if not moved:
-                step /= 2.0
-        if error < lowest:
-            lowest = error
-            best[:] = shares
-    return lowest, best
-
-
-@kernel
 def _convex_shares(weight: FloatArray, cells: FloatArray, waste: float) -> tuple[float, FloatArray]:
     """Share the whole budget among all levels where only noise counts: one valley.
 
@@ -160,9 +106,46 @@ def best_shares(
 ) -> tuple[float, FloatArray]:
     """Share ``left`` among the levels from ``first`` on so that `range_error` is least; gives the error and the shares.
 
-    Without ``densities`` only noise counts, and the whole budget is shared among all levels by one descent.
+    Without ``densities`` only noise counts: there is one valley, and the whole budget is shared among all levels by one
+    descent. With them contrasts may not be there, and there is a valley for every set of levels that might be skipped:
+    ever smaller amounts are moved between any two levels while that helps, from an even start, from the cells, and
+    from the first levels.
     """
     if densities.size == 0:
-        least, shares = _convex_shares(weight, cells, waste)
-        return least * (scale / left) ** 2, shares * left
-    return _moved_shares(weight, cells, known, left, first, scale, densities, chances, waste)
+        least, sure = _convex_shares(weight, cells, waste)
+        return least * (scale / left) ** 2, sure * left
+    levels = weight.size
+    lowest = np.inf
+    best = np.zeros(levels)
+    for start in range(4):
+        shares = np.zeros(levels)
+        if start == 0:
+            shares[first:] = left / (levels - first)
+        elif start == 1:
+            shares[levels - 1] = left
+        else:
+            shares[min(first + 2 * (start - 2), levels - 1)] = left
+        error = range_error(weight, cells, known, shares, scale, densities, chances, waste)
+        step = left / 2.0
+        while step > left / 70.0:
+            moved = False
+            for giver in range(first, levels):
+                for taker in range(first, levels):
+                    if giver == taker or shares[giver] <= 0.0:
+                        continue
+                    amount = min(step, shares[giver])
+                    shares[giver] -= amount
+                    shares[taker] += amount
+                    tried = range_error(weight, cells, known, shares, scale, densities, chances, waste)
+                    if tried < error * (1.0 - 1e-6):
+                        error = tried
+                        moved = True
+                    else:
+                        shares[giver] += amount
+                        shares[taker] -= amount
+            if not moved:
+                step /= 2.0
+        if error < lowest:
+            lowest = error
+            best[:] = shares
+    return lowest, best
