@@ -86,6 +86,7 @@ MEASUREMENTS: dict[str, str] = {
     "segmentation": "CPU time of the segmentation kernels beside the textbook programs, up to a million cells",
     "noisefirst": "which price per bucket NoiseFirst should ask, by measured error",
     "accuracy": "auto beside the best peer chosen with hindsight: cells, prefixes, rectangles, marginals",
+    "constants": "what every constant of adaptive trees is worth: the error with two thirds and one and a half of it",
     "compression": "CPU time of EFPA, P-HPartition, isotonic and MWEM up to a million cells, beside a floor",
     "cubes": "DPCube on ten million cells, its growth; 256 × 256 sets beside other mechanisms with --data",
     "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
