@@ -2,13 +2,12 @@
 
 from dphist.mechanisms import adaptivetree
 from dphist.mechanisms.trees import planning
-from dphist_bench.constants import main
+from dphist_bench.measurements.constants import measure
 
 
-def test_the_short_form_runs(capsys):
+def test_the_short_form_runs():
     before = adaptivetree.CONSTANTS, planning.CONSTANTS
-    assert main(["--quick"]) == 0
+    lines = list(measure(quick=True))
     assert before == (adaptivetree.CONSTANTS, planning.CONSTANTS)
-    text = capsys.readouterr().out
-    assert "PlannedConstants: 2 cases" in text
-    assert "first_level" in text
+    assert "PlannedConstants: 2 cases" in lines[0]
+    assert [line["constant"] for line in lines[1::2]] == ["total", "first_level"]

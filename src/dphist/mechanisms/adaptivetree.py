@@ -30,26 +30,27 @@ class AdaptiveTreeConstants:
     """What trees on lines and hierarchies stand on.
 
     The first version's were chosen on ten count vectors of 4,096 cells, later ones on the made-up vectors of
-    ``dphist_bench accuracy --only 1d``, all for prefixes (docs/mechanisms/auto.md).
+    ``dphist_bench accuracy --only 1d``, all for prefixes (docs/mechanisms/auto.md). In brackets what ``dphist bench run
+    constants`` measured: by how many percent prefixes of nine made-up vectors get worse with 2/3 and with 3/2 of it.
     """
 
     first_level: int = 7
-    """What the first level weighs, which carries every long range. With less, prefixes of vectors with 1,000 noise
-    scales of records and more are 4 to 11 % worse; with more, even data pay for quarters that cannot be told apart."""
+    """What the first level weighs, which carries every long range; less costs prefixes of vectors with 1,000 noise
+    scales of records and more 4 to 11 % (docs/mechanisms/auto.md). [−6 ± 4, −4 ± 3]"""
     other_levels: int = 6
-    """What every other level weighs."""
+    """What every other level weighs. [−6 ± 3, −6 ± 5]"""
     could_hide: float = 120.0
-    """A family above so many noise scales is split even if its totals look even: made-up vectors with peaks."""
+    """A family above so many noise scales is split even if its totals look even. [−1 ± 1, −1 ± 1]"""
     first_slack: float = 4.0
-    """How many times ``slack`` the first family gets, where a split that was not needed costs most: made-up vectors."""
+    """How many times ``slack`` the first family gets, where a split that was not needed costs most. [0, 0]"""
     faint: float = 1.5
-    """A family below so many deviations of the noise in its sum holds nothing to divide."""
+    """A family below so many deviations of the noise in its sum holds nothing to divide. [0 ± 1, 0 ± 1]"""
     slight: float = 2.5
-    """Nor does one whose parent holds less than so many deviations of what will stay unknown of its children."""
+    """Nor does one whose parent holds so few deviations of what will stay unknown of it. [0 ± 1, 0 ± 1]"""
     pool_slack: float = 1.0
-    """Finished siblings are pooled if their χ² is within so many deviations of its mean."""
+    """Finished siblings are pooled if their χ² is within so many deviations of its mean. [0 ± 1, 0 ± 1]"""
     shrink: float = 3.0
-    """James and Stein shrink p normal means by 1 − (p − 2)/χ²; b children given their sum are b − 1 means: b − 3."""
+    """James and Stein take p − 2 for p normal means; b children given their sum are b − 1. [0 ± 1, 0 ± 1]"""
 
 
 CONSTANTS = AdaptiveTreeConstants()

@@ -1,19 +1,14 @@
 """What the constants of adaptive trees are worth: each made smaller and larger, and what that does to the error.
 
-python -m dphist_bench constants           planes (rectangles) and lines (prefixes), made-up data
-python -m dphist_bench constants --quick   two cases and one constant of each
-
-A row gives the change of the error (geometric mean over cases) at 2/3 and at 3/2 of the constant, each with its
-standard error over cases.
+Rectangles on made-up planes and prefixes of made-up vectors. A row gives the change of the error (geometric mean over
+cases) at 2/3 and at 3/2 of the constant, each with its standard error over cases.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,19 +20,15 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist.testing import run
 from dphist_bench import data
+from dphist_bench.measuring import Line
 
 Case = tuple[NDArray[np.int64], Workload]
 
 
-def main(argv: list[str]) -> int:
-    """Print a table for each record of constants."""
-    options = argparse.ArgumentParser(prog="python -m dphist_bench constants", description=__doc__)
-    options.add_argument("--runs", type=int, default=6)
-    options.add_argument("--quick", action="store_true", help="two cases and one constant of each record")
-    given = options.parse_args(argv)
+def measure(*, quick: bool, runs: int = 6) -> Iterator[Line]:
+    """Give a table for each record of constants."""
     for module, cases in ((planning, plane_cases), (adaptivetree, line_cases)):
-        table(module, cases()[:2] if given.quick else cases(), 1 if given.quick else given.runs, given.quick)
-    return 0
+        yield from _varied(module, cases()[:2] if quick else cases(), 1 if quick else runs, quick)
 
 
 def plane_cases() -> list[Case]:
@@ -62,28 +53,26 @@ def line_cases() -> list[Case]:
     return [(make(4096, records, 5), asked) for make in (*smooth, *sparse) for records in (10**3, 10**5)]
 
 
-def table(module: ModuleType, cases: list[Case], runs: int, quick: bool) -> None:
+def _varied(module: Any, cases: list[Case], runs: int, quick: bool) -> Iterator[Line]:
     """Vary every constant of a module's record by itself."""
-    kept: Any = module.CONSTANTS
+    kept = module.CONSTANTS
 
     def errors() -> NDArray[np.float64]:
         return np.array([_error(counts, asked, runs) for counts, asked in cases])
 
     base = errors()
-    sys.stdout.write(f"{type(kept).__name__}: {len(cases)} cases, {runs} runs, ε = 0.2\n")
+    yield f"{type(kept).__name__}: {len(cases)} cases, {runs} runs, ε = 0.2; change of the error in percent"
     for each in fields(kept)[: 1 if quick else None]:
-        cells = []
-        for factor in (Fraction(2, 3), Fraction(3, 2)):
-            module.CONSTANTS = replace(kept, **{each.name: _scaled(getattr(kept, each.name), factor)})  # type: ignore[attr-defined]
+        row: dict[str, object] = {"constant": each.name}
+        for name, factor in (("2/3", Fraction(2, 3)), ("3/2", Fraction(3, 2))):
+            module.CONSTANTS = replace(kept, **{each.name: _scaled(getattr(kept, each.name), factor)})
             try:
                 change = errors() - base
             finally:
-                module.CONSTANTS = kept  # type: ignore[attr-defined]
-            cells.append(
-                f"{100 * np.expm1(change.mean()):+6.1f} % ± {100 * change.std() / len(change) ** 0.5:.1f}"
-            )
-        sys.stdout.write(f"{each.name:<16} {cells[0]:>18} {cells[1]:>18}\n")
-        sys.stdout.flush()
+                module.CONSTANTS = kept
+            row[f"× {name}"] = round(100 * float(np.expm1(change.mean())), 1)
+            row[f"± at {name}"] = round(100 * float(change.std()) / len(change) ** 0.5, 1)
+        yield row
 
 
 def _error(counts: NDArray[np.int64], asked: Workload, runs: int) -> float:
