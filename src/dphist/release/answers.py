@@ -69,6 +69,7 @@ class Answers:
         high: Upper ends.
         confidence: How sure each interval is to hold its true count.
         method: How the intervals were obtained, in words.
+        details: More about that, where there is more to say.
 
     Example:
         >>> import numpy as np
@@ -110,6 +111,7 @@ class Projection:
         high: Upper ends.
         confidence: How sure each interval is.
         method: How the intervals were obtained.
+        details: More about that, where there is more to say.
 
     Example:
         >>> import dphist, numpy as np
