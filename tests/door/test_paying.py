@@ -58,6 +58,8 @@ def test_what_is_refused_before_any_noise_spends_nothing(ledger, tmp_path):
         dphist.publish(HISTOGRAM, epsilon=2, ledger=ledger, dataset="people")
     with pytest.raises(InputError, match="belong together"):
         dphist.publish(HISTOGRAM, epsilon=1, ledger=ledger)
+    with pytest.raises(InputError, match="belong together"):
+        dphist.publish(HISTOGRAM, epsilon=1, dataset="people")
     assert ledger.spent("people") == 0
     assert ledger.entries("people") == []
 

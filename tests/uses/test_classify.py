@@ -7,12 +7,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist import Histogram, publish
-from dphist.errors import InputError, MechanismError
+from dphist import Histogram, Ledger, publish
+from dphist.errors import (
+    BudgetExhausted,
+    EpsilonError,
+    InputError,
+    MechanismError,
+    NotPrivate,
+    VerificationError,
+)
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
+from dphist.release.release import Guarantee
 from dphist.uses import classify
 from dphist.uses.classify import ReleaseID3, encode, fit_classifier, private_id3, weighted_cells
 
@@ -62,14 +70,14 @@ def test_values_never_seen_stay_at_the_node_above():
 def test_options_and_scikit_learn_manners():
     model = ReleaseID3("class", features=["band"], max_depth=1)
     assert model.get_params()["max_depth"] == 1
-    assert model.set_params(max_depth=0).fit(histogram(records())).tree_.children == {}
+    assert model.set_params(max_depth=0).fit_on_public_records(histogram(records())).tree_.children == {}
     from sklearn.base import clone
 
     assert clone(model).get_params() == model.get_params()
     with pytest.raises(InputError, match="no option"):
         model.set_params(depth=3)
     with pytest.raises(InputError, match="features"):
-        ReleaseID3("class", features=["class"]).fit(histogram(records()))
+        ReleaseID3("class", features=["class"]).fit_on_public_records(histogram(records()))
     with pytest.raises(InputError, match="column"):
         classify._column({"a": [1]}, "b")
 
@@ -116,6 +124,45 @@ def test_interactive_id3_spends_exactly_its_budget(monkeypatch):
     monkeypatch.setattr(classify, "open_gate", watch)
     private_id3(histogram(records()), "class", "0.7", unit=Unit())
     assert seen[0].spent() == Fraction(7, 10)
+
+
+def test_interactive_id3_is_paid_for_and_can_be_replayed(tmp_path):
+    made = histogram(records(400))
+    with Ledger.open(tmp_path / "budget.db") as book:
+        book.create("people", 1, unit=Unit(rows=2))
+        model = private_id3(made, "class", "1/2", unit=Unit(rows=2), ledger=book, dataset="people")
+        (entry,) = book.entries("people")
+        assert (entry.epsilon, entry.status, model.receipt_) == (
+            Fraction(1, 2),
+            "opened",
+            ("people", entry.id),
+        )
+        assert model.guarantee_ == Guarantee(Fraction(1, 2), Unit(rows=2))
+        assert model.transcript_.spent() == Fraction(1, 2)
+        model.verify()
+        with pytest.raises(BudgetExhausted):
+            private_id3(made, "class", "3/4", unit=Unit(rows=2), ledger=book, dataset="people")
+        with pytest.raises(EpsilonError, match="Nothing was spent"):
+            private_id3(made, "class", "1e-17", ledger=book, dataset="people")
+        assert len(book.entries("people")) == 1
+        model.tree_.weights[0] += 1
+        with pytest.raises(VerificationError, match="another tree"):
+            model.verify()
+    with pytest.raises(InputError, match="belong together"):
+        private_id3(made, "class", 1, dataset="people")
+
+
+def test_true_counts_are_never_taken_for_a_release():
+    from sklearn.tree import DecisionTreeClassifier
+
+    made = histogram(records(50))
+    for learn in (
+        lambda: ReleaseID3("class").fit(made),
+        lambda: weighted_cells(made, "class"),
+        lambda: fit_classifier(DecisionTreeClassifier(), made, "class"),
+    ):
+        with pytest.raises(NotPrivate, match="publish first"):
+            learn()
 
 
 @pytest.mark.audit

@@ -92,6 +92,7 @@ MEASUREMENTS: dict[str, str] = {
     "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
     "engines": "fifty million rows, two rows a person, a trillion cells: CPU and memory",
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
+    "mutants": "bugs planted in the trusted code, one at a time: which of them the tests notice",
     "census": "a census-sized cube through Privelet end to end: CPU against one pass, memory, NumPy, linear growth",
     "trust": "load: the ledger under 64 writers, the explorer under many clients; what running times tell",
     "textfuzz": "one record of a CSV or JSON file changed, every other read the same or the file refused",

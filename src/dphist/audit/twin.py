@@ -61,6 +61,10 @@ class Tally:
     answers: list[NDArray[np.float64]] = field(default_factory=list)
     partitions: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
     """Costs' data on this side and on the other, and the partition that won."""
+    surprise: tuple[float, float] = (0.0, 0.0)
+    """How much likelier the choices were than they claim to be on average, and the variance of that: see `Law`."""
+    noise: list[NDArray[np.float64]] = field(default_factory=list)
+    """The noise of every answer, in units of the scale that it claims."""
     unused: int = 1
 
     def keep(self, verb: str, answer: NDArray[Any]) -> None:
@@ -103,7 +107,9 @@ class Twin(PrivateCounts):
         else:
             here, there = query.answer(counts, layout), query.answer(other, layout)
             further = np.abs(noisy.values - there) - np.abs(noisy.values - here)
-            loss = float((further / _scales(query, layout, self._budget)).sum())
+            scales = _scales(query, layout, self._budget)
+            loss = float((further / scales).sum())
+            self._tally.noise.append(np.asarray((noisy.values - here) / scales, dtype=np.float64).reshape(-1))
             self._tally.loss += loss
             self._tally.drawn += loss
         self._tally.keep("measure", noisy.values)
@@ -114,8 +120,10 @@ class Twin(PrivateCounts):
         counts, layout = self._known(), self._layout
         picks = super().choose(score)
         rate = float(self._budget / len(picks))
-        here = _log_chance(score, counts, layout, picks, rate)
-        self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)
+        here, expected, variance = _log_chance(score, counts, layout, picks, rate)
+        self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)[0]
+        before = self._tally.surprise
+        self._tally.surprise = (before[0] + here - expected, before[1] + variance)
         self._tally.keep("choose", picks)
         return picks
 
@@ -164,10 +172,12 @@ class Twin(PrivateCounts):
 class Stage:
     """Two neighbours and a budget, for many runs: what the gate does once for all of them is done once."""
 
-    def __init__(self, used: Histogram, neighbour: Histogram, epsilon: Number) -> None:
-        self._right, _ = open_gate(used, epsilon, Unit())
+    def __init__(
+        self, used: Histogram, neighbour: Histogram, epsilon: Number, unit: Unit | None = None
+    ) -> None:
+        self._right, _ = open_gate(used, epsilon, unit or Unit())
         self._used = _counts(self._right)
-        self._neighbour = _counts(open_gate(neighbour, epsilon, Unit())[0])
+        self._neighbour = _counts(open_gate(neighbour, epsilon, unit or Unit())[0])
 
     def open(self, tally: Tally) -> PrivateCounts:
         """Give a right on the data that are used, with the neighbour beside it."""
@@ -192,22 +202,29 @@ def _scales(query: Query, layout: Layout, budget: Fraction) -> Any:
     return float(scales / budget)
 
 
-def _log_chance(score: Score, counts: IntArray, layout: Layout, picks: IntArray, rate: float) -> float:
-    """Sum the log-probabilities of choices that were made."""
-    total, stages = 0.0, score.stages(counts, layout)
+def _log_chance(
+    score: Score, counts: IntArray, layout: Layout, picks: IntArray, rate: float
+) -> tuple[float, float, float]:
+    """Sum the log-probabilities of choices that were made, what they are on average, and their variances."""
+    total, stages = np.zeros(3), score.stages(counts, layout)
     candidates = next(stages)
     for i, pick in enumerate(picks):
         total += _log_weights(candidates, pick, rate)
         if i + 1 < len(picks):
             candidates = stages.send(pick.copy())
     stages.close()
-    return total
+    return float(total[0]), float(total[1]), float(total[2])
 
 
-def _log_weights(candidates: Candidates, pick: IntArray, rate: float) -> float:
+def _log_weights(candidates: Candidates, pick: IntArray, rate: float) -> tuple[float, float, float]:
     firsts, sizes = candidates.starts[:-1], np.diff(candidates.starts)
     # From the largest, in integers: scores may be far beyond what a float holds exactly.
     below = candidates.scores - np.repeat(np.maximum.reduceat(candidates.scores, firsts), sizes)
     rates = rate / np.broadcast_to(candidates.ranges, sizes.shape)
     weights = below * np.repeat(rates, sizes)
-    return float((weights[firsts + pick] - np.log(np.add.reduceat(np.exp(weights), firsts))).sum())
+    chance = weights - np.repeat(np.log(np.add.reduceat(np.exp(weights), firsts)), sizes)
+    share = np.exp(chance)
+    # A chance that is zero to a float has no weight in the mean, however far below its logarithm lies.
+    mean = np.add.reduceat(share * chance, firsts)
+    square = np.add.reduceat(share * chance * chance, firsts)
+    return float(chance[firsts + pick].sum()), float(mean.sum()), float((square - mean * mean).sum())

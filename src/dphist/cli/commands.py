@@ -199,12 +199,21 @@ def records(
 
 
 @app.command()
-def verify(release: ReleaseFile, as_json: Json = False) -> None:
+def verify(
+    release: ReleaseFile,
+    ledger: Annotated[
+        str | None, typer.Option(help="The ledger that paid: is this the file it paid for?")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Replay the mechanism with no data and check that it gives the very same release."""
-    from dphist.release import load
+    from contextlib import nullcontext
 
-    loaded = load(release)
-    loaded.verify()
+    from dphist.private.ledger import Ledger
+    from dphist.publishing.checking import verify_file
+
+    with Ledger.open(ledger) if ledger else nullcontext() as book:
+        loaded = verify_file(release, book)
     facts = {"verified": True, "epsilon": str(loaded.epsilon), "spent": str(loaded.transcript.spent())}
     if as_json:
         screen.line(json.dumps(facts))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from dphist.cli import screen
 from dphist.cli.picture import bars
-from dphist.cli.publishing import digest
 from dphist.cli.showing import draw
 from dphist.model.domain import Domain
 from dphist.private.ledger import Ledger
+from dphist.publishing.checking import digest
 from dphist.publishing.door import publish
 from dphist.release import load
 from dphist.release.language import read_question

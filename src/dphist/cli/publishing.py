@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from dphist.model.domain import Domain
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.ledger import Ledger
+from dphist.publishing.checking import digest
 from dphist.publishing.door import DEFAULT_MECHANISM, publish
 from dphist.release import Release
 from dphist.release.file import atomic
@@ -111,11 +111,6 @@ def write_text(text: str, output: Path | None) -> None:
         raise OutputError(f"{output} exists already; choose another name")
     with atomic(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def digest(path: Path) -> str:
-    """Give the SHA-256 of a file, for the ledger to remember."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _check_writable(output: Path) -> None:

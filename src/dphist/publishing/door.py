@@ -16,12 +16,15 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
 from dphist.model.domain import Domain
+from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.exact import Number, positive
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
+from dphist.publishing.account import Account, account
+from dphist.publishing.preflight import empty, preflight
 from dphist.release.cells import DenseCells
 from dphist.release.release import Guarantee, Release
 from dphist.release.sparse import SparseCells
@@ -30,7 +33,6 @@ from dphist.sources.count import occupied_cells
 from dphist.sources.open import spark_session
 
 if TYPE_CHECKING:
-    from dphist.model.histogram import Histogram
     from dphist.private.ledger import Ledger
 
 DEFAULT_MECHANISM = "auto"
@@ -108,19 +110,8 @@ def publish(
             )
         recipe = ByPart(by=by, inner=recipe)
     protected = unit or Unit()
-    if (ledger is None) != (dataset is None):
-        raise InputError("ledger and dataset belong together: give both or neither")
-    if ledger is None or dataset is None:
-        return _publish(source, domain, spend, recipe, protected, workload, workers)
-    from dphist.private.ledger import Ledger
-
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    try:
-        book.check(dataset, spend, protected)
-        return _publish(source, domain, spend, recipe, protected, workload, workers, (book, dataset))
-    finally:
-        if book is not ledger:
-            book.close()
+    with account(ledger, dataset, epsilon=spend, unit=protected, purpose=show(recipe)) as payer:
+        return _publish(source, domain, spend, recipe, protected, workload, workers, payer)
 
 
 def _publish(
@@ -131,16 +122,9 @@ def _publish(
     unit: Unit,
     workload: Workload | None,
     workers: int | None,
-    account: tuple[Ledger, str] | None = None,
+    payer: Account,
 ) -> Release:
-    paid: list[int] = []
-
-    def pay() -> None:
-        if account is not None:
-            reservation = account[0].reserve(account[1], epsilon, purpose=show(mechanism), unit=unit)
-            reservation.open()
-            paid.append(reservation.id)
-
+    pay = payer.pay
     if isinstance(mechanism, SparseLaplace):
         release = _sparse(source, domain, epsilon, mechanism, unit, pay)
     else:
@@ -149,6 +133,11 @@ def _publish(
             raise InputError(
                 "workload is over another domain than the records; build it from the same domain"
             )
+        preflight(
+            epsilon,
+            unit,
+            lambda dry: _release(empty(histogram.domain), epsilon, mechanism, unit, workload, dry),
+        )
         if isinstance(mechanism, ByPart) and mechanism.by:
             from dphist.publishing.parts import run_parts
 
@@ -167,9 +156,9 @@ def _publish(
             )
         else:
             release = _release(histogram, epsilon, mechanism, unit, workload, pay=pay)
-    if not paid or account is None:
+    if payer.receipt is None:
         return release
-    return release.with_receipt(account[1], paid[0])
+    return release.with_receipt(*payer.receipt)
 
 
 def _sparse(
@@ -183,6 +172,12 @@ def _sparse(
 ) -> Release:
     """Publish the cells above a threshold; the domain is never enumerated."""
     domain, cells, counts = occupied_cells(source, domain, unit)
+    nobody = Occupied.of(cells[:0], counts[:0])
+    preflight(
+        epsilon,
+        unit,
+        lambda dry: mechanism.measure(open_sparse_gate(nobody, domain, epsilon, unit, noise=dry)[0]),
+    )
     right, transcript = open_sparse_gate(
         Occupied.of(cells, counts), domain, epsilon, unit, noise=noise, pay=pay
     )

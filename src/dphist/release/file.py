@@ -34,6 +34,7 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
 from dphist.release import sparse_file
 from dphist.release.cells import DenseCells
+from dphist.release.contents import check_bytes, check_description, check_labels, check_schema
 from dphist.release.release import Guarantee, Release, register_writer
 from dphist.release.sparse import SparseCells
 
@@ -152,8 +153,12 @@ def load(path: str | PathLike[str]) -> Release:
         raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
     try:
         if description.get("form") == "sparse":
-            return sparse_file.read(file, description)
-        return _read(file, description)
+            release = sparse_file.read(file, description)
+            sparse_file.check(file, place, description, release, key=KEY)
+        else:
+            release = _read(file, description)
+            _check(file, place, description, release)
+        return release
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
     except (pa.ArrowException, OSError, *_MISFITS):
@@ -171,6 +176,28 @@ def _exists(place: Path) -> bool:
 def _write(release: Release, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    description, columns = _laid_out(release)
+    dictionaries = [_labels(attribute) for attribute in release.domain.attributes]
+    schema = _schema(release.domain, dictionaries, columns).with_metadata(
+        {KEY: json.dumps(description).encode()}
+    )
+    size = release.domain.size
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for begin in range(0, size, _ROWS):
+            end = min(begin + _ROWS, size)
+            index = np.unravel_index(np.arange(begin, end), release.domain.shape)
+            arrays = [
+                pa.DictionaryArray.from_arrays(_column(place.astype(np.int32)), labels)
+                for place, labels in zip(index, dictionaries, strict=True)
+            ]
+            arrays += [_column(values[begin:end]) for values in columns.values()]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def _laid_out(release: Release, *, pack: bool = True) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The description of a release, and the columns of numbers that go with it; answers left out unless ``pack``."""
+    import pyarrow as pa
 
     names = _column_names(release)
     flat = release.counts.reshape(-1)
@@ -191,9 +218,11 @@ def _write(release: Release, path: Path) -> None:
         elif answer.size == flat.size and answer.size > 4096:
             described["column"] = f"{names['measured']}_{len(measured)}"
             measured.append(answer)
-        else:
+        elif pack:
             packed = pa.compress(np.ascontiguousarray(answer).tobytes(), codec="zstd", asbytes=True)
             described["data"] = b64encode(packed).decode()
+        else:
+            described["data"] = ""
         entries.append(described)
     description = {
         "format": FORMAT,
@@ -207,26 +236,32 @@ def _write(release: Release, path: Path) -> None:
         "estimate": names["estimate"],
         "transcript": entries,
     }
-    columns = {names["estimate"]: flat} | {
+    return description, {names["estimate"]: flat} | {
         f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)
     }
-    dictionaries = [_labels(attribute) for attribute in release.domain.attributes]
+
+
+def _schema(domain: Domain, labels: list[Any], columns: dict[str, NDArray[Any]]) -> pyarrow.Schema:
+    import pyarrow as pa
+
     fields = [
-        pa.field(attribute.name, pa.dictionary(pa.int32(), labels.type))
-        for attribute, labels in zip(release.domain.attributes, dictionaries, strict=True)
+        pa.field(attribute.name, pa.dictionary(pa.int32(), known.type))
+        for attribute, known in zip(domain.attributes, labels, strict=True)
     ]
     fields += [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
-    schema = pa.schema(fields, metadata={KEY: json.dumps(description).encode()})
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for begin in range(0, flat.size, _ROWS):
-            end = min(begin + _ROWS, flat.size)
-            index = np.unravel_index(np.arange(begin, end), release.domain.shape)
-            arrays = [
-                pa.DictionaryArray.from_arrays(_column(place.astype(np.int32)), labels)
-                for place, labels in zip(index, dictionaries, strict=True)
-            ]
-            arrays += [_column(values[begin:end]) for values in columns.values()]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    return pa.schema(fields)
+
+
+def _check(
+    file: pyarrow.parquet.ParquetFile, path: Path, description: dict[str, Any], release: Release
+) -> None:
+    """Insist that the file holds the release and nothing else."""
+    known, columns = _laid_out(release, pack=False)
+    labels = [_labels(attribute) for attribute in release.domain.attributes]
+    check_description(description, known)
+    check_schema(file, _schema(release.domain, labels, columns), KEY)
+    check_bytes(file, path)
+    check_labels(file, release.domain, labels)
 
 
 def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
@@ -277,7 +312,7 @@ def _entry(described: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Entry
     if "column" in described:
         answer = columns[described["column"]].astype(dtype, copy=False)
     else:
-        packed = b64decode(described["data"])
+        packed = b64decode(described["data"], validate=True)
         size = prod(shape) * dtype.itemsize
         if size > _LARGEST_RATIO * (len(packed) + 1):
             raise ReleaseError("an answer of the transcript is smaller than it says")

@@ -449,6 +449,10 @@ class Release:
             cells = cells.polish(step)
         if not self.cells.same(cells):
             raise VerificationError("replaying the transcript gives other counts than the published ones")
+        # What is said about the estimate is published with it, so it must follow from paid answers as well.
+        for said in {self.note, getattr(self.mechanism, "why", "")} - {""}:
+            if said != self._estimate.note:
+                raise VerificationError("the release says of itself what its replay does not")
 
     @cached_property
     def _estimate(self) -> Estimate:

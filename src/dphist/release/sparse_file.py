@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,10 @@ from dphist.errors import ReleaseError
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
+from dphist.private.exact import fraction
 from dphist.private.transcript import Entry, Transcript
 from dphist.release.cells import places
+from dphist.release.contents import check_bytes, check_description, check_schema
 from dphist.release.release import Guarantee, Release
 from dphist.release.sparse import SparseCells
 
@@ -24,8 +25,39 @@ if TYPE_CHECKING:
 
 def write(release: Release, cells: SparseCells, path: Path, *, form: int, key: bytes) -> None:
     """Write a row per published cell."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    description, table = _laid_out(release, cells, form)
+    pq.write_table(
+        table.replace_schema_metadata({key: json.dumps(description).encode()}), path, compression="zstd"
+    )
+
+
+def check(
+    file: pyarrow.parquet.ParquetFile,
+    path: Path,
+    description: dict[str, Any],
+    release: Release,
+    *,
+    key: bytes,
+) -> None:
+    """Insist that the file holds the release and nothing else, every label with its cell."""
+    if not isinstance(release.cells, SparseCells):
+        raise ReleaseError("its cells are not those of a sparse release")
+    known, table = _laid_out(release, release.cells, int(description["format"]))
+    check_description(description, known)
+    check_schema(file, table.schema, key)
+    check_bytes(file, path)
+    for name in release.domain.names:
+        found, wanted = file.read(columns=[name]).column(0), table.column(name)
+        kind = getattr(wanted.type, "value_type", wanted.type)
+        if not found.cast(kind).equals(wanted.cast(kind)):
+            raise ReleaseError("a label does not belong to its cell")
+
+
+def _laid_out(release: Release, cells: SparseCells, form: int) -> tuple[dict[str, Any], pyarrow.Table]:
+    """The description of a sparse release, and its table."""
+    import pyarrow as pa
 
     if not isinstance(release.mechanism, SparseLaplace):
         raise ReleaseError("only what sparselaplace made can be saved as a sparse release")
@@ -65,8 +97,7 @@ def write(release: Release, cells: SparseCells, path: Path, *, form: int, key: b
         )
     columns[names["cell"]] = pa.array(cells.flat)
     columns[names["estimate"]] = pa.array(cells.values)
-    table = pa.table(columns).replace_schema_metadata({key: json.dumps(description).encode()})
-    pq.write_table(table, path, compression="zstd")
+    return description, pa.table(columns)
 
 
 def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
@@ -83,10 +114,10 @@ def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rele
     answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
     answer.setflags(write=False)
     entry = Entry(
-        described["path"], described["verb"], described["question"], Fraction(described["epsilon"]), answer
+        described["path"], described["verb"], described["question"], fraction(described["epsilon"]), answer
     )
     guarantee = Guarantee(
-        Fraction(description["guarantee"]["epsilon"]), Unit.from_json(description["guarantee"]["unit"])
+        fraction(description["guarantee"]["epsilon"]), Unit.from_json(description["guarantee"]["unit"])
     )
     receipt = (
         None

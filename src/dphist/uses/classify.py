@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import InputError, MechanismError
+from dphist.errors import InputError, MechanismError, NotPrivate, VerificationError
 from dphist.extras import need
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.exact import Number, positive
-from dphist.private.gate import PrivateCounts, open_gate
+from dphist.private.gate import PrivateCounts, open_gate, open_replay
 from dphist.private.noise import Noise
 from dphist.private.queries import Totals
 from dphist.private.scores.decisions import BestAttributes
-from dphist.release import Release
+from dphist.private.transcript import Transcript
+from dphist.publishing.account import account
+from dphist.publishing.preflight import empty, preflight
+from dphist.release.release import Guarantee, Release
+
+if TYPE_CHECKING:
+    from dphist.private.ledger import Ledger
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -80,8 +87,8 @@ class ReleaseID3:
         self.least_records = least_records
         self.least_gain = least_gain
 
-    def fit(self, release: Release | Histogram) -> ReleaseID3:
-        """Grow the tree on the counts of a release (or, not privately, of a histogram).
+    def fit(self, release: Release) -> ReleaseID3:
+        """Grow the tree on the counts of a release. Records are refused: they would be published as they are.
 
         Args:
             release: What to learn from.
@@ -89,6 +96,20 @@ class ReleaseID3:
         Returns:
             Itself.
         """
+        return self._fit(_released(release, "ReleaseID3.fit"))
+
+    def fit_on_public_records(self, histogram: Histogram) -> ReleaseID3:
+        """Grow the tree on true counts, which the tree then shows: for records that everybody may see, never others.
+
+        Args:
+            histogram: Public records, counted.
+
+        Returns:
+            Itself.
+        """
+        return self._fit(histogram)
+
+    def _fit(self, release: Release | Histogram) -> ReleaseID3:
         self.domain_: Domain = release.domain
         names = self._features(release.domain)
         axes = [release.domain.axis(name) for name in names] + [release.domain.axis(self.target)]
@@ -227,7 +248,7 @@ def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[A
         >>> X.shape[1], len(y) == len(weight)
         (1, True)
     """
-    domain = release.domain
+    domain = _released(release, "weighted_cells").domain
     axis = domain.axis(target)
     flat = np.maximum(release.counts.reshape(-1), 0.0)
     full = np.flatnonzero(flat > 0)
@@ -241,6 +262,7 @@ def fit_classifier(classifier: Any, release: Release, target: str) -> Any:
 
     Returns a fitted scikit-learn pipeline that takes what `encode` makes of records.
     """
+    _released(release, "fit_classifier")
     need("sklearn", "learn")
     from sklearn.base import clone
     from sklearn.compose import make_column_transformer
@@ -266,6 +288,30 @@ def encode(records: Any, domain: Domain, target: str) -> FloatArray:
     )
 
 
+class PrivateID3(ReleaseID3):
+    """What `private_id3` grows: a tree, with what was promised for it, what was asked, and who paid."""
+
+    guarantee_: Guarantee
+    transcript_: Transcript
+    receipt_: tuple[str, int] | None
+
+    def verify(self) -> None:
+        """Grow the tree again from its transcript, with no records, and insist that it is the same.
+
+        Raises:
+            VerificationError: if it is not, or if more was asked than the guarantee says.
+        """
+        if self.transcript_.spent() > self.guarantee_.epsilon:
+            raise VerificationError("the transcript spends more than the guarantee says")
+        right, replay = open_replay(
+            self.domain_, self.guarantee_.epsilon, self.guarantee_.unit, self.transcript_
+        )
+        tree = _grown(right, self.domain_, self.target, self.max_depth or 1)
+        replay.finish()
+        if _told(tree) != _told(self.tree_):
+            raise VerificationError("replaying the transcript gives another tree than this one")
+
+
 def private_id3(
     histogram: Histogram,
     target: str,
@@ -273,34 +319,88 @@ def private_id3(
     *,
     depth: int | None = None,
     unit: Unit | None = None,
+    ledger: Ledger | str | PathLike[str] | None = None,
+    dataset: str | None = None,
     noise: Noise | None = None,
-) -> ReleaseID3:
+) -> PrivateID3:
     """Grow a tree by asking the records for every split (Friedman and Schuster): what a release is compared with.
 
     Level by level the exponential mechanism chooses the attribute of every open node (see
     `dphist.private.scores.decisions.BestAttributes`), and the leaves' class counts are noised at the end; ``depth``
     levels and the leaves each get an equal share. Private because nodes of a level are disjoint sets of cells and the
-    shares sum to one; but all of ε is gone for this one tree. ``noise`` is for tests: leave it out.
+    shares sum to one; but all of ε is gone for this one tree.
+
+    Args:
+        histogram: The records, counted.
+        target: The attribute to be guessed.
+        epsilon: What the whole tree may cost.
+        depth: How many levels of splits; three at most if it is not said.
+        unit: Who is protected; one row if it is not said.
+        ledger: Where the budget is kept; charged before the first choice. With ``dataset``, or neither.
+        dataset: Which budget.
+        noise: For tests: leave it out.
+
+    Returns:
+        The tree, with ``guarantee_``, ``transcript_`` and ``receipt_``; `PrivateID3.verify` replays it.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> from dphist.uses.classify import private_id3
+        >>> domain = dphist.Domain([dphist.Ordinal("x", range(3)), dphist.Nominal("y", ["no", "yes"])])
+        >>> tree = private_id3(dphist.Histogram(domain, np.array([[40, 1], [30, 2], [0, 50]])), "y", epsilon=1)
+        >>> tree.transcript_.spent()
+        Fraction(1, 1)
+        >>> tree.verify()
     """
-    axis = histogram.domain.axis(target)
+    histogram.domain.axis(target)
     names = [name for name in histogram.domain.names if name != target]
     levels = min(len(names), 3 if depth is None else depth)
     if levels < 1:
         raise MechanismError(
             "private_id3: depth must be 1 or more, and an attribute besides the target is needed"
         )
-    right, _ = open_gate(histogram, positive(epsilon, "epsilon"), unit or Unit(), noise=noise)
-    shares = [Fraction(1, levels + 1)] * (levels + 1)
-    rights = right.split(*shares)
-    index = [
-        place.astype(np.int64)
-        for place in np.unravel_index(np.arange(histogram.domain.size), histogram.domain.shape)
-    ]
-    model = ReleaseID3(target, features=names)
-    model.domain_ = histogram.domain
-    model.classes_ = np.array(list(histogram.domain.attribute(target).labels), dtype=object)
-    model.tree_ = _ask_tree(rights, histogram.domain, axis, index)
+    spend, protected = positive(epsilon, "epsilon"), unit or Unit()
+    purpose = f"private_id3 on {target}, {levels} levels"
+    model = PrivateID3(target, features=names, max_depth=levels)
+    with account(ledger, dataset, epsilon=spend, unit=protected, purpose=purpose) as payer:
+        preflight(
+            spend,
+            protected,
+            lambda dry: _grown(
+                open_gate(empty(histogram.domain), spend, protected, noise=dry)[0],
+                histogram.domain,
+                target,
+                levels,
+            ),
+        )
+        right, model.transcript_ = open_gate(histogram, spend, protected, noise=noise, pay=payer.pay)
+        model.domain_ = histogram.domain
+        model.classes_ = np.array(list(histogram.domain.attribute(target).labels), dtype=object)
+        model.tree_ = _grown(right, histogram.domain, target, levels)
+        model.guarantee_, model.receipt_ = Guarantee(spend, protected), payer.receipt
     return model
+
+
+def _grown(right: PrivateCounts, domain: Domain, target: str, levels: int) -> Node:
+    """Ask for the whole tree: a share for every level, one for the leaves."""
+    rights = right.split(*[Fraction(1, levels + 1)] * (levels + 1))
+    index = [place.astype(np.int64) for place in np.unravel_index(np.arange(domain.size), domain.shape)]
+    return _ask_tree(rights, domain, domain.axis(target), index)
+
+
+def _told(node: Node) -> tuple[object, ...]:
+    """Everything that a tree says, for comparing two."""
+    below = tuple((value, _told(child)) for value, child in sorted(node.children.items()))
+    return node.attribute, tuple(node.weights.tolist()), below
+
+
+def _released(release: Release | Histogram, asked: str) -> Release:
+    """Refuse true counts where released ones are meant: what is made of them would show them to everybody."""
+    if isinstance(release, Histogram):
+        raise NotPrivate(
+            f"{asked}: these are true counts, not a release, and what is learned from them shows them; publish first"
+        )
+    return release
 
 
 def _ask_tree(rights: tuple[PrivateCounts, ...], domain: Domain, axis: int, index: list[IntArray]) -> Node:

@@ -20,6 +20,7 @@ import numpy as np
 
 from dphist.audit.attack import collect, pursue
 from dphist.audit.evidence import Evidence
+from dphist.audit.law import check_law
 from dphist.audit.neighbours import Pair, pair
 from dphist.mechanisms.spec import parse
 from dphist_bench.audit.campaign import ALPHA, Lines, Trial, number
@@ -28,6 +29,7 @@ from dphist_bench.zoo.mutants import Fault, Mutant
 EPSILON = "1"
 _SECONDS = 2.5
 _FEWEST, _MOST, _SOON = 1_000, 40_000, 400
+_LAWFUL = 2_000
 # By how much a fault multiplies the losses of Laplace noise, where that is all it does. (A forgotten half needs no
 # factor: it tampers with the budget, which the losses are computed from.)
 _LOUDER: dict[Fault, float] = {"quiet": 1.25, "halved": 2.0, "unpaid": 1.0}
@@ -47,6 +49,8 @@ class Power:
     loss: float | None = None
     goes: int = 1
     """How many attacks were made; the runs of those that caught nothing are in ``needed`` and ``tried``."""
+    by: str = "loss"
+    """What caught it: a loss beyond ε, or a ``law`` of choices or noise that is not the claimed one."""
 
     @property
     def keeps(self) -> bool:
@@ -115,6 +119,11 @@ def catch(text: str, fault: Fault, found: Pair, seconds: float = _SECONDS) -> Po
             loss = round(evidence.largest_loss(_LOUDER[fault]), 6)
         if evidence.contest.fell(alpha):
             return Power(text, fault, evidence.contest.fell_after(alpha), tried, loss)
+    if fault in ("insensitive", "reseeded"):
+        # The promise of this pair stood; whether choices and noise have the law that they claim is another question.
+        law = check_law(mutant, found, EPSILON, _LAWFUL)
+        if not law.holds:
+            return Power(text, fault, tried + law.runs, tried + law.runs, loss, by="law")
     return Power(text, fault, None, tried, loss)
 
 

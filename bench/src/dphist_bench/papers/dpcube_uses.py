@@ -40,7 +40,7 @@ def _from(mechanism: str) -> Callable[[Histogram, str], ReleaseID3]:
 
 
 _CLASSIFIERS: Mapping[str, Callable[[Histogram, str], ReleaseID3]] = {
-    _PLAIN: lambda histogram, _: ReleaseID3("salary").fit(histogram),
+    _PLAIN: lambda histogram, _: ReleaseID3("salary").fit_on_public_records(histogram),
     _CUBE: _from("dpcube(estimator='nonnegative')"),
     "ID3 on noisy cells": _from("laplace"),
     _ASKED: lambda histogram, epsilon: private_id3(histogram, "salary", epsilon, depth=len(_FEATURES)),

@@ -1,0 +1,247 @@
+"""Mutants of the file, of verification and of replay: what would let a forged or talkative file pass."""
+
+_FILE = "src/dphist/release/file.py"
+_SPARSE = "src/dphist/release/sparse_file.py"
+_CONTENTS = "src/dphist/release/contents.py"
+_RELEASE = "src/dphist/release/release.py"
+_TRANSCRIPT = "src/dphist/private/transcript.py"
+_CHECKING = "src/dphist/publishing/checking.py"
+_F = "tests/door/test_forgers.py"
+_R = "tests/door/test_release.py"
+_FORGED = (_F, "-k", "what_was_forged or with_any")
+_SPARSELY = (_F, "-k", "sparse")
+_LEDGER = (_F, "-k", "invented")
+
+MUTANTS = [
+    dict(
+        file=_RELEASE,
+        old="            replay.finish()\n",
+        new="",
+        tests=_FORGED,
+        why="verify without finish: the true counts as one more answer verify",
+    ),
+    dict(
+        file=_RELEASE,
+        old="        if self.transcript.spent() > self.epsilon:",
+        new="        if self.transcript.spent() > 2 * self.epsilon:",
+        tests=(_R, "-k", "verify_accepts"),
+        why="twice the budget verifies",
+    ),
+    dict(
+        file=_RELEASE,
+        old="        if not self.cells.same(cells):",
+        new="        if self.cells is None:",
+        tests=_FORGED,
+        why="other counts verify",
+    ),
+    dict(
+        file=_RELEASE,
+        old="            cells = cells.polish(step)",
+        new="            cells = self.cells",
+        tests=(_F, "-k", "polish"),
+        why="a polished release is not compared with its replay",
+    ),
+    dict(
+        file=_RELEASE,
+        old="            if said != self._estimate.note:",
+        new="            if said is None:",
+        tests=_FORGED,
+        why="a note that nobody paid for verifies",
+    ),
+    dict(
+        file=_RELEASE,
+        old="self.domain, self.epsilon, self.guarantee.unit, self.transcript, workload=self.workload",
+        new="self.domain, self.epsilon, self.guarantee.unit, self.transcript",
+        tests=(_F, "-k", "workload"),
+        why="a release replays without its workload",
+    ),
+    dict(
+        file="src/dphist/release/cells.py",
+        old="isinstance(other, DenseCells) and np.array_equal(self.counts, other.counts)",
+        new="isinstance(other, DenseCells) and np.allclose(self.counts, other.counts, atol=2)",
+        tests=_FORGED,
+        why="counts that are near enough verify",
+    ),
+    dict(
+        file="src/dphist/release/release.py",
+        old='        return f"{float(self.epsilon):g}-differential privacy for {self.unit.describe()}"',
+        new='        return f"{float(self.epsilon):g}-differential privacy for {Unit().describe()}"',
+        tests=("tests/door/test_every_door.py", "-k", "dense and not Spark"),
+        why="the guarantee names the wrong unit",
+    ),
+    dict(
+        file=_TRANSCRIPT,
+        old="        if (entry.path, entry.verb, entry.question, entry.epsilon) != (path, verb, question, epsilon):",
+        new="        if (entry.path, entry.verb, entry.question) != (path, verb, question):",
+        tests=_FORGED,
+        why="replay ignores an entry's ε",
+    ),
+    dict(
+        file=_TRANSCRIPT,
+        old="        if (entry.path, entry.verb, entry.question, entry.epsilon) != (path, verb, question, epsilon):",
+        new="        if (entry.path, entry.verb, entry.epsilon) != (path, verb, epsilon):",
+        tests=_FORGED,
+        why="replay ignores what was asked",
+    ),
+    dict(
+        file=_TRANSCRIPT,
+        old="        if (entry.path, entry.verb, entry.question, entry.epsilon) != (path, verb, question, epsilon):",
+        new="        if (entry.verb, entry.question, entry.epsilon) != (verb, question, epsilon):",
+        tests=_FORGED,
+        why="replay ignores where in the budget it was asked",
+    ),
+    dict(
+        file=_TRANSCRIPT,
+        old='    along = sum((spent for step, spent in children.items() if step.startswith("s")), Fraction(0))',
+        new='    along = max((spent for step, spent in children.items() if step.startswith("s")), default=Fraction(0))',
+        tests=("tests/private/test_gate.py", "tests/uses/test_classify.py", "-m", "not slow"),
+        why="questions about the same cells count once",
+    ),
+    dict(
+        file=_TRANSCRIPT,
+        old="            memory.setflags(write=False)\n",
+        new="            pass\n",
+        tests=("tests/private/test_gate.py",),
+        why="history can be edited after the fact",
+    ),
+    dict(
+        file=_TRANSCRIPT,
+        old="            if not self._done:\n                self._pay()\n                self._done = True",
+        new="            if not self._done:\n                self._done = True\n                self._pay()",
+        tests=("tests/door/test_payment_is_owed.py",),
+        why="a payment that failed is forgotten",
+    ),
+    dict(
+        file=_FILE,
+        old="            _check(file, place, description, release)\n",
+        new="",
+        tests=_FORGED,
+        why="a file may hold more than its release",
+    ),
+    dict(
+        file=_FILE,
+        old="    check_labels(file, release.domain, labels)\n",
+        new="",
+        tests=_FORGED,
+        why="labels may be exchanged",
+    ),
+    dict(
+        file=_FILE,
+        old="    check_bytes(file, path)\n",
+        new="",
+        tests=(_F, "-k", "bytes"),
+        why="bytes may hide between the columns",
+    ),
+    dict(
+        file=_FILE,
+        old="    check_description(description, known)\n",
+        new="",
+        tests=_FORGED,
+        why="the description may say more than it should",
+    ),
+    dict(
+        file=_FILE,
+        old='b64decode(described["data"], validate=True)',
+        new='b64decode(described["data"])',
+        tests=_FORGED,
+        why="junk may hide in an answer's text",
+    ),
+    dict(
+        file=_FILE,
+        old='"guarantee": {"epsilon": str(release.epsilon), "unit": release.guarantee.unit.to_json()},',
+        new='"guarantee": {"epsilon": str(release.epsilon), "unit": Unit().to_json()},',
+        tests=(_R, _F, "-k", "saved_and_loaded or invented"),
+        why="the file promises something to somebody else",
+    ),
+    dict(
+        file=_FILE,
+        old='            "epsilon": str(entry.epsilon),\n',
+        new='            "epsilon": str(entry.epsilon / 2),\n',
+        tests=(_R, "-k", "saved_and_loaded"),
+        why="the file halves its prices",
+    ),
+    dict(
+        file=_FILE,
+        old="        if answer.size == flat.size and np.array_equal(answer, flat):",
+        new="        if answer.size == flat.size:",
+        tests=(_F, "-k", "transcript"),
+        why="an answer is taken from the estimate though it differs",
+    ),
+    dict(
+        file=_FILE,
+        old="            os.fsync(file.fileno())\n        # mkstemp",
+        new="            file.fileno()\n        # mkstemp",
+        tests=("tests/faults/test_power_cut.py", _R),
+        why="the name may reach the disk before the data",
+    ),
+    dict(
+        file=_FILE,
+        old="        temporary.replace(path)\n",
+        new="        path.write_bytes(temporary.read_bytes())\n",
+        tests=("tests/faults/test_power_cut.py", _R),
+        why="a crash leaves half a release",
+    ),
+    dict(
+        file=_FILE,
+        old="    if not isinstance(version, int) or version > FORMAT:",
+        new="    if not isinstance(version, int):",
+        tests=(_R, "-k", "newer"),
+        why="a newer format is read as if it were this one",
+    ),
+    dict(
+        file=_CONTENTS,
+        old='    if keys - {key, b"ARROW:schema"}:',
+        new='    if keys - {key, b"ARROW:schema", b"remark"}:',
+        tests=_FORGED,
+        why="a remark in the metadata passes",
+    ),
+    dict(
+        file=_CONTENTS,
+        old="            check_description(value, known[name])",
+        new="            check_description(value, value)",
+        tests=_FORGED,
+        why="unknown keys below the first level pass",
+    ),
+    dict(
+        file=_CONTENTS,
+        old="            wanted, done = places // stride % size, 0",
+        new="            wanted, done = places // stride % size * 0 + 1, 0",
+        tests=(_R, "-k", "saved_and_loaded"),
+        why="right labels are refused",
+    ),
+    dict(
+        file=_SPARSE,
+        old='            raise ReleaseError("a label does not belong to its cell")',
+        new="            break",
+        tests=_SPARSELY,
+        why="labels of sparse cells may be exchanged",
+    ),
+    dict(
+        file=_SPARSE,
+        old="    check_schema(file, table.schema, key)\n",
+        new="",
+        tests=_SPARSELY,
+        why="a sparse file may hold more columns",
+    ),
+    dict(
+        file=_SPARSE,
+        old="    check_description(description, known)\n",
+        new="",
+        tests=_SPARSELY,
+        why="a sparse file's description may say more",
+    ),
+    dict(
+        file=_CHECKING,
+        old="    if (entry.epsilon, entry.unit) != promised:",
+        new="    if entry.epsilon != promised[0] and entry.digest != digest(path):",
+        tests=("tests/door/test_forgers.py", "-k", "insider"),
+        why="the ledger is not asked what was promised",
+    ),
+    dict(
+        file=_CHECKING,
+        old="    if entry.digest != digest(path):",
+        new="    if not entry.digest:",
+        tests=_LEDGER,
+        why="any file passes for the one that was paid for",
+    ),
+]

@@ -1,0 +1,62 @@
+"""Who pays for an opening of the gate: one budget of one ledger, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from dphist.errors import InputError
+from dphist.model.unit import Unit
+
+if TYPE_CHECKING:
+    from dphist.private.ledger import Ledger
+
+
+@dataclass(eq=False)
+class Account:
+    """One payment that is owed before the first noise; without a ledger it is free."""
+
+    epsilon: Fraction
+    unit: Unit
+    purpose: str
+    ledger: Ledger | None = None
+    dataset: str = ""
+    receipt: tuple[str, int] | None = None
+    """Which line of which budget paid, once it has."""
+
+    def pay(self) -> None:
+        """Reserve and open, durably: what the gate calls before it draws."""
+        if self.ledger is not None:
+            reservation = self.ledger.reserve(self.dataset, self.epsilon, self.purpose, self.unit)
+            reservation.open()
+            self.receipt = (self.dataset, reservation.id)
+
+
+@contextmanager
+def account(
+    ledger: Ledger | str | PathLike[str] | None,
+    dataset: str | None,
+    *,
+    epsilon: Fraction,
+    unit: Unit,
+    purpose: str,
+) -> Iterator[Account]:
+    """Open the ledger, and refuse at once what it would refuse later: no long work is done in vain."""
+    if (ledger is None) != (dataset is None):
+        raise InputError("ledger and dataset belong together: give both or neither")
+    if ledger is None or dataset is None:
+        yield Account(epsilon, unit, purpose)
+        return
+    from dphist.private.ledger import Ledger
+
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    try:
+        book.check(dataset, epsilon, unit)
+        yield Account(epsilon, unit, purpose, book, dataset)
+    finally:
+        if book is not ledger:
+            book.close()

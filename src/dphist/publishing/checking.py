@@ -1,0 +1,71 @@
+"""Whether a file is the release that a ledger paid for: the one question that a file cannot answer by itself."""
+
+from __future__ import annotations
+
+import hashlib
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dphist.errors import VerificationError
+from dphist.release.file import load
+from dphist.release.release import Release
+
+if TYPE_CHECKING:
+    from dphist.private.ledger import Ledger
+
+
+def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Release:
+    """Load a release and verify it; with a ledger, also that this very file is what it paid for.
+
+    Replaying shows that a file fits together. A file that was invented as a whole fits together, too: every count and
+    its answer edited alike, a smaller ε or a larger unit claimed than the noise was drawn for. The ledger knows what
+    was paid, for whom, and the digest of the file that came of it.
+
+    Args:
+        path: The release's file.
+        ledger: The ledger that its receipt names.
+
+    Returns:
+        The verified release.
+
+    Raises:
+        VerificationError: if it does not replay, or is not what the ledger paid for.
+
+    Example:
+        >>> import dphist, numpy as np, pathlib, tempfile
+        >>> from dphist.publishing.checking import digest, verify_file
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "sex.parquet"
+        ...     with dphist.Ledger.open(pathlib.Path(folder) / "budget.db") as ledger:
+        ...         ledger.create("people", 1)
+        ...         release = dphist.publish(
+        ...             dphist.Histogram(domain, np.array([5, 9])), epsilon=1, ledger=ledger, dataset="people"
+        ...         )
+        ...         release.save(path)
+        ...         ledger.complete(release.receipt[1], digest(path))
+        ...         verify_file(path, ledger).epsilon
+        Fraction(1, 1)
+    """
+    release = load(path)
+    release.verify()
+    if ledger is None:
+        return release
+    if release.receipt is None:
+        raise VerificationError("the release says of no ledger that it paid")
+    dataset, number = release.receipt
+    entry = next((entry for entry in ledger.entries(dataset) if entry.id == number), None)
+    if entry is None:
+        raise VerificationError(f"the ledger has no payment {number} for dataset {dataset!r}")
+    promised = (release.epsilon, release.guarantee.unit.describe())
+    if (entry.epsilon, entry.unit) != promised:
+        raise VerificationError("the release promises something else than the ledger paid for")
+    if entry.digest != digest(path):
+        raise VerificationError("this is not the file that was published: its digest is not the ledger's")
+    return release
+
+
+def digest(path: str | PathLike[str]) -> str:
+    """The SHA-256 of a file, for the ledger to remember."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

@@ -1,0 +1,71 @@
+"""The audit knows both sides: choices and noise that do not follow their law are caught, and groups are attacked."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from dphist.audit.law import check_law
+from dphist.audit.neighbours import pair
+from dphist.audit.twin import Finished, Stage, Tally
+from dphist.mechanisms.spec import parse
+from dphist.model.unit import Unit
+from dphist.testing.gates import as_histogram
+from dphist_bench.zoo.mutants import Mutant, OneChoice, ReusedSeed
+
+pytestmark = pytest.mark.audit
+
+COUNTS = np.array([9, 0, 3, 40, 2, 2, 0, 7])
+
+
+@pytest.mark.parametrize("name", ["structurefirst", "mwem", "phpartition"])
+def test_sound_mechanisms_follow_their_law(name):
+    assert check_law(parse(name), pair("here", COUNTS, 3), 1, 150).holds
+
+
+@pytest.mark.parametrize("name", ["mwem", "phpartition"])
+def test_choices_at_twice_their_rate_are_caught(name):
+    law = check_law(Mutant(inner=parse(name), fault="insensitive"), pair("here", COUNTS, 3), 4, 3000)
+    assert not law.holds
+    assert law.choices > 0
+
+
+def test_one_choice_is_watched():
+    counts = np.array([0, 5])
+    assert check_law(OneChoice(), pair("here", counts, 0), 1, 400).holds
+    assert not check_law(
+        Mutant(inner=OneChoice(), fault="insensitive"), pair("here", counts, 0), 1, 3000
+    ).holds
+
+
+def test_noise_that_is_used_twice_is_caught():
+    assert not check_law(ReusedSeed(), pair("here", COUNTS, 3), 1, 500).holds
+    for name in ("structurefirst", "tree"):
+        assert check_law(parse(name), pair("here", COUNTS, 3), 1, 150).holds
+
+
+@pytest.mark.parametrize("name", ["laplace", "tree", "structurefirst", "efpa"])
+def test_a_group_loses_no_more_than_one_person_was_promised(name):
+    # Three rows of one person, in three cells or all in one: the loss of every run stays within ε.
+    for other in ([9, 0, 3, 43, 2, 2, 0, 7], [10, 1, 3, 41, 2, 2, 0, 7], [9, 0, 0, 40, 2, 2, 0, 7]):
+        stage = Stage(as_histogram(COUNTS), as_histogram(np.array(other)), 1, Unit(rows=3))
+        worst = 0.0
+        for _ in range(60):
+            tally = Tally(stop_early=True)
+            with suppress(Finished):
+                parse(name).estimate(stage.open(tally))
+            worst = max(worst, abs(tally.loss))
+        assert worst <= 1 + 1e-9
+
+
+def test_a_group_that_is_forgotten_shows():
+    stage = Stage(as_histogram(COUNTS), as_histogram(COUNTS + np.eye(1, 8, 3, dtype=int)[0] * 3), 1, Unit())
+    losses = []
+    for _ in range(60):
+        tally = Tally(stop_early=True)
+        with suppress(Finished):
+            parse("laplace").estimate(stage.open(tally))
+        losses.append(abs(tally.loss))
+    assert max(losses) > 2

@@ -1,0 +1,401 @@
+"""Forgers: whoever edits a release's file is refused, or has done no harm, and then the test says why.
+
+`verify` shows that the counts follow from the answers in the file, that those were paid for within ε, and that the file
+holds nothing else. It cannot know who wrote the file: a release that was invented as a whole, consistently, replays
+like any other. For that there is the digest in the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dphist
+from dphist.errors import DphistError, NotPrivate, RightUsed, VerificationError
+from dphist.model.unit import Unit
+from dphist.private.noise import Keystream, Noise
+from dphist.private.transcript import same_answers
+from dphist.publishing.checking import digest, verify_file
+from dphist.publishing.door import _release
+from dphist.release.release import Release
+
+DOMAIN = dphist.Domain([dphist.Ordinal("age", range(20, 26)), dphist.Nominal("sex", ["F", "M"])])
+TRUE = np.array([[518, 3], [0, 77], [41, 0], [9, 12], [0, 0], [1, 6]])
+HISTOGRAM = dphist.Histogram(DOMAIN, TRUE)
+Story = dict[str, Any]
+Forge = Callable[[Story, pa.Table], tuple[Story, pa.Table]]
+
+
+def publish(**options: Any) -> Release:
+    return dphist.publish(HISTOGRAM, **({"epsilon": 1, "mechanism": "tree", "unit": Unit(rows=2)} | options))
+
+
+def forged(release: Release, path: Path, forge: Forge) -> Path:
+    """Save a release, and write its file again after the forger had it."""
+    release.save(path)
+    table = pq.read_table(path)
+    story = json.loads(table.schema.metadata[b"dphist"])
+    story, table = forge(story, table)
+    metadata = {
+        key: value
+        for key, value in (table.schema.metadata or {}).items()
+        if key not in (b"dphist", b"pandas")
+    }
+    pq.write_table(table.replace_schema_metadata({b"dphist": json.dumps(story).encode()} | metadata), path)
+    return path
+
+
+def accepted(path: Path) -> bool:
+    try:
+        dphist.load(path).verify()
+    except RightUsed:
+        raise
+    except DphistError:
+        return False
+    return True
+
+
+def story(change: Callable[[Story], Any]) -> Forge:
+    def forge(told: Story, table: pa.Table) -> tuple[Story, pa.Table]:
+        change(told)
+        return told, table
+
+    return forge
+
+
+def columns(change: Callable[[pa.Table], pa.Table]) -> Forge:
+    return lambda told, table: (told, change(table))
+
+
+def edit_answer(told: Story, number: int = 0) -> None:
+    """Move one answer by one."""
+    entry = told["transcript"][number]
+    size = int(np.prod(entry["shape"])) * np.dtype(entry["dtype"]).itemsize
+    raw = pa.decompress(b64decode(entry["data"]), decompressed_size=size, codec="zstd", asbytes=True)
+    answer = np.frombuffer(raw, dtype=entry["dtype"]).copy()
+    answer[0] += 1
+    entry["data"] = packed(answer)
+
+
+def packed(answer: np.ndarray) -> str:
+    return b64encode(pa.compress(answer.tobytes(), codec="zstd", asbytes=True)).decode()
+
+
+def true_answer(told: Story, path: str, epsilon: str) -> dict[str, Any]:
+    """An entry that carries the true counts."""
+    return told["transcript"][0] | {
+        "path": path,
+        "epsilon": epsilon,
+        "dtype": "int64",
+        "shape": [TRUE.size],
+        "data": packed(TRUE.reshape(-1)),
+    }
+
+
+def set_in(*keys: Any, to: Any) -> Callable[[Story], None]:
+    def change(told: Story) -> None:
+        place = told
+        for key in keys[:-1]:
+            place = place[key]
+        assert place.get(keys[-1]) != to if isinstance(place, dict) else True
+        place[keys[-1]] = to
+
+    return change
+
+
+def replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, values)
+
+
+FORGERIES: dict[str, Forge] = {
+    # Numbers.
+    "a count edited": columns(
+        lambda t: replaced(t, "estimate", pa.array(np.append(t["estimate"].to_numpy()[:-1], 6.0)))
+    ),
+    "true counts in place of the estimate": columns(
+        lambda t: replaced(t, "estimate", pa.array(TRUE.reshape(-1).astype(float)))
+    ),
+    "a count missing": columns(
+        lambda t: replaced(t, "estimate", pa.array([None, *t["estimate"].to_pylist()[1:]]))
+    ),
+    "an answer edited": story(edit_answer),
+    "rows in another order": columns(lambda t: t.take(list(range(t.num_rows))[::-1])),
+    "a row twice": columns(lambda t: pa.concat_tables([t, t.slice(0, 1)])),
+    "a row dropped": columns(lambda t: t.slice(1)),
+    # Questions.
+    "true counts as one more answer, for nothing": story(
+        lambda s: s["transcript"].append(true_answer(s, "root/s9", "0"))
+    ),
+    "true counts as one more answer, beside the others": story(
+        lambda s: s["transcript"].append(true_answer(s, "root/d7", "1"))
+    ),
+    "true counts as the first answer": story(
+        lambda s: s["transcript"].insert(0, true_answer(s, "root/d7", "0"))
+    ),
+    "an answer dropped": story(lambda s: s["transcript"].pop()),
+    "all answers dropped": story(lambda s: s["transcript"].clear()),
+    "an answer twice": story(lambda s: s["transcript"].append(s["transcript"][-1])),
+    "another question": story(set_in("transcript", 0, "verb", to="choose")),
+    "another place in the budget": story(set_in("transcript", 0, "path", to="root/d0")),
+    "another price of one answer": story(set_in("transcript", 0, "epsilon", to="1/3")),
+    "a negative price": story(set_in("transcript", 0, "epsilon", to="-1")),
+    "a question's options": story(lambda s: s["transcript"][0]["question"].update(extra=TRUE.tolist())),
+    # Promises.
+    "a smaller ε": story(set_in("guarantee", "epsilon", to="1/10")),
+    "a larger ε": story(set_in("guarantee", "epsilon", to="2")),
+    "another mechanism": story(set_in("mechanism", to={"name": "laplace", "options": {}})),
+    "another option of the mechanism": story(lambda s: s["mechanism"]["options"].update(root=False)),
+    "a mechanism nobody has": story(set_in("mechanism", to={"name": "elsewhere:X", "options": {}})),
+    "a polish that was not made": story(set_in("polish", to=["nonnegative total 667.0"])),
+    "a polish nobody knows": story(set_in("polish", to=["shiny"])),
+    "another domain": story(lambda s: s["domain"]["attributes"].reverse()),
+    # Stowaways.
+    "true counts in a column": columns(lambda t: t.append_column("truth", pa.array(TRUE.reshape(-1)))),
+    "true counts in the metadata": columns(
+        lambda t: t.replace_schema_metadata({b"remark": json.dumps(TRUE.tolist()).encode()})
+    ),
+    "true counts in a column's metadata": columns(
+        lambda t: t.cast(
+            pa.schema([t.schema.field(0).with_metadata({b"truth": b"518"}), *list(t.schema)[1:]])
+        )
+    ),
+    "true counts in the description": story(set_in("remark", to=TRUE.tolist())),
+    "true counts in the guarantee": story(set_in("guarantee", "truth", to=518)),
+    "true counts in the unit": story(set_in("guarantee", "unit", "truth", to=518)),
+    "true counts beside an answer": story(set_in("transcript", 0, "truth", to=518)),
+    "true counts in the domain": story(lambda s: s["domain"].update(truth=518)),
+    "true counts in an attribute": story(lambda s: s["domain"]["attributes"][0].update(truth=518)),
+    "true counts in the note": story(set_in("note", to="518 women of twenty")),
+    "a column under another name": columns(lambda t: t.rename_columns(["age", "sex", "count"])),
+    "labels exchanged": columns(lambda t: replaced(t, "sex", pa.array(["M", "F"] * 6).dictionary_encode())),
+    "a label as a message": columns(
+        lambda t: replaced(t, "sex", pa.array(["F 518", "M"] * 6).dictionary_encode())
+    ),
+    "a label missing": columns(
+        lambda t: replaced(t, "sex", pa.array([None, "M", *["F", "M"] * 5]).dictionary_encode())
+    ),
+    "numbers of a label shifted": columns(lambda t: replaced(t, "age", pa.array(np.arange(12) // 2 + 21))),
+    "junk in an answer's text": story(
+        lambda s: s["transcript"][0].update(data="!*! " + s["transcript"][0]["data"])
+    ),
+}
+
+
+def test_a_file_written_again_as_it_was_is_accepted(tmp_path: Path) -> None:
+    assert accepted(forged(publish(), tmp_path / "out.parquet", lambda told, table: (told, table)))
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_what_was_forged_is_refused(forgery: str, tmp_path: Path) -> None:
+    assert not accepted(forged(publish(), tmp_path / "out.parquet", FORGERIES[forgery]))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "noisefirst", "dpcube", "privelet", "efpa", "auto"])
+def test_with_any_mechanism(mechanism: str, tmp_path: Path) -> None:
+    release = publish(mechanism=mechanism)
+    assert accepted(forged(release, tmp_path / "as-it-is.parquet", lambda told, table: (told, table)))
+    for forgery in (
+        "true counts as one more answer, beside the others",
+        "an answer dropped",
+        "a smaller ε",
+        "true counts in a column",
+        "true counts in the note",
+        "rows in another order",
+    ):
+        assert not accepted(forged(release, tmp_path / "out.parquet", FORGERIES[forgery])), forgery
+
+
+def test_bytes_that_belong_to_nothing_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    publish().save(path)
+    whole = path.read_bytes()
+    footer = int.from_bytes(whole[-8:-4], "little") + 8
+    path.write_bytes(whole[:-footer] + b"518 women of twenty" + whole[-footer:])
+    assert not accepted(path)
+    path.write_bytes(b"PAR1518 women" + whole[4:])
+    assert not accepted(path)
+
+
+def test_a_polish_that_is_hidden_is_refused(tmp_path: Path) -> None:
+    polished = publish().polished(nonnegative=True, integer=True)
+    path = tmp_path / "out.parquet"
+    assert accepted(forged(polished, path, lambda told, table: (told, table)))
+    for steps in ([], ["nonnegative"], ["nonnegative total 1000.0", "integer"]):
+        assert not accepted(forged(polished, path, story(set_in("polish", to=steps))))
+    # The tree is nowhere negative: these steps give the very same numbers, and tell nothing else.
+    assert accepted(forged(polished, path, story(set_in("polish", to=["integer"]))))
+
+
+def test_a_workload_that_decided_the_noise_cannot_be_exchanged(tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    release = publish(mechanism="mwem", workload=dphist.Workload.prefixes(DOMAIN))
+    assert accepted(forged(release, path, lambda told, table: (told, table)))
+    assert not accepted(forged(release, path, story(set_in("workload", to={"kind": "cells"}))))
+    # Where it decided nothing it is a remark about what people meant to ask: harmless, and accepted.
+    plain = publish(mechanism="laplace", workload=dphist.Workload.prefixes(DOMAIN))
+    assert accepted(forged(plain, path, story(set_in("workload", to={"kind": "cells"}))))
+
+
+def test_two_releases_glued_together_are_refused(tmp_path: Path) -> None:
+    one, other = publish(), publish()
+    other.save(tmp_path / "other.parquet")
+    table = pq.read_table(tmp_path / "other.parquet")
+    second = json.loads(table.schema.metadata[b"dphist"])
+    path = tmp_path / "out.parquet"
+
+    def both(told: Story) -> None:
+        told["transcript"] += second["transcript"]
+
+    def paid(told: Story) -> None:
+        both(told)
+        told["guarantee"]["epsilon"] = "2"
+
+    for glue in (story(both), story(paid), columns(lambda t: replaced(t, "estimate", table["estimate"]))):
+        assert not accepted(forged(one, path, glue))
+    assert not accepted(forged(one, path, story(set_in("transcript", to=second["transcript"]))))
+
+
+def test_parts_of_two_releases_can_be_exchanged_and_that_is_harmless_to_people(tmp_path: Path) -> None:
+    # A part is paid for in full and touches its own cells alone; a file that takes each part from one of two paid
+    # releases tells nothing that the two did not. It is no longer what was published, though: the digest differs.
+    options = {"mechanism": "laplace", "partition_by": "sex"}
+    one, other = publish(**options), publish(**options)
+    one.save(tmp_path / "one.parquet")
+    other.save(tmp_path / "other.parquet")
+    table = pq.read_table(tmp_path / "other.parquet")
+    second = json.loads(table.schema.metadata[b"dphist"])
+    mixed = np.where(
+        np.arange(12) % 2 == 1, table["estimate"].to_numpy(), one.to_pandas()["estimate"].to_numpy()
+    )
+
+    def glue(told: Story, mine: pa.Table) -> tuple[Story, pa.Table]:
+        told["transcript"][1] = second["transcript"][1]
+        return told, replaced(mine, "estimate", pa.array(mixed))
+
+    path = forged(one, tmp_path / "out.parquet", glue)
+    assert accepted(path)
+    assert digest(path) not in {digest(tmp_path / "one.parquet"), digest(tmp_path / "other.parquet")}
+
+
+def edited_with_its_answer(told: Story, table: pa.Table) -> tuple[Story, pa.Table]:
+    """Laplace publishes its answer as it is, so one column is both."""
+    counts = table["estimate"].to_numpy().copy()
+    counts[0] += 1
+    return told, replaced(table, "estimate", pa.array(counts))
+
+
+def stronger(told: Story) -> None:
+    """Every price a tenth of what it was: consistent, and untrue."""
+    told["guarantee"]["epsilon"] = "1/10"
+    for entry in told["transcript"]:
+        entry["epsilon"] = str(Fraction(entry["epsilon"]) / 10)
+
+
+INVENTED: dict[str, Forge] = {
+    "a count and its answer": edited_with_its_answer,
+    "every price": story(stronger),
+    "more rows a person than there is noise for": story(set_in("guarantee", "unit", "rows", to=3)),
+    "another payment": story(set_in("receipt", to=["people", 2])),
+    "another population": story(set_in("receipt", to=["others", 3])),
+    "no payment": story(set_in("receipt", to=None)),
+}
+
+
+@pytest.mark.parametrize("forgery", INVENTED)
+def test_what_is_invented_as_a_whole_is_known_by_the_ledger(forgery: str, tmp_path: Path) -> None:
+    # It replays like any other release: nothing in a file can show who wrote it. The ledger can.
+    path = tmp_path / "out.parquet"
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        book.create("people", 1)
+        book.create("others", 1)
+        release = publish(mechanism="laplace", ledger=book, dataset="people")
+        release.save(path)
+        with pytest.raises(VerificationError, match="digest"):
+            verify_file(path, book)  # not written down yet
+        book.complete(release.receipt[1], digest(path))
+        assert verify_file(path, book).epsilon == 1
+        forged(release, tmp_path / "forged.parquet", INVENTED[forgery])
+        assert accepted(tmp_path / "forged.parquet")
+        with pytest.raises(VerificationError):
+            verify_file(tmp_path / "forged.parquet", book)
+
+
+def test_an_insider_who_writes_down_the_forged_file_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    for forgery in ("every price", "more rows a person than there is noise for"):
+        with dphist.Ledger.open(tmp_path / f"{forgery}.db") as book:
+            book.create("people", 1)
+            release = publish(mechanism="laplace", ledger=book, dataset="people")
+            book.complete(release.receipt[1], digest(forged(release, path, INVENTED[forgery])))
+            with pytest.raises(VerificationError, match="something else"):
+                verify_file(path, book)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "tree", "noisefirst"])
+def test_a_saved_transcript_is_the_same(mechanism: str, tmp_path: Path) -> None:
+    # Also where a polish moved the counts away from the answers.
+    for release in (publish(mechanism=mechanism), publish(mechanism=mechanism).polished(nonnegative=True)):
+        release.save(tmp_path / "out.parquet")
+        assert same_answers(dphist.load(tmp_path / "out.parquet").transcript, release.transcript)
+
+
+def test_a_release_from_a_test_seed_leaves_no_file_to_forge(tmp_path: Path) -> None:
+    seeded = _release(
+        HISTOGRAM,
+        Fraction(1),
+        dphist.mechanisms.Laplace(),
+        Unit(),
+        None,
+        noise=Noise(Keystream.for_tests(1)),
+    )
+    for release in (seeded, seeded.polished(integer=True)):
+        with pytest.raises(NotPrivate):
+            release.save(tmp_path / "out.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+# ---- sparse releases ------------------------------------------------------------------------------------
+
+SPARSE: dict[str, Forge] = {
+    "a count below the threshold": columns(
+        lambda t: replaced(t, "estimate", pa.array(np.append(t["estimate"].to_numpy()[:-1], 0)))
+    ),
+    "a cell moved": columns(
+        lambda t: replaced(t, "cell", pa.array(np.append(t["cell"].to_numpy()[:-1], 10**6 - 1)))
+    ),
+    "a cell outside": columns(
+        lambda t: replaced(t, "cell", pa.array(np.append(t["cell"].to_numpy()[:-1], 10**6)))
+    ),
+    "cells in another order": columns(lambda t: t.take(list(range(len(t)))[::-1])),
+    "another threshold": story(set_in("threshold", to=1)),
+    "a smaller ε": story(set_in("guarantee", "epsilon", to="1/10")),
+    "more rows a person, which means another threshold": story(set_in("guarantee", "unit", "rows", to=3)),
+    "another price": story(set_in("entry", "epsilon", to="1/2")),
+    "another question": story(set_in("entry", "verb", to="choose")),
+    "true counts in a column": columns(lambda t: t.append_column("truth", pa.array(np.arange(len(t))))),
+    "true counts in the metadata": columns(lambda t: t.replace_schema_metadata({b"truth": b"518"})),
+    "true counts in the description": story(set_in("truth", to=518)),
+    "true counts beside the answer": story(set_in("entry", "truth", to=518)),
+    "a label that is another cell's": columns(
+        lambda t: replaced(t, "x", pa.array((t["x"].to_numpy() + 1) % 1000))
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", SPARSE)
+def test_a_forged_sparse_release_is_refused(forgery: str, tmp_path: Path) -> None:
+    domain = dphist.Domain([dphist.Ordinal("x", range(1000)), dphist.Ordinal("y", range(1000))])
+    rows = pa.table({"x": np.repeat([3, 500, 900], 400), "y": np.repeat([8, 1, 999], 400)})
+    release = dphist.publish(rows, domain, 1, "sparselaplace", unit=Unit(rows=2))
+    path = tmp_path / "out.parquet"
+    assert accepted(forged(release, path, lambda told, table: (told, table)))
+    assert not accepted(forged(release, path, SPARSE[forgery]))
