@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dphist.inference.guaranteed import PredictableTree, chernoff_widths, martingale_widths
+import dphist
+from dphist.errors import QueryError
+from dphist.inference.guaranteed import PredictableTree, martingale_widths
+from dphist.inference.intervals import chernoff_widths
 from dphist.inference.measured import MeasuredTree
+from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.testing import run
 from dphist.testing.gates import as_histogram
@@ -25,7 +31,10 @@ LINES = {
 
 
 def _tree(counts, epsilon, seed):
-    return run(AdaptiveTree(), counts.astype(np.int64), epsilon, seed=seed).errors.tree
+    errors = run(AdaptiveTree(), counts.astype(np.int64), epsilon, seed=seed).errors
+    assert isinstance(errors, PredictiveErrors)
+    assert isinstance(errors.theorem, PredictableTree)
+    return errors.theorem.tree
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -103,3 +112,48 @@ def test_known_weights_have_widths_that_are_never_too_narrow(draws, confidence):
     assert outside <= 1 - confidence
     # And not absurdly wide: within twice the normal width and a few scales.
     assert width <= 2 * np.sqrt(2 * draws) * scale * stats.norm.ppf((1 + confidence) / 2) + 4 * scale
+
+
+RELEASED = ["laplace", "posterior", "adaptivetree", "tree", "privelet", "marginals", "noisefirst", "auto"]
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_releases_answer_with_guarantees(name):
+    domain = Domain([Ordinal("x", range(40)), Nominal("sex", ["F", "M"])])
+    counts = np.random.default_rng(1).poisson(9, domain.shape)
+    line, table = Workload.random(domain, 80, seed=2), Workload.marginals(domain)
+    asked = table if name == "marginals" else line
+    truth, held = asked.answer(counts), []
+    for _ in range(8):
+        release = dphist.publish(Histogram(domain, counts), epsilon=1, mechanism=name)
+        answers = release.answer(asked, confidence=0.9, interval="guaranteed")
+        assert answers.method.startswith("guaranteed: holds with at least 90 %")
+        assert ((answers.low <= answers.value + 1e-9) & (answers.value <= answers.high + 1e-9)).all()
+        held.append((answers.low <= truth + 1e-9) & (truth <= answers.high + 1e-9))
+    # 640 questions (or 336 of tables), at least 90 % each on average: below 0.86 by chance is out of reach.
+    assert np.mean(held) >= 0.86
+
+
+def test_all_at_once_is_wider_and_says_so():
+    domain = Domain([Ordinal("x", range(64))])
+    release = dphist.publish(Histogram(domain, np.full(64, 30)), epsilon=1)
+    asked = Workload.random(domain, 50, seed=3)
+    for kind in ("calibrated", "guaranteed"):
+        one = release.answer(asked, interval=kind)
+        every = release.answer(asked, interval=kind, simultaneous=True)
+        assert (every.high - every.low).sum() > (one.high - one.low).sum()
+        assert "at once" in every.method
+
+
+def test_a_question_of_several_boxes_is_guaranteed_by_its_boxes_together():
+    domain = Domain([Ordinal("x", range(64))])
+    release = dphist.publish(Histogram(domain, np.full(64, 30)), epsilon=1)
+    answer = release.answer(where={"x": [3, 9, 40]}, interval="guaranteed", confidence=0.99)
+    assert answer.low <= 90 <= answer.high
+
+
+def test_no_theorem_no_guarantee():
+    domain = Domain([Ordinal("x", range(64))])
+    release = dphist.publish(Histogram(domain, np.full(64, 30)), epsilon=1, mechanism="efpa")
+    with pytest.raises(QueryError, match="guaranteed"):
+        release.answer(where={"x": (3, 9)}, interval="guaranteed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -94,6 +94,9 @@ def query(
     release: ReleaseFile,
     question: Annotated[str, typer.Argument(help="For example: age between 30 and 40 and sex = 'F'")] = "",
     confidence: Confidence = 0.95,
+    guaranteed: Annotated[
+        bool, typer.Option("--guaranteed", help="An interval that is a theorem for any data; wider.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Count the records in a range, with an honest interval."""
@@ -101,7 +104,9 @@ def query(
     from dphist.release.language import read_question
 
     loaded = load(release)
-    answer = loaded.answer(read_question(question, loaded.domain), confidence=confidence)[0]
+    asked = read_question(question, loaded.domain)
+    kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
+    answer = loaded.answer(asked, confidence=confidence, interval=kind)[0]
     if as_json:
         keys = ("value", "low", "high", "confidence", "method", "details")
         found = {key: getattr(answer, key) for key in keys}

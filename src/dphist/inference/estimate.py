@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
-from dphist.inference.intervals import Spread, half_widths
+from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.kernels.pieces import box_part_squares, interval_part_squares
 from dphist.model.workload import Workload
 
@@ -142,7 +142,11 @@ class NoiseErrors:
         spread = self.spread(workload)
         if workload.query is not None:
             spread = spread.combine(workload.query, len(workload))
-        width = half_widths(spread, shared_confidence(confidence, len(workload), simultaneous))
+        share = shared_confidence(confidence, len(workload), simultaneous)
+        if guaranteed and spread.terms is None:
+            width = chernoff_widths(spread.variance, spread.largest, share)
+        else:
+            width = half_widths(spread, share)
         stand = self.stand(workload, published if estimated is None else estimated)[0]
         # A count is never negative: cutting at zero keeps coverage, and so does holding what is published.
         low, high = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
@@ -161,7 +165,7 @@ def no_theorem() -> QueryError:
     """The refusal of a guaranteed interval where none is known."""
     return QueryError(
         "guaranteed: no theorem is known for what this release publishes; ask for calibrated intervals, or publish "
-        "with a mechanism whose noise is exact (laplace)"
+        "with laplace, tree, privelet, marginals, adaptivetree or posterior"
     )
 
 

@@ -8,6 +8,7 @@ effect lies between 1.96 and 2.12 standard deviations at 95 %.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -76,6 +77,32 @@ def normal_quantile(confidence: float) -> float:
     from scipy import special
 
     return float(special.ndtri(0.5 + float(confidence) / 2.0))
+
+
+def chernoff_widths(variance: FloatArray, heaviest: FloatArray, confidence: float) -> FloatArray:
+    """How far a sum of independent Laplace noises with known weights reaches: never too little, by Chernoff's bound.
+
+    Args:
+        variance: Of each sum.
+        heaviest: The largest |weight · scale| in each.
+        confidence: With which probability the sum must lie within, on both sides together.
+
+    Returns:
+        The half-widths.
+    """
+    needed = -math.log((1.0 - confidence) / 2.0)
+    deviation = np.sqrt(np.maximum(variance, 1e-300))
+    best = np.full(variance.shape, np.inf)
+    # The weights do not depend on the noise, so the best of many λ may be taken freely.
+    for factor in np.linspace(0.1, 1.6, 61):
+        rate = factor * math.sqrt(2.0 * needed) / deviation
+        theta = (rate * heaviest) ** 2
+        safe = np.clip(theta, 1e-6, 1.0 - 1e-12)
+        # ψ(x)/x² grows with x, so the heaviest draw bounds all of them.
+        growth = np.where(theta > 1e-6, -np.log1p(-safe) / safe, 1.0 + theta / 2.0)
+        reach = (needed + rate * rate * variance / 2.0 * growth) / rate
+        best = np.where(theta < 1.0, np.minimum(best, reach), best)
+    return np.where(variance > 0.0, best, 0.0)
 
 
 def _plain_sums(terms: IntArray, scale: Fraction, beta: float) -> FloatArray:

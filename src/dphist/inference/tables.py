@@ -136,13 +136,15 @@ class MeasuredTables:
 
     def answers(self, low: IntArray, high: IntArray) -> FloatArray:
         """Sum every box by least squares; not a number where a box was not measured."""
+        from dphist.kernels.summed_area import box_sums
+
         out = np.full(len(low), np.nan)
         kinds, kind = np.unique(self._bounded(low, high), axis=0, return_inverse=True)
         for number, row in enumerate(kinds):
             axes = tuple(int(axis) for axis in np.flatnonzero(row))
             if self.covers(axes):
                 here = np.flatnonzero(kind.reshape(-1) == number)
-                out[here] = _box_sums(self._kept(axes), low[here][:, axes], high[here][:, axes])
+                out[here] = box_sums(self._kept(axes), low[here][:, axes], high[here][:, axes])
         return out
 
     def variances(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -203,16 +205,3 @@ def _centred(values: FloatArray) -> FloatArray:
     for axis in range(values.ndim):
         values = values - values.mean(axis=axis, keepdims=True)
     return values
-
-
-def _box_sums(table: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    from dphist.kernels.summed_area import add_box_sums, running_sums
-
-    if not table.ndim:
-        return np.full(len(low), float(table))
-    sums = running_sums(table)
-    out = np.zeros(len(low))
-    strides = np.array(sums.strides, dtype=np.int64) // sums.itemsize
-    bounds = (np.ascontiguousarray(low), np.ascontiguousarray(high))
-    add_box_sums(sums.reshape(-1), strides, *bounds, np.arange(len(low)), out)
-    return out

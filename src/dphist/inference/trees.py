@@ -30,6 +30,13 @@ class TreeNoise(NoiseErrors):
         "exact variance of the tree's least squares; "
         "not covered: the bias inside blocks that the range only cuts, and that of cutting at zero"
     )
+    fixed: bool = False
+    """Whether the tree is the same for all data, down to the cells: then its least squares is a theorem."""
+
+    @property
+    def theorem(self) -> bool:  # type: ignore[override]  # some trees are, some are not
+        """Whether intervals hold for any data."""
+        return self.fixed
 
     @cached_property
     def _heft(self) -> FloatArray:

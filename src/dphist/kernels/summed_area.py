@@ -75,3 +75,15 @@ def all_range_sums(table: Array, first: int, out: Array) -> None:
             out[place] = table[high] - table[low]
             place += 1
         low += 1
+
+
+def box_sums(table: Array, low: IntArray, high: IntArray) -> npt.NDArray[np.float64]:
+    """Sum an array over many boxes, each ``low ≤ place < high`` on every axis."""
+    if not table.ndim:
+        return np.full(len(low), float(table))
+    sums = running_sums(table)
+    out = np.zeros(len(low))
+    strides = np.array(sums.strides, dtype=np.int64) // sums.itemsize
+    bounds = (np.ascontiguousarray(low), np.ascontiguousarray(high))
+    add_box_sums(sums.reshape(-1), strides, *bounds, np.arange(len(low)), out)
+    return out

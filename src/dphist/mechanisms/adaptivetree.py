@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate
+from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
@@ -129,13 +130,19 @@ class AdaptiveTree:
                 "each next step was planned for such ranges, from totals already paid for"
             )
             return Estimate(
-                counts_of_boxes(tree, level), PredictiveErrors(partial(Engine.of_tree, tree)), note
+                counts_of_boxes(tree, level),
+                _errors(tree),
+                note,
             )
         tree = self.grow(data)
         # A pool is one total, however many blocks it has.
         totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
-        return Estimate(counts_of(tree), PredictiveErrors(partial(Engine.of_tree, tree)), note)
+        return Estimate(
+            counts_of(tree),
+            _errors(tree),
+            note,
+        )
 
     def grow(self, data: PrivateCounts) -> MeasuredTree:
         """Measure the tree of a line or a hierarchy; all of the budget is spent here.
@@ -221,3 +228,7 @@ def slight(front: Front) -> BoolArray:
 def counts_of(tree: MeasuredTree) -> FloatArray:
     """Best linear unbiased totals, shrunk a little towards an even spread, handed down without going below zero."""
     return tree.cells(tree.nonnegative(shrink=CONSTANTS.shrink))
+
+
+def _errors(tree: MeasuredTree) -> PredictiveErrors:
+    return PredictiveErrors(partial(Engine.of_tree, tree), partial(PredictableTree, tree))

@@ -52,6 +52,7 @@ class TableNoise(NoiseErrors):
     """Errors of tables under least squares, exactly; what lies inside no measured table has no interval."""
 
     tables: MeasuredTables
+    theorem: ClassVar[bool] = True
     short: ClassVar[str] = (
         "exact: noise of least squares over the measured tables, widened to hold the answer"
     )

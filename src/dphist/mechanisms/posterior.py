@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from dphist.inference.estimate import Estimate
+from dphist.inference.guaranteed import NoisySums
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.spatial import denoise_field
@@ -48,4 +49,5 @@ class Posterior:
         else:
             note += f"inferred from its neighbours; levels hold on from cell to cell with probability {model.stay:.2f}"
         law = partial(Engine.of_cells, values, float(noisy.variance))
-        return Estimate(counts, PredictiveErrors(law), note)
+        proof = partial(NoisySums, values, noisy.scale)
+        return Estimate(counts, PredictiveErrors(law, proof), note)

@@ -140,6 +140,11 @@ class WaveletNoise(NoiseErrors):
     scale: float
     method: str = _METHODS[False]
 
+    @property
+    def theorem(self) -> bool:  # type: ignore[override]  # thresholding biases
+        """Whether intervals hold for any data."""
+        return self.method == _METHODS[False]
+
     def spread(self, workload: Workload) -> Spread:
         """Give variance and largest draw for every box, many at a time."""
         scale = float(self.scale)

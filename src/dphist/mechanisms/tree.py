@@ -118,7 +118,8 @@ class Tree:
         rights = data.split(*shares) if len(shares) > 1 else (data,)
         shape = data.shape
         answers = [_measure_blocks(right, shape, side) for right, side in zip(rights, sides, strict=True)]
-        return _reconcile(complete_tree(shape, sides, *_flat(answers)), self.nonnegative)
+        fixed = all(side == 1 for side in sides[-1])
+        return _reconcile(complete_tree(shape, sides, *_flat(answers)), self.nonnegative, fixed)
 
     def estimate_grouped(self, data: PrivateCounts, starts: IntArray) -> Estimate:
         """The same, but never look inside the buckets that begin at ``starts``, each a block of the tree.
@@ -238,6 +239,7 @@ def _flat(answers: list[Noisy]) -> tuple[FloatArray, FloatArray]:
     )
 
 
-def _reconcile(tree: MeasuredTree, nonnegative: bool) -> Estimate:
+def _reconcile(tree: MeasuredTree, nonnegative: bool, fixed: bool = False) -> Estimate:
     totals = tree.nonnegative() if nonnegative else tree.least_squares()
-    return Estimate(tree.cells(totals), UnprojectedNoise(tree) if nonnegative else TreeNoise(tree))
+    noise = UnprojectedNoise if nonnegative else TreeNoise
+    return Estimate(tree.cells(totals), noise(tree, fixed=fixed))

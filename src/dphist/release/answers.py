@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 NOT_MEASURED = "not measured"
-GUARANTEED = "guaranteed"
+PROVEN = Words(
+    "guaranteed: holds with at least {percent} % probability, whatever the data",
+    "a theorem for any data and a question fixed before the release was made (docs/trust/intervals.md)",
+)
+
+
+def together(words: Words) -> Words:
+    """The same words for intervals that hold all at once."""
+    return Words(f"{words.short}, all questions at once", words.details)
 
 
 def spoken(words: Words, confidence: float) -> tuple[str, str]:

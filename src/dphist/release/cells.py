@@ -18,7 +18,7 @@ from dphist.errors import VerificationError
 from dphist.inference.estimate import integers, nonnegative
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
-from dphist.release.answers import Answers, Projection, label_columns, spoken
+from dphist.release.answers import PROVEN, Answers, Projection, label_columns, spoken, together
 
 if TYPE_CHECKING:
     from dphist.release.release import Release
@@ -138,7 +138,10 @@ class DenseCells:
             guaranteed=guaranteed,
             simultaneous=simultaneous,
         )
-        return Answers(value, found.low, found.high, confidence, *spoken(errors.words, confidence))
+        words = PROVEN if guaranteed else errors.words
+        if simultaneous:
+            words = together(words)
+        return Answers(value, found.low, found.high, confidence, *spoken(words, confidence))
 
     def sums(self, workload: Workload) -> FloatArray:
         """Answer from running sums that are kept: a release is asked again and again, and never changes."""

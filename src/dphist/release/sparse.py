@@ -18,7 +18,7 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
-from dphist.release.answers import GUARANTEED, Answers, Projection
+from dphist.release.answers import PROVEN, Answers, Projection, spoken
 from dphist.release.cells import Cells, labels_at, places
 from dphist.release.release import LARGEST_ARRAY, Guarantee, Release
 
@@ -127,7 +127,9 @@ class SparseCells:
         # These bounds are a theorem already, so "guaranteed" changes nothing.
         share = shared_confidence(confidence, len(workload), simultaneous)
         low, high = self._interval(sums, published, sizes, half_widths(whole, share), share)
-        return Answers(sums, low, np.maximum(high, low), confidence, GUARANTEED, self._method)
+        return Answers(
+            sums, low, np.maximum(high, low), confidence, spoken(PROVEN, confidence)[0], self._method
+        )
 
     def _interval(
         self, sums: FloatArray, published: IntArray, sizes: FloatArray, width: FloatArray, confidence: float
@@ -186,7 +188,7 @@ class SparseCells:
         value, least, most = (
             np.asarray(each, dtype=np.float64).reshape(domain.shape) for each in (sums, low, high)
         )
-        return Projection(domain, value, least, most, confidence, GUARANTEED, self._method)
+        return Projection(domain, value, least, most, confidence, spoken(PROVEN, confidence)[0], self._method)
 
     def polish(self, step: str) -> SparseCells:
         """Counts are whole and positive as they are; there is nothing else to be done."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Interval, Words, no_theorem, shared_confidence
+from dphist.inference.guaranteed import Theorem
 from dphist.inference.intervals import normal_quantile
 from dphist.inference.predictive.engine import Engine
 from dphist.model.workload import Workload
@@ -36,11 +37,20 @@ class PredictiveErrors:
     """
 
     make: Callable[[], Engine]
+    prove: Callable[[], Theorem] | None = None
+    """What guaranteed intervals are made by."""
 
     @cached_property
     def engine(self) -> Engine:
         """The law."""
         return self.make()
+
+    @cached_property
+    def theorem(self) -> Theorem:
+        """What holds for any data."""
+        if self.prove is None:
+            raise no_theorem()
+        return self.prove()
 
     @property
     def words(self) -> Words:
@@ -69,10 +79,11 @@ class PredictiveErrors:
         simultaneous: bool = False,
     ) -> Interval:
         """Give or take the root of what is expected of the squared error, rounded outward to whole counts."""
-        if guaranteed:
-            raise no_theorem()
         share = shared_confidence(confidence, len(workload), simultaneous)
         low, high, starts = by_question(workload)
+        if guaranteed:
+            least, most = proven(self.theorem, low, high, starts, share)
+            return Interval(*outward(np.minimum(least, published), np.maximum(most, published)))
         width = normal_quantile(share) * np.sqrt(self.squares(low, high, starts, published))
         return Interval(*outward(published - width, published + width))
 
@@ -108,6 +119,21 @@ def by_question(workload: Workload) -> tuple[IntArray, IntArray, IntArray | None
         low, high = np.concatenate([low, none])[again], np.concatenate([high, none])[again]
         count = np.maximum(count, 1)
     return low, high, np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+
+
+def proven(
+    theorem: Theorem, low: IntArray, high: IntArray, starts: IntArray | None, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Guaranteed bounds for questions of one box or several: by the union bound over a question's boxes."""
+    if starts is None:
+        return theorem.bounds(low, high, confidence)
+    boxes = np.diff(starts)
+    least, most = np.zeros(len(low)), np.zeros(len(low))
+    for count in np.unique(boxes):
+        here = np.flatnonzero(np.repeat(boxes == count, boxes))
+        share = shared_confidence(confidence, int(count), True)
+        least[here], most[here] = theorem.bounds(low[here], high[here], share)
+    return np.add.reduceat(least, starts[:-1]), np.add.reduceat(most, starts[:-1])
 
 
 def outward(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
