@@ -99,13 +99,6 @@ MUTANTS = [
     ),
     dict(
         file=_TRANSCRIPT,
-        old="            memory.setflags(write=False)\n",
-        new="            pass\n",
-        tests=("tests/private/test_gate.py",),
-        why="history can be edited after the fact",
-    ),
-    dict(
-        file=_TRANSCRIPT,
         old="            if not self._done:\n                self._pay()\n                self._done = True",
         new="            if not self._done:\n                self._done = True\n                self._pay()",
         tests=("tests/door/test_payment_is_owed.py",),
