@@ -27,6 +27,7 @@ QUICK = {
     "engines": ("", ["the cube by dphist", "10¹² cells"]),
     "explore": ("", ["heat map"]),
     "ledger": ("", ["race", "kill -9", "lost"]),
+    "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
     "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),
     "noisefirst": ("", ["mean 3 ln n"]),
     "segmentation": ("", ["O(n²)", "spikes"]),

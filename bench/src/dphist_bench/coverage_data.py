@@ -1,0 +1,138 @@
+"""Counts on which intervals are tried: made-up lines and planes of every temper, files, and cubes of a census."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist_bench.data import cascade, census, clusters, lone_peak, ridge, roads, sample, sparse_peaks
+from dphist_bench.files import counts
+
+FloatArray = NDArray[np.float64]
+
+# Attributes of the census in the order in which cubes take them.
+ADULT = ("age", "workclass", "education", "sex", "salary", "marital_status", "race", "relationship")
+# A cube takes the first so many of them; with age in ten-year bins from six on, so that cells stay countable.
+ADULT_CUBES = (3, 4, 5, 6, 7, 8)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Counts with a name, and what sort they are: "line", "plane" or "cube"."""
+
+    name: str
+    sort: str
+    histogram: Histogram
+
+
+def lines(n: int) -> dict[str, FloatArray]:
+    """Shapes of a line: nothing in them was used to choose a constant by."""
+    i = np.arange(n)
+    draws = np.random.default_rng(11)  # noqa: TID251 -- data only
+    shapes = {
+        "flat": np.ones(n),
+        "empty": np.zeros(n),
+        "spike": np.where(i == n // 3, 1.0, 0.0),
+        "spikes": np.where(draws.random(n) < 0.005, draws.pareto(1.0, n) + 0.1, 0.0),
+        "steps": np.repeat(draws.exponential(size=16), -(-n // 16))[:n],
+        "Zipf": 1.0 / (1.0 + i),
+        "Zipf, shuffled": draws.permutation(1.0 / (1.0 + i) ** 1.2),
+        "comb of 2": np.where(i % 2 == 0, 1.0, 0.0),
+        "comb of 16": np.where(i % 16 == 0, 1.0, 0.0),
+        "sawtooth": (i % 100) / 100.0,
+        "smooth": np.exp(-0.5 * ((i - n / 3) / (n / 10)) ** 2)
+        + 0.3 * np.exp(-0.5 * ((i - 0.7 * n) / (n / 30)) ** 2),
+        "log-normal": np.exp(2.0 * draws.standard_normal(n)),
+        "random walk": np.exp(0.15 * np.cumsum(draws.standard_normal(n))),
+    }
+    if not shapes["spikes"].any():
+        shapes["spikes"][n // 5] = 1.0
+    return shapes
+
+
+def made_planes(n: int) -> dict[str, FloatArray]:
+    """Shapes of a plane."""
+    shape = (n, n)
+    return {
+        "flat": np.ones(shape),
+        "empty": np.zeros(shape),
+        "clusters": clusters(shape),
+        "ridge": ridge(shape),
+        "lone peak": lone_peak(shape),
+        "roads": roads(shape),
+        "cascade": cascade(shape),
+        "sparse peaks": sparse_peaks(shape),
+    }
+
+
+def made_up_data(records: int, *, quick: bool) -> Iterator[Data]:
+    """Every made-up line, plane and cube, with about so many records."""
+    for sort, shapes in (
+        ("line", lines(256 if quick else 4096)),
+        ("plane", made_planes(32 if quick else 128)),
+    ):
+        chosen = list(shapes)[:4] if quick else list(shapes)
+        for name in chosen:
+            yield Data(name, sort, _drawn(shapes[name], records))
+
+
+def files(folder: Path, records: int) -> Iterator[Data]:
+    """Vectors and planes in a folder, drawn with so many records."""
+    for path in sorted(folder.glob("*.csv")):
+        if path.name == "adult-records.csv":
+            continue
+        weights = np.asarray(counts(path), dtype=np.float64)
+        yield Data(path.stem, "line" if weights.ndim == 1 else "plane", _drawn(weights, records))
+
+
+def cubes(folder: Path | None, *, quick: bool) -> Iterator[Data]:
+    """Cubes of three to eight attributes of the census records in the folder; else of made-up people."""
+    path = None if folder is None else folder / "adult-records.csv"
+    if quick or path is None or not path.is_file():
+        people = np.asarray(census())
+        while people.size > 200_000:
+            people = people.sum(axis=int(np.argmax(people.shape)))
+        yield Data("made-up people", "cube", Histogram(_axes(people.shape), people))
+        return
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    for count in ADULT_CUBES:
+        names = ADULT[:count]
+        coarse = count > 5
+        attributes: list[Ordinal | Nominal] = []
+        columns = []
+        for name in names:
+            if name == "age":
+                step = 10 if coarse else 1
+                attributes.append(Ordinal("age", range(100 // step)))
+                columns.append([int(row["age"]) // step for row in rows])
+            else:
+                values = sorted({row[name] for row in rows})
+                attributes.append(Nominal(name, values))
+                place = {value: number for number, value in enumerate(values)}
+                columns.append([place[row[name]] for row in rows])
+        domain = Domain(attributes)
+        cube = np.zeros(domain.shape, dtype=np.int64)
+        for cell, number in Counter(zip(*columns, strict=True)).items():
+            cube[cell] = number
+        yield Data(f"Adult, {count} attributes", "cube", Histogram(domain, cube))
+
+
+def _drawn(weights: FloatArray, records: int) -> Histogram:
+    if not weights.any():
+        drawn = np.zeros(weights.shape, dtype=np.int64)
+    else:
+        drawn = np.asarray(sample(weights / weights.sum(), records, 5), dtype=np.int64)
+    return Histogram(_axes(weights.shape), drawn.reshape(weights.shape))
+
+
+def _axes(shape: tuple[int, ...]) -> Domain:
+    return Domain([Ordinal(f"x{axis}", range(size)) for axis, size in enumerate(shape)])

@@ -1,0 +1,306 @@
+"""How often intervals hold the truth, and how wide they are: mechanism × kind of question × data × ε × records × level.
+
+Data are made up (flat, empty, spikes, steps, Zipf, combs, …), read from a folder (``--data``), or cubes of the census
+records in it. Each case is one kind of question about one set of counts at one ε, over many draws of the noise;
+beside each mechanism stand the widths of exact ones that do not adapt. With ``--page`` the result is written as a
+page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import DphistError
+from dphist.inference.estimate import Interval
+from dphist.mechanisms.spec import parse
+from dphist.model.domain import Domain
+from dphist.model.workload import Workload
+from dphist.testing.gates import run
+from dphist_bench.coverage_data import Data, cubes, files, made_up_data
+from dphist_bench.measuring import Line
+
+FloatArray = NDArray[np.float64]
+
+LEVELS = (0.5, 0.8, 0.95, 0.99)
+# What each sort of data is tried with: calibrated ones first, then the exact ones that widths are set against.
+MECHANISMS = {
+    "line": ("auto", "auto, told", "posterior", "h", "laplace"),
+    "plane": ("auto", "auto, told", "posterior", "h", "laplace"),
+    "cube": ("auto", "auto, told", "posterior", "laplace"),
+}
+EXACT = {"line": ("h", "laplace"), "plane": ("h", "laplace"), "cube": ("laplace",)}
+# What intervals must keep, case by case, at 95 % and at 80 %.
+LEAST = {0.95: 0.93, 0.8: 0.77}
+_QUESTIONS = 300
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One case: how often each level held, the mean half-width at 95 % in units of 1/ε, and how many truths were 0."""
+
+    mechanism: str
+    sort: str
+    kind: str
+    data: str
+    records: int
+    epsilon: str
+    held: tuple[float, ...]
+    width: float
+    error: float
+    empty: float
+    unmeasured: float
+
+    def at(self, level: float) -> float:
+        """How often the intervals of a level held."""
+        return self.held[LEVELS.index(level)]
+
+    def row(self) -> dict[str, object]:
+        """The case as a line of a table."""
+        held = {f"{100 * level:g} %": round(self.at(level), 3) for level in LEVELS}
+        case = {"mechanism": self.mechanism, "questions": self.kind, "data": self.name}
+        return {**case, **held, "half-width": round(self.width, 2), "error": round(self.error, 2)}
+
+    @property
+    def name(self) -> str:
+        """The case in words."""
+        return f"{self.data}, {self.records:,} records, ε = {self.epsilon}"
+
+
+def questions(sort: str, domain: Domain) -> dict[str, Workload]:
+    """The kinds of questions that are asked of data of one sort."""
+    if sort == "line":
+        return {
+            "cells": _some_cells(domain),
+            "short ranges": _boxes(domain, 16, 1),
+            "ranges": Workload.random(domain, _QUESTIONS, seed=3),
+            "lists of pieces": _pieces(domain),
+        }
+    if sort == "plane":
+        return {
+            "cells": _some_cells(domain),
+            "small rectangles": _boxes(domain, 16, 2),
+            "rectangles": Workload.random(domain, _QUESTIONS, seed=3),
+            "marginals": Workload.marginals(domain, 1),
+        }
+    return {
+        "one-way tables": Workload.marginals(domain, 1),
+        "two-way tables": Workload.marginals(domain, 2),
+        "boxes": Workload.random(domain, _QUESTIONS, seed=3),
+    }
+
+
+# What a workload-aware run is told, for each kind of question.
+_TOLD: dict[str, Callable[[Domain], Workload]] = {
+    "cells": Workload.cells,
+    "one-way tables": lambda domain: Workload.marginals(domain, 1),
+    "two-way tables": lambda domain: Workload.marginals(domain, 2),
+    "marginals": lambda domain: Workload.marginals(domain, 1),
+}
+
+
+def outcomes(
+    data: Data, records: int, epsilon: str, draws: int, mechanisms: tuple[str, ...]
+) -> Iterator[Outcome]:
+    """Try every mechanism on some counts; kinds that are announced alike share their runs."""
+    domain, counts = data.histogram.domain, data.histogram.counts
+    asked = questions(data.sort, domain)
+    truths = {kind: np.asarray(each.answer(counts), dtype=np.float64) for kind, each in asked.items()}
+    for name in mechanisms:
+        mechanism = parse(name.split(",")[0])
+        told: dict[str, list[str]] = {}
+        for kind in asked:
+            told.setdefault(kind if name.endswith("told") else "", []).append(kind)
+        for announced, kinds in told.items():
+            hint = None if not announced else _TOLD.get(announced, lambda d, a=announced: asked[a])(domain)
+            tallies = {kind: _Tally() for kind in kinds}
+            for draw in range(draws):
+                try:
+                    estimate = run(mechanism, data.histogram, epsilon, seed=1000 + draw, workload=hint)
+                except DphistError:
+                    break  # it does not take such data
+                for kind in kinds:
+                    published = np.asarray(
+                        asked[kind].answer(estimate.counts.reshape(domain.shape)), dtype=np.float64
+                    )
+                    bounds = [estimate.errors.interval(asked[kind], published, level) for level in LEVELS]
+                    tallies[kind].add(truths[kind], published, bounds)
+            for kind, tally in tallies.items():
+                if tally.draws:
+                    yield Outcome(
+                        name, data.sort, kind, data.name, records, epsilon, *tally.close(float(epsilon))
+                    )
+
+
+class _Tally:
+    """What the draws of one case add up to."""
+
+    def __init__(self) -> None:
+        self.draws = 0
+        self.held = np.zeros(len(LEVELS))
+        self.width = self.square = self.empty = self.unmeasured = 0.0
+
+    def add(self, truth: FloatArray, published: FloatArray, bounds: list[Interval]) -> None:
+        """Count one draw."""
+        known = np.zeros(truth.shape, dtype=bool)
+        for place, bound in enumerate(bounds):
+            low, high = bound.low, bound.high
+            known = np.isfinite(low)
+            if known.any():
+                holds = (low - 1e-6 <= truth) & (truth <= high + 1e-6)
+                self.held[place] += float(holds[known].mean())
+                if LEVELS[place] == 0.95:
+                    self.width += float((high - low)[known].mean()) / 2.0
+        self.draws += 1
+        self.square += float(np.mean((published - truth) ** 2))
+        self.empty += float(np.mean(truth == 0))
+        self.unmeasured += float(1.0 - known.mean())
+
+    def close(self, epsilon: float) -> tuple[tuple[float, ...], float, float, float, float]:
+        """Means over the draws; widths and errors in units of 1/ε."""
+        n = self.draws
+        return (
+            tuple(float(each) for each in self.held / n),
+            self.width / n * epsilon,
+            math.sqrt(self.square / n) * epsilon,
+            self.empty / n,
+            self.unmeasured / n,
+        )
+
+
+def _some_cells(domain: Domain) -> Workload:
+    """Every cell, or evenly many of a large grid."""
+    step = max(1, domain.size // 2000)
+    flat = (
+        np.arange(0, domain.size, step) if step == 1 else (np.arange(2000) * step + step // 3) % domain.size
+    )
+    low = np.stack(np.unravel_index(flat, domain.shape), axis=1)
+    return Workload(domain, low, low + 1)
+
+
+def _boxes(domain: Domain, longest: int, seed: int) -> Workload:
+    """Boxes of one to so many cells on a side, anywhere."""
+    draws = np.random.default_rng(seed)  # noqa: TID251 -- questions only
+    shape = np.array(domain.shape)
+    sides = np.minimum(draws.integers(1, longest + 1, (_QUESTIONS, shape.size)), shape)
+    low = np.floor(draws.random((_QUESTIONS, shape.size)) * (shape - sides + 1)).astype(np.int64)
+    return Workload(domain, low, low + sides)
+
+
+def _pieces(domain: Domain) -> Workload:
+    """Questions that are each a list of four ranges apart."""
+    n = domain.size
+    draws = np.random.default_rng(7)  # noqa: TID251 -- questions only
+    ends = np.sort(np.stack([draws.choice(n + 1, 8, replace=False) for _ in range(_QUESTIONS)]), axis=1)
+    return Workload(
+        domain, ends[:, ::2].reshape(-1, 1), ends[:, 1::2].reshape(-1, 1), np.repeat(np.arange(_QUESTIONS), 4)
+    )
+
+
+def measure(
+    *,
+    quick: Annotated[bool, "small made-up data, two draws: seconds"],
+    data: Annotated[Path | None, "folder of count vectors, planes and census records"] = None,
+    made_up: Annotated[bool, "made-up data as well as those of the folder"] = False,
+    draws: Annotated[int, "draws of the noise for each case"] = 16,
+    only: Literal["all", "line", "plane", "cube"] = "all",
+    mechanisms: Annotated[tuple[str, ...], "these instead of the usual ones"] = (),
+    page: Annotated[Path | None, "write the result as a page"] = None,
+) -> Iterator[Line]:
+    """Count how often intervals hold, case by case; then say it in a page."""
+    epsilons, scales = (("1",), (10**4,)) if quick else (("0.1", "1"), (10**4, 10**6))
+    draws = min(draws, 2) if quick else draws
+    found: list[Outcome] = []
+    for some, records in _data(quick, data, made_up or data is None, scales):
+        if only not in ("all", some.sort):
+            continue
+        for epsilon in epsilons:
+            for outcome in outcomes(some, records, epsilon, draws, mechanisms or MECHANISMS[some.sort]):
+                found.append(outcome)
+                yield outcome.row()
+    source = "made up" if data is None else "a folder of vectors, planes and census records"
+    text = written(found, draws, source + (", and made-up ones" if data is not None and made_up else ""))
+    yield text
+    if page is not None:
+        page.write_text(text + "\n", encoding="utf-8")
+
+
+def _data(
+    quick: bool, folder: Path | None, made: bool, scales: tuple[int, ...]
+) -> Iterator[tuple[Data, int]]:
+    for records in scales:
+        if made:
+            yield from ((some, records) for some in made_up_data(records, quick=quick))
+        if folder is not None:
+            yield from ((some, records) for some in files(folder, records))
+    for cube in cubes(folder, quick=quick):
+        yield cube, int(cube.histogram.counts.sum())
+
+
+def written(found: list[Outcome], draws: int, source: str) -> str:
+    """The result in words and tables."""
+    lines = [
+        "# Do intervals hold what they promise?",
+        "",
+        f"Made by `dphist bench run coverage`, {draws} draws of the noise for each case (data × ε × kind of question). "
+        "A figure is a mean over cases, in brackets the worst one. Half-widths at 95 % are in units of 1/ε; *of h* and "
+        "*of laplace* set them against the same questions answered by exact mechanisms that do not adapt. *dense* "
+        "means cases in which fewer than half of the true counts are 0: where most are, every interval that holds 0 "
+        f"covers. *told* means that the questions were announced. Data: {source}.",
+    ]
+    for sort in dict.fromkeys(each.sort for each in found):
+        lines += ["", f"## {sort.capitalize()}s", ""]
+        exact = EXACT[sort]
+        lines.append(
+            "| mechanism | questions | "
+            + " | ".join(f"{100 * level:g} %" for level in LEVELS)
+            + " | 95 %, dense | below 0.93 | half-width | "
+            + " | ".join(f"of {name}" for name in exact)
+            + " | error | not measured |"
+        )
+        lines.append("|---" * (2 + len(LEVELS) + 3 + len(exact) + 2) + "|")
+        here = [each for each in found if each.sort == sort]
+        for name in dict.fromkeys(each.mechanism for each in here):
+            for kind in dict.fromkeys(each.kind for each in here):
+                mine = [each for each in here if (each.mechanism, each.kind) == (name, kind)]
+                measured = [each for each in mine if each.unmeasured < 1.0]
+                if measured:
+                    lines.append(_row(name, kind, measured, here, exact))
+                elif mine:
+                    lines.append(
+                        f"| {name} | {kind} | not measured |" + " |" * (len(LEVELS) + 4 + len(exact))
+                    )
+    judged = [each for each in found if each.mechanism not in ("h", "laplace") and each.unmeasured < 1.0]
+    short = sorted((each for each in judged if each.at(0.95) < LEAST[0.95]), key=lambda each: each.at(0.95))
+    lines += ["", "## Cases that fall short of 0.93 at 95 %", ""]
+    lines += [
+        f"- {each.mechanism}, {each.kind}: {each.name}: {each.at(0.95):.2f} (80 %: {each.at(0.8):.2f})"
+        for each in short
+    ] or ["None."]
+    low = sum(each.at(0.8) < LEAST[0.8] for each in judged)
+    lines += ["", f"At 80 %, {low} of {len(judged)} cases hold in fewer than 0.77."]
+    return "\n".join(lines)
+
+
+def _row(name: str, kind: str, mine: list[Outcome], here: list[Outcome], exact: tuple[str, ...]) -> str:
+    cells = [name, kind]
+    for level in LEVELS:
+        held = [each.at(level) for each in mine]
+        cells.append(f"{np.mean(held):.3f} [{min(held):.2f}]")
+    dense = [each.at(0.95) for each in mine if each.empty < 0.5]
+    cells.append(f"{np.mean(dense):.3f}" if dense else "–")
+    cells.append(f"{sum(each.at(0.95) < LEAST[0.95] for each in mine)} of {len(mine)}")
+    cells.append(f"{np.mean([each.width for each in mine]):.2f}")
+    for other in exact:
+        beside = {(each.name): each.width for each in here if (each.mechanism, each.kind) == (other, kind)}
+        both = [(each.width, beside[each.name]) for each in mine if each.name in beside]
+        cells.append(f"{np.mean([a for a, _ in both]) / np.mean([b for _, b in both]):.2f}" if both else "–")
+    cells.append(f"{np.mean([each.error for each in mine]):.2f}")
+    cells.append(f"{np.mean([each.unmeasured for each in mine]):.0%}")
+    return "| " + " | ".join(cells) + " |"

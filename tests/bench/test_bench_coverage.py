@@ -1,0 +1,48 @@
+"""The measurement of intervals: it runs, counts what it should, and can tell intervals that are too narrow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dphist.inference.estimate import Interval
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist_bench import catalogue
+from dphist_bench.coverage_data import Data, lines
+from dphist_bench.measurements.coverage import LEVELS, _Tally, outcomes
+
+
+def test_the_quick_form_writes_a_page(tmp_path):
+    page = tmp_path / "coverage.md"
+    asked = ["--quick", "--only", "line", "--mechanisms", "auto", "laplace", "--page", str(page)]
+    assert catalogue.measure("coverage", asked, tmp_path) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "| auto | ranges |" in text
+    assert "| laplace | cells |" in text
+
+
+def test_every_shape_of_a_line_is_there():
+    wanted = {"flat", "empty", "spike", "steps", "Zipf", "comb of 2", "comb of 16", "sawtooth", "smooth"}
+    assert wanted <= set(lines(128))
+
+
+def test_exact_intervals_hold_as_often_as_they_say():
+    domain = Domain([Ordinal("x", range(64))])
+    data = Data("steps", "line", Histogram(domain, np.repeat(np.array([5, 400]), 32)))
+    found = {each.kind: each for each in outcomes(data, 1, "1", 16, ("laplace",))}
+    assert 0.93 <= found["ranges"].at(0.95) <= 1.0
+    assert found["ranges"].at(0.5) < found["ranges"].at(0.99)
+
+
+def test_too_narrow_is_noticed():
+    tally = _Tally()
+    truth = np.arange(10.0)
+    narrow = Interval(truth + 0.5, truth + 0.6)
+    wide = Interval(truth - 1.0, truth + 1.0)
+    unknown = Interval(np.full(10, np.nan), np.full(10, np.nan))
+    tally.add(truth, truth, [narrow, wide, wide, unknown])
+    held, width, error, _, _ = tally.close(2.0)
+    assert held == (0.0, 1.0, 1.0, 0.0)
+    assert width == 2.0
+    assert error == 0.0
+    assert len(LEVELS) == 4
