@@ -150,11 +150,12 @@ class Engine:
         error of m (Stein's identity, with V for the covariance of m and l); over many boxes of one size it is set
         against V. What lies inside leaves that a box cuts was never measured: there l says nothing, and V counts twice.
         """
-        cautions = []
-        for low, high in trial_boxes(self.shape):
-            mean, known, inner = self.ask(low, high)
-            plain, noise = self.least_squares(low, high)
-            variance = known + inner
-            excess = float(((plain - mean) ** 2 - noise + variance).mean())
-            cautions.append(max(LEAST_CAUTION, 1.0 + excess / max(float(variance.mean()), 1e-9)))
-        return np.array(cautions)
+        trials = trial_boxes(self.shape)
+        low, high = (np.concatenate([each[side] for each in trials]) for side in range(2))
+        mean, known, inner = self.ask(low, high)
+        plain, noise = self.least_squares(low, high)
+        variance = known + inner
+        excess = (plain - mean) ** 2 - noise + variance
+        ends = np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
+        ratio = np.add.reduceat(excess, ends) / np.maximum(np.add.reduceat(variance, ends), 1e-9)
+        return np.maximum(LEAST_CAUTION, 1.0 + ratio)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 
 # Questions of one size class.
-_MOST = 1024
-_FEWEST = 48
+_MOST = 384
+_FEWEST = 40
 
 
+@lru_cache(maxsize=8)
 def trial_boxes(shape: tuple[int, ...]) -> list[tuple[IntArray, IntArray]]:
     """For every size class 2^k the bounds of some boxes of about so many cells; places follow a low-discrepancy rule.
 

@@ -35,9 +35,9 @@ _FIRST = (2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 _NEAR = 7
 # What a size inherits from the next larger one, in observations.
 _CARRIED = 4.0
-_ROUNDS = 25
+_ROUNDS = 20
 # Splits of one size that are looked at.
-_SAMPLE = 4096
+_SAMPLE = 1536
 # A split that tells nothing has a view as vague as this many times the total.
 _VAGUE = 10.0
 _ROOT_TWO_PI = 2.5066282746310002
@@ -147,35 +147,37 @@ def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: Float
     chances = np.empty((classes, ways))
     prior = np.array(_FIRST)
     prior /= prior.sum()
-    number = np.full(left.size, -1, dtype=np.int64)
     count = np.zeros(classes, dtype=np.int64)
     for i in range(left.size):
         if left[i] >= 0:
-            number[i] = size_class(size[i])
-            count[number[i]] += 1
-    evidence = np.empty((min(_SAMPLE, max(1, count.max())), ways))
+            count[size_class(size[i])] += 1
+    # Every so many-th split of each class is looked at.
+    chosen = np.empty((classes, _SAMPLE), dtype=np.int64)
+    taken = np.zeros(classes, dtype=np.int64)
+    met = np.zeros(classes, dtype=np.int64)
+    for i in range(left.size):
+        if left[i] < 0:
+            continue
+        this = size_class(size[i])
+        met[this] += 1
+        if met[this] % ((count[this] + _SAMPLE - 1) // _SAMPLE) == 0:
+            chosen[this, taken[this]] = i
+            taken[this] += 1
+    evidence = np.empty((_SAMPLE, ways))
     for this in range(classes - 1, -1, -1):
-        step = (count[this] + _SAMPLE - 1) // _SAMPLE
-        rows = 0
-        met = 0
-        if count[this] > 0:
-            for i in range(left.size):
-                if number[i] != this:
-                    continue
-                met += 1
-                if met % step != 0 or rows == evidence.shape[0]:
-                    continue
-                c = left[i]
-                total = max(best[i], 0.5 * math.sqrt(spread[i]), 1e-3)
-                seen, vague, _ = _view(total, best[c], spread[c], best[c + 1], spread[c + 1])
-                row = evidence[rows]
-                _log_chances(total, size[c] / size[i], seen, vague, row)
-                top = row.max()
-                for k in range(ways):
-                    row[k] = math.exp(row[k] - top)
-                rows += 1
+        rows = taken[this]
+        for j in range(rows):
+            i = chosen[this, j]
+            c = left[i]
+            total = max(best[i], 0.5 * math.sqrt(spread[i]), 1e-3)
+            seen, vague, _ = _view(total, best[c], spread[c], best[c + 1], spread[c + 1])
+            row = evidence[j]
+            _log_chances(total, size[c] / size[i], seen, vague, row)
+            top = row.max()
+            for k in range(ways):
+                row[k] = math.exp(row[k] - top)
         weight = prior.copy()
-        for _ in range(_ROUNDS if rows else 0):
+        for _ in range(_ROUNDS if rows > 0 else 0):
             gathered = _CARRIED * prior
             for j in range(rows):
                 whole = 0.0
