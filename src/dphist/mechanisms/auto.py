@@ -117,13 +117,13 @@ class Auto:
     def _tabular(self, data: PrivateCounts) -> bool:
         """Whether a cube is rather a table of several attributes than a space of points.
 
-        On made-up cubes tables of few attributes beat a tree of boxes on all sums unless three long ordered attributes
-        made a space in which records cluster.
+        On made-up cubes tables of few attributes beat a tree of boxes on all sums unless two long ordered attributes or
+        more made a space in which people ask for ranges.
         """
         if len(data.shape) < 3 or data.domain is None:
             return False
         long = [a for a in data.domain.attributes if isinstance(a, Ordinal) and a.size >= _LONG]
-        return len(long) < 3 and data.size <= _LARGEST_TABULAR
+        return len(long) < 2 and data.size <= _LARGEST_TABULAR
 
     def _typical(self, data: PrivateCounts) -> int | None:
         """Give the median number of cells of the announced ranges."""
