@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
-from math import floor, log10
+from math import floor, isnan, log10
+
+import numpy as np
 
 from dphist.release import Release
 
@@ -15,7 +17,7 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
     """Draw one attribute of a release as bars with intervals."""
     table = release.project(name, confidence=confidence)
     labels = list(table.domain.attributes[0].labels)
-    top = max(float(table.high.max()), 1.0)
+    top = max(float(np.nanmax([*table.high, *table.counts], initial=1.0)), 1.0)
     step = (_WIDTH - _LEFT - 20) / len(labels)
     height = _HEIGHT - _BOTTOM - _TOP
 
@@ -33,9 +35,11 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
             f'height="{_TOP + height - y(value):.1f}" fill="#4c78a8">'
             f"<title>{escape(label)}: {value:,.0f}</title></rect>"
         )
-        marks.append(
-            f'<path d="M{middle:.1f} {y(low):.1f}V{y(high):.1f}" stroke="#222" stroke-width="1.2" fill="none"/>'
-        )
+        # What was not measured has no bounds, and gets no line.
+        if not isnan(low):
+            marks.append(
+                f'<path d="M{middle:.1f} {y(low):.1f}V{y(high):.1f}" stroke="#222" stroke-width="1.2" fill="none"/>'
+            )
         if i % every == 0:
             marks.append(
                 f'<text x="{middle:.1f}" y="{_TOP + height + 16}" text-anchor="middle">{escape(label)}</text>'

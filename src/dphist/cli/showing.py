@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, is_dataclass
 from inspect import Parameter
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
 from dphist.private.ledger import Ledger, described
 from dphist.release import Release, SparseCells
+from dphist.release.file import ForeignMechanism
 
 _WIDTH = 50
 _MOST_BARS = 40
@@ -27,6 +29,8 @@ def describe(release: Release) -> dict[str, Any]:
         "mechanism": show(release.mechanism),
         "spent": f"{release.transcript.spent()} of {release.epsilon} in {len(release.transcript)} questions",
     }
+    if not isinstance(release.mechanism, ForeignMechanism):
+        facts["intervals"] = release.answer().method
     if release.note:
         facts["why"] = release.note
     if release.polish:
@@ -50,14 +54,15 @@ def draw(release: Release) -> None:
         labels = [f"{labels[i]} …" for i in range(0, len(labels), step)]
         values = [sum(values[i : i + step]) for i in range(0, len(values), step)]
         highs = []
-    top = max((*values, *highs, 1e-9))
+    top = max((*values, *(high for high in highs if not isnan(high)), 1e-9))
     width = max(len(label) for label in labels)
     screen.line("")
     screen.line(f"{attribute.name} (bars: estimate{', dots: up to the interval’s end' if highs else ''})")
     for i, label in enumerate(labels):
         bar = "█" * max(0, round(_WIDTH * values[i] / top))
         if highs:
-            bar += "·" * (round(_WIDTH * highs[i] / top) - len(bar))
+            # What was not measured has no end to show.
+            bar += " (not measured)" if isnan(highs[i]) else "·" * (round(_WIDTH * highs[i] / top) - len(bar))
         screen.line(f"{label:>{width}} {bar} {values[i]:,.0f}")
 
 

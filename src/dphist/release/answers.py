@@ -30,6 +30,18 @@ def together(words: Words) -> Words:
     return Words(f"{words.short}, all questions at once", words.details)
 
 
+def bound(value: float) -> float | None:
+    """An interval's end as JSON and pages have it: None, never "not a number", where a question was not measured."""
+    return None if math.isnan(value) else float(value)
+
+
+def interval_words(low: float | None, high: float | None) -> str:
+    """An interval as a person reads it: ``9.0 to 15.0``, or ``not measured``."""
+    if low is None or high is None or math.isnan(low) or math.isnan(high):
+        return NOT_MEASURED
+    return f"{low:,.1f} to {high:,.1f}"
+
+
 def spoken(words: Words, confidence: float) -> tuple[str, str]:
     """The plain sentence for this confidence, and the details."""
     return words.short.format(percent=f"{100 * float(confidence):g}"), words.details
@@ -41,15 +53,19 @@ class Answer:
 
     Args:
         value: The estimate.
-        low: The interval's lower end.
-        high: The interval's upper end.
+        low: The interval's lower end; not a number where the question was not measured.
+        high: The interval's upper end; likewise.
         confidence: How sure the interval is to hold the true count.
-        method: How the interval was obtained, in words.
+        method: How the interval was obtained, in a plain sentence: ``"exact: …"``, ``"calibrated: …"``,
+            ``"guaranteed: …"``, ``"noise only: …"`` or ``"not measured"``.
+        details: What it stands on, and what it does not cover.
 
     Example:
-        >>> answer = Answer(12.0, 9.0, 15.0, 0.95, "noise of every cell")
+        >>> answer = Answer(12.0, 9.0, 15.0, 0.95, "exact: the noise in the range has a known distribution")
         >>> print(answer)
         12.0  (95% interval 9.0 to 15.0)
+        >>> print(Answer(12.0, float("nan"), float("nan"), 0.95, "not measured"))
+        12.0  (not measured)
     """
 
     value: float
@@ -61,10 +77,15 @@ class Answer:
     details: str = ""
     """What it stands on, and what it does not cover."""
 
+    @property
+    def measured(self) -> bool:
+        """Whether there is an interval: what nobody measured has none."""
+        return not math.isnan(self.low)
+
     def __str__(self) -> str:
-        if math.isnan(self.low):
-            return f"{self.value:,.1f}  (not measured)"
-        return f"{self.value:,.1f}  ({self.confidence:.0%} interval {self.low:,.1f} to {self.high:,.1f})"
+        if not self.measured:
+            return f"{self.value:,.1f}  ({NOT_MEASURED})"
+        return f"{self.value:,.1f}  ({self.confidence:.0%} interval {interval_words(self.low, self.high)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +94,11 @@ class Answers:
 
     Args:
         value: The estimates.
-        low: Lower ends.
-        high: Upper ends.
+        low: Lower ends; not a number where a question was not measured.
+        high: Upper ends; likewise.
         confidence: How sure each interval is to hold its true count.
-        method: How the intervals were obtained, in words.
-        details: More about that, where there is more to say.
+        method: How the intervals were obtained, in a plain sentence; ``"not measured"`` if none of them was.
+        details: What they stand on, and what they do not cover.
 
     Example:
         >>> import numpy as np
@@ -94,8 +115,17 @@ class Answers:
     method: str
     details: str = ""
 
+    def __post_init__(self) -> None:
+        if self.value.size and bool(np.isnan(self.low).all()):
+            object.__setattr__(self, "method", NOT_MEASURED)
+
     def __len__(self) -> int:
         return int(self.value.size)
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Which of them have an interval: what nobody measured has none."""
+        return ~np.isnan(self.low)
 
     def __getitem__(self, index: int) -> Answer:
         return Answer(
@@ -115,11 +145,11 @@ class Projection:
     Args:
         domain: The attributes that were kept.
         counts: The estimates, in the domain's shape.
-        low: Lower ends.
-        high: Upper ends.
+        low: Lower ends; not a number where a cell was not measured.
+        high: Upper ends; likewise.
         confidence: How sure each interval is.
-        method: How the intervals were obtained.
-        details: More about that, where there is more to say.
+        method: How the intervals were obtained, in a plain sentence.
+        details: What they stand on, and what they do not cover.
 
     Example:
         >>> import dphist, numpy as np
@@ -142,7 +172,7 @@ class Projection:
         """Give a row per cell with readable labels.
 
         Returns:
-            Labels, ``estimate``, ``low`` and ``high``.
+            Labels, ``estimate``, ``low`` and ``high``; the last two are NaN where a cell was not measured.
         """
         pd = need("pandas", "frames")
 

@@ -109,7 +109,8 @@ def _bought(entry: Entry, whole: Fraction) -> Spend:
 def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, Any]]:
     """Say how wide intervals are for answers of several sizes, from one cell to everything.
 
-    Each line is the median over up to 25 ranges of that size, spread evenly over the domain.
+    Each line is the median over up to 25 ranges of that size, spread evenly over the domain; None where most of them
+    were not measured.
     """
     rows: list[dict[str, Any]] = []
     seen = set()
@@ -130,11 +131,13 @@ def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, An
         answers = release.answer(
             Workload(release.domain, low, low + np.array(lengths)), confidence=confidence
         )
+        # Nothing is narrower than what was measured: the others come last, and the median may be one of them.
+        width = np.median(np.where(answers.measured, answers.high - answers.low, np.inf)) / 2
         rows.append(
             {
                 "cells": cells,
                 "share": cells / release.domain.size,
-                "half_width": float(np.median(answers.high - answers.low)) / 2,
+                "half_width": float(width) if np.isfinite(width) else None,
             }
         )
     return rows

@@ -18,6 +18,7 @@ from dphist.errors import QueryError
 from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.release import Answers, Release
+from dphist.release.answers import bound, interval_words
 from dphist.report.cuts import Cuts, cut
 from dphist.report.tables import Table, tabulate
 
@@ -34,6 +35,8 @@ _MOST_RULES = 120
 _MOST_GAPS = 120
 # The first figures of many visitors are the same one; it is built for the first, and the others wait for that.
 _building = threading.Lock()
+# What was not measured has no bounds, and gets no line.
+_MEASURED = "isValid(datum.low)"
 _BLUE, _GREY, _ORANGE = "#4c78a8", "#98a2ad", "#d9720b"
 
 
@@ -167,7 +170,7 @@ def _standing_bars(
         interval = base.mark_rect(opacity=0.7, color=_ORANGE).encode(
             x="start:Q", x2="stop:Q", y="low:Q", y2="high:Q"
         )
-    interval = interval.encode(tooltip=_tooltip(title))
+    interval = interval.transform_filter(_MEASURED).encode(tooltip=_tooltip(title))
     return alt.layer(bars, interval).properties(width=width, height=height)
 
 
@@ -182,7 +185,11 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
         x=alt.X("estimate:Q", title="records"),
         color=alt.condition("datum.chosen", alt.value(_BLUE), alt.value(_GREY)),
     )
-    interval = base.mark_rule(strokeWidth=1.6, color=_ORANGE).encode(x="low:Q", x2="high:Q")
+    interval = (
+        base.mark_rule(strokeWidth=1.6, color=_ORANGE)
+        .transform_filter(_MEASURED)
+        .encode(x="low:Q", x2="high:Q")
+    )
     return alt.layer(bars, interval).properties(width=width, height=alt.Step(22))
 
 
@@ -216,7 +223,8 @@ def _squares(numbers: Table, width: int | str, data: Any) -> altair.Chart:
 def accuracy_figure(rows: Sequence[Mapping[str, Any]], *, width: int | str = 680) -> altair.Chart:
     """Draw how wide intervals are against how many cells an answer adds up."""
     alt = _altair()
-    base = alt.Chart(alt.Data(values=list(rows))).encode(
+    measured = [dict(row) for row in rows if row["half_width"] is not None]
+    base = alt.Chart(alt.Data(values=measured)).encode(
         x=alt.X("cells:Q", scale=alt.Scale(type="log", nice=False), title="cells added up"),
         y=alt.Y("half_width:Q", scale=alt.Scale(type="symlog"), title="± records"),
         tooltip=[
@@ -242,8 +250,9 @@ def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str,
             "node": cuts.nodes[i],
             "chosen": selected is None or any(a < stop and start < b for a, b in selected),
             "estimate": float(answers.value[i]),
-            "low": float(answers.low[i]),
-            "high": float(answers.high[i]),
+            "low": bound(answers.low[i]),
+            "high": bound(answers.high[i]),
+            "interval": interval_words(answers.low[i], answers.high[i]),
         }
         for i, (start, stop) in enumerate(cuts.spans)
     ]
@@ -262,7 +271,7 @@ def _square_rows(numbers: Table) -> list[dict[str, Any]]:
                 {
                     "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
                     "label": across.labels[i], "other": up.labels[j],
-                    "estimate": values[k], "low": low[k], "high": high[k],
+                    "estimate": values[k], "interval": interval_words(low[k], high[k]),
                 }
             )  # fmt: skip
     return rows
@@ -273,8 +282,8 @@ def _tooltip(title: str) -> list[altair.Tooltip]:
     return [
         alt.Tooltip("label:N", title=title),
         alt.Tooltip("estimate:Q", format=",.1f"),
-        alt.Tooltip("low:Q", format=",.1f", title="interval from"),
-        alt.Tooltip("high:Q", format=",.1f", title="interval to"),
+        # Words, not two numbers: what was not measured has none.
+        alt.Tooltip("interval:N"),
     ]
 
 

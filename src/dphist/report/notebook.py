@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
+import numpy as np
+
 from dphist.release import Release
 from dphist.release.file import ForeignMechanism
 from dphist.report.cuts import cut
@@ -35,7 +37,7 @@ def _bars(release: Release) -> str:
     attribute = release.domain.attributes[0]
     numbers = tabulate(release, [cut(attribute, _MOST)])
     answers, labels = numbers.answers, numbers.cuts[0].labels
-    top = max(float(answers.high.max()), 1.0)
+    top = max(float(np.nanmax([*answers.high, *answers.value], initial=1.0)), 1.0)
     step = _WIDTH / len(labels)
     marks = []
     for i, label in enumerate(labels):

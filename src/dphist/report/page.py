@@ -59,6 +59,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             release=release,
             cells=" × ".join(f"{a.name} ({a.size:,})" for a in release.domain.attributes),
             total=release.answer(),
+            intervals=interval_kinds(shown),
             guarantee=release.guarantee.describe(),
             budget=facts.budget_tree(release),
             mechanism=facts.mechanism_words(release),
@@ -80,9 +81,12 @@ def _tables(release: Release) -> list[tuple[str, Table]]:
     names = release.domain.names
     made: list[tuple[str, Table]] = []
     if len(names) == 2 and min(release.domain.shape) > 2:
-        made.append((f"Records by {names[0]} and {names[1]}", table(release, names)))
+        numbers = table(release, names)
+        missing = "" if numbers.answers.measured.all() else f", {numbers.intervals}"
+        made.append((f"Records by {names[0]} and {names[1]}{missing}", numbers))
     for name in names[:_MOST_FIGURES]:
-        made.append((f"Records by {name}, with 95% intervals", table(release, name)))
+        numbers = table(release, name)
+        made.append((f"Records by {name}, {numbers.intervals}", numbers))
     return made
 
 
@@ -93,8 +97,13 @@ def _figure(number: int, caption: str, numbers: Table) -> dict[str, Any]:
         "spec": embed(specification(numbers)),
         "names": [cuts.attribute.name for cuts in numbers.cuts],
         "rows": numbers.rows() if len(numbers.cuts) == 1 else [],
-        "method": numbers.answers.method,
+        "said": (numbers.answers.method, numbers.answers.details),
     }
+
+
+def interval_kinds(shown: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """How the figures' intervals were obtained, each way once: the plain sentence, and the details."""
+    return list(dict.fromkeys(figure["said"] for figure in shown))
 
 
 def example(release: Release) -> dict[str, list[tuple[int, int]]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dphist.errors import QueryError
 from dphist.model.workload import Workload
 from dphist.release import Answers, Release
+from dphist.release.answers import NOT_MEASURED, bound, interval_words
 from dphist.report.cuts import Cuts
 
 Span = tuple[int, int]
@@ -29,16 +30,32 @@ class Table:
     answers: Answers
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give a row per number, with labels."""
+        """Give a row per number, with labels; what was not measured has no bounds, and says so."""
         labels = product(*(cuts.labels for cuts in self.cuts))
         numbers = zip(
             self.answers.value.tolist(), self.answers.low.tolist(), self.answers.high.tolist(), strict=True
         )
         names = [cuts.attribute.name for cuts in self.cuts]
         return [
-            {"labels": dict(zip(names, label, strict=True)), "estimate": value, "low": low, "high": high}
+            {
+                "labels": dict(zip(names, label, strict=True)),
+                "estimate": value,
+                "low": bound(low),
+                "high": bound(high),
+                "interval": interval_words(low, high),
+            }
             for label, (value, low, high) in zip(labels, numbers, strict=True)
         ]
+
+    @property
+    def intervals(self) -> str:
+        """What a caption says of the intervals: ``95% intervals``, or that some or all were not measured."""
+        measured = self.answers.measured
+        if measured.all():
+            return f"with {100 * self.answers.confidence:g}% intervals"
+        if not measured.any():
+            return NOT_MEASURED
+        return f"with {100 * self.answers.confidence:g}% intervals where they were measured"
 
 
 def tabulate(

@@ -15,6 +15,7 @@ from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
+from dphist.release.answers import NOT_MEASURED
 from dphist.uses.moments import Line, read_line
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ Level = int | None
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numbers with intervals, one for each group; ``labels`` names the groups, a column for each attribute."""
+    """Numbers with intervals, one for each group; ``labels`` names the groups, a column for each attribute.
+
+    ``low`` and ``high`` are not a number (NaN, in a data frame too) where a group was not measured.
+    """
 
     labels: dict[str, list[str]]
     value: FloatArray
@@ -36,6 +40,10 @@ class Table:
     confidence: float
     method: str
     details: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value.size and bool(np.isnan(self.low).all()):
+            object.__setattr__(self, "method", NOT_MEASURED)
 
     def __len__(self) -> int:
         return int(self.value.size)
@@ -275,9 +283,17 @@ class Cube:
         each = 1 - (1 - confidence) / wanted.size if simultaneous else confidence
         cells, low, high = line.quantiles(wanted, each)
         labels = {"level": [f"{level:g}" for level in wanted], name: [line.labels[cell] for cell in cells]}
-        labels |= {"from": [line.labels[cell] for cell in low], "to": [line.labels[cell] for cell in high]}
         numbers = line.values if line.values is not None else np.arange(len(line.labels), dtype=np.float64)
-        return Table(labels, numbers[cells], numbers[low], numbers[high], confidence, *line.said(confidence))
+        if line.measured:
+            labels |= {
+                "from": [line.labels[cell] for cell in low],
+                "to": [line.labels[cell] for cell in high],
+            }
+            bounds = numbers[low], numbers[high]
+        else:
+            labels |= {end: [NOT_MEASURED] * wanted.size for end in ("from", "to")}
+            bounds = np.full(wanted.size, np.nan), np.full(wanted.size, np.nan)
+        return Table(labels, numbers[cells], *bounds, confidence, *line.said(confidence))
 
     def cdf(self, name: str, *, confidence: float = 0.95) -> Table:
         """Give the share of records up to each cell of an ordered attribute; it never falls, and ends at 1.

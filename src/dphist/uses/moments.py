@@ -122,12 +122,15 @@ class Line:
         table = (prefix[:, None] + prefix[None, :] - variance) / 2.0
         return np.asarray(np.diff(np.diff(table, axis=0), axis=1), dtype=np.float64)
 
+    @cached_property
+    def measured(self) -> bool:
+        """Whether the line's counts have intervals at all: then what follows from them has, too."""
+        return not bool(np.isnan(self._cells[3]).any())
+
     def _width(self, weights: FloatArray, confidence: float) -> float:
         """Half-width of the interval of a weighted sum of the cells."""
         if self._exact:
             variance = float(weights @ self._covariance @ weights)
-            if variance != variance:
-                return float("inf")  # not measured
             variance = max(0.0, variance)
         else:
             steps = np.abs(np.diff(weights, append=0.0))
@@ -159,6 +162,8 @@ class Line:
         value, centre = self._cells[:2]
         width = self._width(numbers, confidence)
         middle, released = float(numbers @ centre), float(numbers @ value)
+        if not self.measured:
+            return released, np.nan, np.nan
         return released, min(middle - width, released), max(middle + width, released)
 
     def mean(self, confidence: float) -> Interval:
@@ -169,6 +174,8 @@ class Line:
         released = float(value.sum())
         middle = float(numbers @ value) / released if released > 0 else (least + most) / 2.0
         middle = min(max(middle, least), most)
+        if not self.measured:
+            return middle, np.nan, np.nan
 
         def possible(mean: float) -> bool:
             away = numbers - mean
@@ -177,9 +184,12 @@ class Line:
         return middle, _edge(possible, middle, least), _edge(possible, middle, most)
 
     def quantiles(self, levels: FloatArray, confidence: float) -> tuple[IntArray, IntArray, IntArray]:
-        """Cells of the quantiles, and the first and last cells they could be."""
-        _, centre, inside, beyond, lean = self._prefixes
+        """Cells of the quantiles, and the first and last cells they could be; ask ``measured`` whether they mean it."""
         share = self._shares()
+        if not self.measured:
+            released = np.array([_first(share >= level) for level in levels], dtype=np.int64)
+            return released, released, released
+        _, centre, inside, beyond, lean = self._prefixes
         both = (inside[-1] - inside - beyond) / 2.0  # covariance of what lies below and beyond
         cells, lows, highs = [], [], []
         for level in levels:
@@ -199,6 +209,9 @@ class Line:
 
     def cdf(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Shares up to each cell, with intervals; none of the three ever falls."""
+        if not self.measured:
+            missing = np.full(self._size, np.nan)
+            return self._shares(), missing, missing
         _, centre, inside, beyond, lean = self._prefixes
         inside, beyond = inside + lean**2, beyond + (lean[-1] - lean) ** 2
         total, whole = centre[-1], inside[-1]

@@ -46,7 +46,8 @@ def ask_sql(
     """Run one SELECT over the table ``release``: a column for each attribute, and ``estimate``.
 
     The query sees that table and nothing else: no files, no network, no extensions, no Python objects. Sums of
-    estimates are estimates; for intervals ask the release itself or `dphist.uses.cube.Cube`.
+    estimates are estimates; for intervals, and for which sums were not measured at all, ask the release itself or
+    `dphist.uses.cube.Cube`.
 
     Args:
         release: A release, or the path of one.

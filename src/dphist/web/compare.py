@@ -24,7 +24,8 @@ def compare(
         raise QueryError(f"the releases share only {', '.join(both)}")
     shown = [View.read(release, question).to_json() for release in (one, other)]
     first, second = (each["answer"] for each in shown)
-    apart = first["low"] > second["high"] or second["low"] > first["high"]
+    measured = first["low"] is not None and second["low"] is not None
+    apart = measured and (first["low"] > second["high"] or second["low"] > first["high"])
     return {
         "question": shown[0]["question"],
         "show": question["show"],
@@ -32,6 +33,7 @@ def compare(
         "confidence": shown[0]["confidence"],
         "difference": first["value"] - second["value"],
         "apart": apart,
+        "measured": measured,
         "sides": [
             {
                 "title": name,

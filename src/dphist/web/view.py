@@ -16,6 +16,7 @@ from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
 from dphist.model.domain.scales import Bins, Dates, Integers, Steps
 from dphist.release import Release
+from dphist.release.answers import bound
 from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import Cuts, cut, name_span
 from dphist.report.figures import MOST_SQUARES, most_bars, specification
@@ -122,8 +123,9 @@ class View:
             "question": words,
             "python": python(domain, self.chosen),
             "answer": {
-                "value": answer.value, "low": answer.low, "high": answer.high,
-                "confidence": answer.confidence, "method": answer.method, "text": str(answer),
+                "value": answer.value, "low": bound(answer.low), "high": bound(answer.high),
+                "confidence": answer.confidence, "method": answer.method, "details": answer.details,
+                "text": str(answer),
             },
             "show": self.show,
             "by": self.by,
@@ -136,12 +138,13 @@ class View:
                 attribute.name: _condition(attribute, self.chosen.get(attribute.name))
                 for attribute in domain.attributes
             },
+            "intervals": "" if self.by and numbers.answers.measured.all() else numbers.intervals,
             "spec": drawn,
             "rows": _rows(numbers, show) if not self.by else [],
         }  # fmt: skip
 
     def to_csv(self) -> str:
-        """Give the selected cells of what is drawn, one row each, as CSV."""
+        """Give the selected cells of what is drawn, one row each, as CSV; what was not measured has empty bounds."""
         domain = self.release.domain
         cuts = []
         for name in (self.show, *([self.by] if self.by else [])):

@@ -74,7 +74,9 @@ const rows = () => {
   $("rows").replaceChildren(...state.rows.map((row) => {
     const line = document.createElement("tr");
     line.append(element("th", row.label, { scope: "row" }));
-    for (const value of [row.estimate, row.low, row.high]) line.append(element("td", number(value), { className: "number" }));
+    line.append(element("td", number(row.estimate), { className: "number" }));
+    if (row.low === null) line.append(element("td", "not measured", { className: "number soft", colSpan: 2 }));
+    else for (const value of [row.low, row.high]) line.append(element("td", number(value), { className: "number" }));
     const cell = document.createElement("td");
     const pick = button("choose", () => (state.kind === "nominal" ? toggle(row.start, row.stop) : choose([[row.start, row.stop]])));
     pick.className = "link";
@@ -107,7 +109,7 @@ const controls = () => {
 
 const chart = async () => {
   $("caption").textContent = `Records by ${state.show}${state.by ? ` and ${state.by}` : ""}`
-    + (state.by ? "" : `, with ${state.confidence * 100}% intervals`)
+    + (state.intervals ? `, ${state.intervals}` : "")
     + (state.by || state.kind === "nominal" ? "" : ". Drag over the figure to choose a range.");
   const drawn = await window.drawFigure($("chart"), state.spec, state.by ? "canvas" : "svg");
   const names = Object.keys(drawn.view.getState({ signals: (name) => name === "brush" }).signals ?? {});
@@ -135,10 +137,13 @@ const chart = async () => {
 
 const show = () => {
   const said = state.answer;
-  Object.assign($("value").dataset, { value: said.value, low: said.low, high: said.high });
+  const measured = said.low !== null;  // What nobody measured has no interval.
+  Object.assign($("value").dataset, { value: said.value, low: said.low ?? "", high: said.high ?? "" });
   $("value").textContent = number(said.value);
-  $("interval").textContent = `${+(100 * said.confidence).toFixed(6)}% interval ${number(said.low)} to ${number(said.high)}`;
-  $("method").textContent = said.method;
+  $("interval").textContent = measured
+    ? `${+(100 * said.confidence).toFixed(6)}% interval ${number(said.low)} to ${number(said.high)}` : "not measured";
+  $("method").textContent = measured ? said.method : "";
+  $("details").textContent = said.details;
   $("python").textContent = state.python;
   $("q").value = state.question;
   $("show").value = state.show;
