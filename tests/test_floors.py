@@ -14,14 +14,16 @@ import grimp
 import pytest
 
 ROOT = Path(__file__).parent.parent
-# Where a text may be turned into a module: lazy tables of public names, optional libraries, the laboratory's list, and
-# the script that runs a peer in that peer's own Python.
+# Where a text may be turned into a module: lazy tables of public names, optional libraries, the laboratory's lists, the
+# script that runs a peer in that peer's own Python, and the process that imports heavy libraries ahead of the mutants.
 BY_STRING = {
     "dphist/__init__.py",
     "dphist/uses/__init__.py",
     "dphist/mechanisms/registry.py",
     "dphist/extras.py",
     "dphist_bench/catalogue.py",
+    "dphist_bench/mutants/planted.py",
+    "dphist_bench/mutants/server.py",
     "dphist_bench/peers/inside.py",
 }
 # A registry whose entries build what they name, and the reader of texts that knows the registry.

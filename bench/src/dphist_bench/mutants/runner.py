@@ -18,7 +18,7 @@ from queue import Empty, Queue
 from typing import Any
 
 from dphist.errors import InputError
-from dphist_bench.mutants import ROOT, Planted, every
+from dphist_bench.mutants.planted import ROOT, Planted, every
 
 _LIMIT = 240.0
 _COPIED = ("src", "bench", "tests", "pyproject.toml", "docs", "README.md", "CHANGELOG.md")
@@ -90,9 +90,8 @@ class Copy:
 
     def close(self) -> None:
         """End the process that tests."""
-        assert self._server.stdin is not None
-        self._server.stdin.close()
-        self._server.wait()
+        # Closes both pipes as well, and waits.
+        self._server.communicate()
 
 
 def plant_all(mutants: Sequence[Planted], workers: int, say: Any = print) -> list[Verdict]:
