@@ -9,10 +9,13 @@ from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
+from dphist.mechanisms.spec import parse, show
+from dphist.mechanisms.tree import Tree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.planning.compare import compare
+from dphist.publishing.door import publish
 from dphist.testing import check_mechanism, open_counts, run
 
 LINE = Domain([Ordinal("x", range(200))])
@@ -94,3 +97,38 @@ def test_compare_orders_by_error_and_reports_who_cannot():
 def test_the_audit_finds_nothing(kind):
     # A sound mechanism is refuted with probability at most 1e-6.
     assert audit(Auto(workload=kind), epsilon=1, runs=600, confidence=1 - 1e-6).passed
+
+
+@pytest.mark.parametrize(
+    ("workload", "domain", "chosen"),
+    [
+        (None, LINE, Tree),
+        (Workload.cells(LINE), LINE, Laplace),
+        (Workload.prefixes(LINE), LINE, Tree),
+        (_ranges(LINE, 5), LINE, Laplace),
+        (_ranges(LINE, 150), LINE, Tree),
+        (None, CUBE, Marginals),
+        (Workload.marginals(CUBE, 2), CUBE, Marginals),
+        (Workload.marginals(CUBE, 3), CUBE, Laplace),
+        (_ranges(CUBE, 9), CUBE, Tree),
+    ],
+)
+def test_told_to_prefer_guarantees_it_takes_what_is_the_same_on_all_data(workload, domain, chosen):
+    counts = Histogram(domain, np.ones(domain.shape, dtype=np.int64))
+    mechanism, reason = Auto(guaranteed=True).choose(open_counts(counts, 1, workload=workload))
+    assert type(mechanism) is chosen
+    assert f"({chosen.__name__.lower()})" in reason
+    release = publish(counts, epsilon=1, mechanism="auto(guaranteed=true)", workload=workload)
+    assert release.note.startswith(reason)
+    asked = workload if workload is not None else Workload.marginals(domain, 1)
+    sure = release.answer(asked, interval="guaranteed")
+    plain = release.answer(asked)
+    assert sure.method.startswith("guaranteed: ")
+    wide = np.median(sure.high - sure.low)
+    assert wide <= 2.2 * np.median(plain.high - plain.low)
+
+
+def test_that_it_was_told_so_is_written_down():
+    assert parse("auto(guaranteed=true)") == Auto(guaranteed=True)
+    assert show(Auto(guaranteed=True)) == "auto(guaranteed=True)"
+    assert parse(show(Auto(guaranteed=True))) == Auto(guaranteed=True)

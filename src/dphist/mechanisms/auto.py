@@ -9,11 +9,13 @@ import numpy as np
 
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.tableplan import plan_tables
+from dphist.mechanisms.tree import Tree
 from dphist.model.domain import Ordinal
 from dphist.model.workload import Kind
 from dphist.private.gate import PrivateCounts
@@ -43,10 +45,14 @@ class Auto:
     Private because it hands the whole right to one mechanism, chosen without looking at a count.
 
     ``workload`` names what will be asked if it is not handed over as a workload: "cells", "prefixes", "all_ranges",
-    "marginals" or "ranges". ``why`` is filled in by the release: the choice, in words.
+    "marginals" or "ranges". With ``guaranteed`` only mechanisms are chosen whose guaranteed intervals are narrow, because
+    what is measured does not depend on the data and its noise is known exactly: single cells by `Laplace`, ranges by a
+    `Tree` of fixed blocks, published as least squares has it, tables by `Marginals`. Answers are then less accurate on
+    data that the others adapt to. ``why`` is filled in by the release: the choice, in words.
 
     Args:
         workload: What will be asked, where it is not handed over as a workload.
+        guaranteed: Choose for narrow guaranteed intervals.
         why: Filled in by the release.
 
     Example:
@@ -57,6 +63,7 @@ class Auto:
     """
 
     workload: Kind | None = None
+    guaranteed: bool = False
     why: str = field(default="", compare=False)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
@@ -67,6 +74,21 @@ class Auto:
 
     def choose(self, data: PrivateCounts) -> tuple[Mechanism, str]:
         """Say which mechanism fits, and why, from public facts."""
+        mechanism, reason = self._fitting(data)
+        if not self.guaranteed or isinstance(mechanism, Marginals):
+            return mechanism, reason
+        # What is asked decides as before; whoever adapts to noise gives way to whoever measures the same on all data.
+        if isinstance(mechanism, Posterior):
+            fixed: Mechanism = Laplace()
+            reason = reason.replace("(posterior)", "and published as it is (laplace)")
+        else:
+            fixed = Tree(fanout="auto", nonnegative=False)
+            reason = reason.replace("a tree is measured", "a tree of fixed blocks is measured")
+            reason = reason.replace("(adaptivetree)", "(tree)")
+        return fixed, f"{reason}, for narrow guaranteed intervals"
+
+    def _fitting(self, data: PrivateCounts) -> tuple[Mechanism, str]:
+        """The most accurate mechanism, and why."""
         kind = self.workload or (None if data.workload is None else data.workload.kind)
         several = len(data.shape) > 1
         if kind == "cells" or (kind == "marginals" and not several):
