@@ -34,6 +34,8 @@ QUICK = {
     "trust": ("--only timing precision quotes", ["structurefirst", "2 mechanisms", "every field quoted"]),
 }
 SLOW = {"compression", "cubes", "accuracy"}
+# Run quickly by a file of tests of its own.
+ELSEWHERE = {"constants": "test_constants_bench.py"}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,10 @@ def test_every_measurement_runs_quickly_and_is_kept(name, tmp_path, capsys):
 def test_the_list_is_whole():
     here = Path(measuring.__file__).parent / "measurements"
     modules = {path.stem for path in here.glob("*.py")} - {"__init__", "precision"}
-    assert modules == set(QUICK)
+    assert modules == {*QUICK, *ELSEWHERE}
+    assert not {*QUICK} & {*ELSEWHERE}
+    for name, file in ELSEWHERE.items():
+        assert f"measurements.{name}" in Path(__file__).with_name(file).read_text(encoding="utf-8"), file
     assert modules <= set(catalogue.MEASUREMENTS)
 
 
