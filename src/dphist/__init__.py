@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dphist.extras import provide
+from dphist.version import __version__
 
 if TYPE_CHECKING:
     from dphist import audit, errors, mechanisms, model, planning, report, testing, uses, web
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
     from dphist.publishing.door import publish
     from dphist.release import Answer, Answers, Release, load
-
-__version__ = "0.1.0"
 
 # Where each public name lives; a module stands for itself. At most twenty: what more there is lives in its own room.
 _HOMES = {

@@ -20,7 +20,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.release.release import Guarantee
+from dphist.release.guarantee import Guarantee
 from dphist.uses import classify
 from dphist.uses.classify import ReleaseID3, encode, fit_classifier, private_id3, weighted_cells
 

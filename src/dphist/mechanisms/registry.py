@@ -14,6 +14,8 @@ from inspect import signature
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
+from dphist.errors import MechanismError
+
 Status = Literal["default", "recommended", "paper", "reference"]
 
 FAMILIES: dict[str, str] = {
@@ -87,8 +89,6 @@ class Entry:
 
     def __call__(self, **options: Any) -> Any:
         """Build the mechanism, its options read as everywhere else."""
-        from dphist.mechanisms.spec import build
-
         return build(self.name, options)
 
 
@@ -192,6 +192,9 @@ INGREDIENTS: dict[str, str] = {
     "sort": "blocks:Sort",
 }
 
+# Where everything lives that can be written as ``name(option=value)``.
+BUILDABLE: dict[str, str] = {**INGREDIENTS, **{name: entry.home for name, entry in MECHANISMS.items()}}
+
 # Classes that no name stands for, beside those of the registry.
 _OTHERS = ("smooth:Smooth", "blocks:Sort", "hpartition:HPartition")
 
@@ -200,6 +203,27 @@ CLASSES: dict[str, str] = {
     home.split(":")[1]: home
     for home in (*(entry.home for entry in MECHANISMS.values() if entry.preset_of is None), *_OTHERS)
 }
+
+
+def build(name: str, options: dict[str, Any]) -> Any:
+    """Build what a name stands for; its class reads the options (`dphist.mechanisms.options`)."""
+    key = name.strip().lower()
+    if key not in BUILDABLE:
+        import difflib
+
+        near = difflib.get_close_matches(key, BUILDABLE, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else "`dphist mechanisms` lists them"
+        raise MechanismError(f"there is no mechanism {name.strip()!r}; {hint}")
+    made = at(BUILDABLE[key])
+    known = signature(made).parameters
+    for option in options:
+        if option not in known:
+            listed = ", ".join(known) or "none"
+            raise MechanismError(f"{key!r} has no option {option!r}; it has: {listed}")
+    try:
+        return made(**options)
+    except (TypeError, ValueError) as error:
+        raise MechanismError(f"{key!r} refuses its options: {error}") from None
 
 
 def list_mechanisms() -> Mapping[str, Entry]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import MISSING, fields, is_dataclass
 from fractions import Fraction
-from inspect import signature
 from typing import Any
 
 from dphist.errors import MechanismError
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.registry import INGREDIENTS, MECHANISMS, at
+from dphist.mechanisms.registry import BUILDABLE, build
 from dphist.private.exact import fraction
-
-_ALL = {**INGREDIENTS, **{name: entry.home for name, entry in MECHANISMS.items()}}
 
 
 def parse(text: str) -> Mechanism:
@@ -27,7 +24,7 @@ def parse(text: str) -> Mechanism:
 def to_json(value: object) -> dict[str, Any]:
     """Write a mechanism as its name and options."""
     place = f"{type(value).__module__.removeprefix('dphist.mechanisms.')}:{type(value).__name__}"
-    for name, target in _ALL.items():
+    for name, target in BUILDABLE.items():
         if target == place:
             return {
                 "name": name,
@@ -105,27 +102,6 @@ def _value(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):
         raise MechanismError("an option's value must be a number, 'text', a tuple or a mechanism") from None
-
-
-def build(name: str, options: dict[str, Any]) -> Any:
-    """Build what a name stands for; its class reads the options (`dphist.mechanisms.options`)."""
-    key = name.strip().lower()
-    if key not in _ALL:
-        import difflib
-
-        near = difflib.get_close_matches(key, _ALL, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else "`dphist mechanisms` lists them"
-        raise MechanismError(f"there is no mechanism {name.strip()!r}; {hint}")
-    made = at(_ALL[key])
-    known = signature(made).parameters
-    for option in options:
-        if option not in known:
-            listed = ", ".join(known) or "none"
-            raise MechanismError(f"{key!r} has no option {option!r}; it has: {listed}")
-    try:
-        return made(**options)
-    except (TypeError, ValueError) as error:
-        raise MechanismError(f"{key!r} refuses its options: {error}") from None
 
 
 def _encode(value: Any) -> Any:

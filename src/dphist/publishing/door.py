@@ -26,7 +26,8 @@ from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account
 from dphist.publishing.preflight import empty, preflight
 from dphist.release.cells import DenseCells
-from dphist.release.release import Guarantee, Release
+from dphist.release.guarantee import Guarantee
+from dphist.release.release import Release
 from dphist.release.sparse import SparseCells
 from dphist.sources import count
 from dphist.sources.count import occupied_cells

@@ -3,7 +3,8 @@
 from dphist.release.answers import Answer, Answers, Projection
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.file import load
-from dphist.release.release import Guarantee, Release
+from dphist.release.guarantee import Guarantee
+from dphist.release.release import Release
 from dphist.release.sparse import SparseCells
 
 __all__ = [

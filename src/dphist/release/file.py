@@ -35,7 +35,8 @@ from dphist.private.transcript import Entry, Transcript
 from dphist.release import sparse_file
 from dphist.release.cells import DenseCells
 from dphist.release.contents import check_bytes, check_description, check_labels, check_schema
-from dphist.release.release import Guarantee, Release, register_writer
+from dphist.release.guarantee import Guarantee
+from dphist.release.release import Release, register_writer
 from dphist.release.sparse import SparseCells
 
 if TYPE_CHECKING:

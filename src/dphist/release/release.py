@@ -7,30 +7,25 @@ from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, VerificationError
-from dphist.extras import need
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.domain import Domain
-from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.transcript import Transcript
 from dphist.release.answers import Answer, Answers, Projection
-from dphist.release.cells import Cells, DenseCells, labels_at
+from dphist.release.cells import Cells, DenseCells
 from dphist.release.drawing import drawer
+from dphist.release.guarantee import Guarantee
 from dphist.release.language import read_question
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
-    import xarray
+from dphist.release.tables import Tables
 
 FloatArray = NDArray[np.float64]
 IntervalKind = Literal["calibrated", "guaranteed"]
@@ -40,34 +35,8 @@ Made = TypeVar("Made")
 LARGEST_ARRAY = 1 << 27
 
 
-@dataclass(frozen=True)
-class Guarantee:
-    """What was promised: ε-differential privacy for one unit, and against whom a mistake would count.
-
-    Args:
-        epsilon: The privacy loss, an exact fraction.
-        unit: Who is protected.
-
-    Example:
-        >>> import dphist
-        >>> Guarantee(Fraction(1, 2), dphist.Unit()).describe()
-        '0.5-differential privacy for one row, which may be added or removed'
-    """
-
-    epsilon: Fraction
-    unit: Unit
-
-    def describe(self) -> str:
-        """Say it in words.
-
-        Returns:
-            A phrase such as ``1-differential privacy for one row, which may be added or removed``.
-        """
-        return f"{float(self.epsilon):g}-differential privacy for {self.unit.describe()}"
-
-
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(Tables):
     """A private histogram or cube. Everything in it has been paid for, so everything in it may be published.
 
     `publish` and `load` make releases, whatever the mechanism; nobody else needs to.
@@ -300,103 +269,6 @@ class Release:
             polish=(),
             known=estimate,
         )
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Give a row per published cell with readable labels (needs pandas).
-
-        Returns:
-            A data frame with a column per attribute, and ``estimate``.
-
-        Example:
-            >>> import dphist, numpy as np
-            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-            >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
-            >>> list(release.to_pandas().columns)
-            ['sex', 'estimate']
-        """
-        pd = need("pandas", "frames")
-
-        return pd.DataFrame({**self.cells.labels(self.domain), "estimate": self.cells.numbers})
-
-    def to_polars(self) -> polars.DataFrame:
-        """Give a row per published cell with readable labels (needs polars).
-
-        Returns:
-            A data frame with a column of text per attribute, and ``estimate``.
-
-        Example:
-            >>> import dphist, numpy as np
-            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
-            >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
-            >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
-            >>> release.to_polars().columns
-            ['age', 'sex', 'estimate']
-        """
-        pl = need("polars", "frames")
-
-        columns = {
-            name: [str(label) for label in labels] for name, labels in self.cells.labels(self.domain).items()
-        }
-        return pl.DataFrame({**columns, "estimate": self.cells.numbers})
-
-    def to_xarray(self) -> xarray.DataArray:
-        """Give a labelled array, an axis per attribute (needs xarray).
-
-        Returns:
-            The counts with each attribute's labels as coordinates.
-
-        Raises:
-            TooLargeError: if the release is sparse and its domain has more cells than an array can.
-
-        Example:
-            >>> import dphist, numpy as np
-            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
-            >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
-            >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
-            >>> release.to_xarray().dims
-            ('age', 'sex')
-        """
-        xr = need("xarray", "frames")
-
-        counts = self.counts
-        labels = {attribute.name: list(attribute.labels) for attribute in self.domain.attributes}
-        return xr.DataArray(counts, coords=labels, dims=list(self.domain.names), name="estimate")
-
-    def records(self, count: int | None = None, *, seed: int = 0) -> pandas.DataFrame:
-        """Make synthetic records that follow the release: each cell within one record of its share.
-
-        Made from the published counts alone, so as private as they are; the seed is public and only decides roundings.
-
-        Args:
-            count: How many; the released total unless told.
-            seed: A public number: another one gives other roundings.
-
-        Returns:
-            A data frame with a row per record and a column of labels per attribute.
-
-        Example:
-            >>> import dphist, numpy as np
-            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
-            >>> release = dphist.publish(dphist.Histogram(domain, np.array([50, 90])), epsilon=1, mechanism="laplace")
-            >>> len(release.records(10))
-            10
-        """
-        pd = need("pandas", "frames")
-
-        flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
-        total = float(flat.sum())
-        wanted = max(0, round(total)) if count is None else count
-        if wanted < 0:
-            raise QueryError("count must not be negative")
-        if total == 0:
-            # Nothing is known of where records are. A sparse release without cells has nowhere to put them.
-            flat, total = np.ones_like(flat), float(flat.size)
-            wanted = wanted if flat.size else 0
-        # Systematic sampling: evenly spaced points along the cumulated counts, from one public starting point.
-        start = ((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64) / 2**64
-        points = (np.arange(wanted) + start) * (total / max(1, wanted))
-        rows = np.minimum(np.searchsorted(np.cumsum(flat), points, side="right"), flat.size - 1)
-        return pd.DataFrame(labels_at(self.domain, self.cells.positions(rows)))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one Parquet file that any tool opens; whole or not at all.

@@ -20,7 +20,8 @@ from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
 from dphist.release.cells import Cells, labels_at, places
-from dphist.release.release import LARGEST_ARRAY, Guarantee, Release
+from dphist.release.guarantee import Guarantee
+from dphist.release.release import LARGEST_ARRAY, Release
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

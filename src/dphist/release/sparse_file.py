@@ -16,7 +16,8 @@ from dphist.private.exact import fraction
 from dphist.private.transcript import Entry, Transcript
 from dphist.release.cells import places
 from dphist.release.contents import check_bytes, check_description, check_schema
-from dphist.release.release import Guarantee, Release
+from dphist.release.guarantee import Guarantee
+from dphist.release.release import Release
 from dphist.release.sparse import SparseCells
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from dphist import __version__
 from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.release import Release
@@ -19,6 +18,7 @@ from dphist.report.figures import specification, table
 from dphist.report.pictures import vega_script
 from dphist.report.tables import Table
 from dphist.report.wording import python, question
+from dphist.version import __version__
 
 _MOST_FIGURES = 8
 

@@ -24,7 +24,8 @@ from dphist.private.scores.decisions import BestAttributes
 from dphist.private.transcript import Transcript
 from dphist.publishing.account import account
 from dphist.publishing.preflight import empty, preflight
-from dphist.release.release import Guarantee, Release
+from dphist.release.guarantee import Guarantee
+from dphist.release.release import Release
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger

@@ -15,7 +15,6 @@ from jinja2 import Environment, PackageLoader
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from dphist import __version__
 from dphist.errors import DphistError, QueryError
 from dphist.release import Release
 from dphist.report import report_page
@@ -23,6 +22,7 @@ from dphist.report.facts import mechanism_words
 from dphist.report.page import embed, example, read, style
 from dphist.report.pictures import vega_script
 from dphist.report.wording import question
+from dphist.version import __version__
 from dphist.web import planner
 from dphist.web.compare import compare
 from dphist.web.guard import REPORT_POLICY, Door, Guard

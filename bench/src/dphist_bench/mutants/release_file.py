@@ -63,7 +63,7 @@ MUTANTS = [
         why="counts that are near enough verify",
     ),
     dict(
-        file="src/dphist/release/release.py",
+        file="src/dphist/release/guarantee.py",
         old='        return f"{float(self.epsilon):g}-differential privacy for {self.unit.describe()}"',
         new='        return f"{float(self.epsilon):g}-differential privacy for {Unit().describe()}"',
         tests=("tests/door/test_every_door.py", "-k", "dense and not Spark"),

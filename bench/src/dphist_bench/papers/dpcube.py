@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dphist.planning import forecast as plan
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import beats, every, peaks
 from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.papers import dpcube_compared, dpcube_histograms, dpcube_uses
+from dphist_bench.papers import dpcube_formulas as formulas
 from dphist_bench.results import Results
 from dphist_bench.views import Lines
 
@@ -34,10 +34,10 @@ class Part:
 
 
 _FORMULAS: Mapping[str, Callable[[Part], float]] = {
-    SMOOTH: lambda p: plan.smooth_error_bound(p.smoothness, p.size, p.part, p.leaf),
-    ANY: lambda p: plan.observed_error(p.inconsistency, p.size, p.cells),
-    PRINTED: lambda p: plan.least_squares_error(p.size, p.part, p.cells, p.leaf),
-    WEIGHTED: lambda p: plan.least_squares_error(p.size, p.part, p.cells, p.leaf, weighted=True),
+    SMOOTH: lambda p: formulas.smooth_error_bound(p.smoothness, p.size, p.part, p.leaf),
+    ANY: lambda p: formulas.observed_error(p.inconsistency, p.size, p.cells),
+    PRINTED: lambda p: formulas.least_squares_error(p.size, p.part, p.cells, p.leaf),
+    WEIGHTED: lambda p: formulas.least_squares_error(p.size, p.part, p.cells, p.leaf, weighted=True),
 }
 _SQUARES = (PRINTED, WEIGHTED)
 
