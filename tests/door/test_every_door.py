@@ -23,8 +23,7 @@ from dphist.errors import DphistError, EngineError
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.bypart import ByPart
 from dphist.model.unit import Unit
-from dphist.private import sparse
-from dphist.private.noise import Keystream, Noise
+from dphist.private.noise import Keystream, Noise, hits
 from dphist.publishing import parts
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(6)), dphist.Nominal("region", ["n", "e", "s", "w"])])
@@ -136,7 +135,7 @@ def open_door(
         options = {"partition_by": "region", "workers": 2 if "workers" in door else 1}
     if door == "sparse":
         recipe = "sparselaplace"
-        real, toss = Noise.add_laplace, sparse._binomial
+        real, toss = Noise.add_laplace, hits._binomial
         monkeypatch.setattr(
             Noise,
             "add_laplace",
@@ -151,7 +150,7 @@ def open_door(
             assert str(Fraction(numerator, denominator)) == line["scale"]
             return toss(numerator, denominator, *rest)
 
-        monkeypatch.setattr(sparse, "_binomial", tossed)
+        monkeypatch.setattr(hits, "_binomial", tossed)
     return source, recipe, options
 
 
