@@ -10,10 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from dphist.errors import InputError
+from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning import forecast as planning
+from dphist.planning import populations
 from dphist.testing import run
 from dphist_bench.papers import dpcube_formulas as formulas
 
@@ -97,8 +100,6 @@ def test_exact_forecasts_come_true(mechanism):
     assert forecast.basis.startswith("exact")
     workload = Workload.prefixes(LINE)
     counts = np.full(64, 500)
-    from dphist.mechanisms.spec import parse
-
     truth = workload.answer(counts)
     runs = [
         np.mean(
@@ -156,6 +157,63 @@ def test_every_workload_of_a_mixed_domain(workload):
     ):
         assert forecast.error is not None
         assert forecast.error > 0
+
+
+CUBE = Domain([Ordinal("age", range(16)), Nominal("job", list("abcd")), Nominal("sex", list("FM"))])
+
+
+@pytest.mark.parametrize(("domain", "workload"), [(LINE, "ranges"), (LINE, "cells"), (CUBE, "marginals:2")])
+def test_forecasts_come_true_on_data_like_the_populations(domain, workload):
+    """Every mechanism that `plan` prints: forecast over measured, with other noise, on each population and over all."""
+    records = 5000
+    for forecast in planning.plan(domain, 1, workload, records=records):
+        if forecast.error is None:
+            continue
+        measured = {}
+        hint, asked = populations.questions(domain, workload)
+        mechanism = parse(forecast.mechanism)
+        for number, (case, make) in enumerate(populations.POPULATIONS.items()):
+            counts = Histogram(domain, make(domain.shape, records))
+            truth = asked.answer(counts.counts)
+            squares = []
+            for seed in range(16):
+                found = run(mechanism, counts, 1, seed=50_000 + 100 * number + seed, workload=hint).counts
+                squares.append(np.mean((asked.answer(found.reshape(domain.shape)) - truth) ** 2))
+            measured[case] = math.sqrt(np.mean(squares))
+        typical = math.exp(np.mean(np.log(list(measured.values()))))
+        assert 0.8 <= forecast.error / typical <= 1.25, (forecast, measured)
+        for case, error in forecast.cases:
+            assert 0.5 <= error / measured[case] <= 2.0, (forecast.mechanism, case)
+            assert forecast.best <= measured[case] <= forecast.worst
+
+
+def test_only_what_is_exact_as_published_is_called_exact():
+    names = ["laplace", "privelet", "tree(nonnegative=False)", "auto(guaranteed=True)"]
+    assert all(f.basis.startswith("exact") for f in planning.plan(LINE, 1, mechanisms=names))
+    names = ["tree", "privelet(threshold=True)", "marginals", "auto"]
+    for forecast in planning.plan(LINE, 1, mechanisms=names, runs=2):
+        assert forecast.basis.startswith("simulated")
+        assert forecast.best <= forecast.error <= forecast.worst
+        assert dict(forecast.cases).keys() == populations.POPULATIONS.keys()
+
+
+def test_the_planner_knows_what_auto_chooses():
+    told = planning.plan(CUBE, 1, "ranges", mechanisms=["auto"], runs=1)[0]
+    silent = planning.plan(CUBE, 1, "ranges", mechanisms=["auto"], runs=1, announced=False)[0]
+    assert told.basis.endswith("(adaptivetree)")
+    assert silent.basis.endswith("(marginals)")
+    assert told.error != silent.error
+
+
+def test_tables_of_several_attributes():
+    one, two, three = (
+        planning.expected_error("laplace", CUBE, 1, f"marginals:{order}") for order in (1, 2, 3)
+    )
+    assert one > two > three
+    assert three == pytest.approx(planning.expected_error("laplace", CUBE, 1, "cells"))
+    for wrong in ("marginals:4", "marginals:0", "marginals:x", "marginals:²"):
+        with pytest.raises(InputError, match="workload"):
+            planning.plan(CUBE, 1, wrong)
 
 
 def test_command(tmp_path):

@@ -294,8 +294,11 @@ def plan(
     schema: Annotated[Path | None, typer.Option(help="The public domain, as TOML.")] = None,
     epsilon: Annotated[str, typer.Option(help="The privacy loss you may spend.")] = "1",
     workload: Annotated[
-        WorkloadName, typer.Option(help="What the release will be asked most.")
-    ] = WorkloadName.RANGES,
+        str,
+        typer.Option(
+            help="What the release will be asked: cells, prefixes, ranges, marginals or marginals:2."
+        ),
+    ] = "ranges",
     mechanism: Annotated[
         list[str] | None, typer.Option(help="Only these; may be given several times.")
     ] = None,
@@ -324,7 +327,7 @@ def plan(
     if schema is None:
         raise InputError("--schema is missing: the public domain, as TOML (`dphist schema new` drafts one)")
     show_plan(
-        schema, epsilon, workload.value, mechanisms=mechanism, records=records, error=error, rows=rows,
+        schema, epsilon, workload, mechanisms=mechanism, records=records, error=error, rows=rows,
         replace=replace, as_json=as_json,
     )  # fmt: skip
 

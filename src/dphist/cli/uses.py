@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace as replace_in
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +31,28 @@ def show_plan(
     """Print each mechanism's expected error, best first, without reading data."""
     domain = read_schema(schema)
     with screen.progress("running mechanisms on made-up data"):
-        forecasts = plan(
-            domain,
-            epsilon,
-            workload,
-            mechanisms=mechanisms or MECHANISMS,
-            records=records,
-            error=error,
-            unit=Unit(rows=rows, replace=replace),
-        )
+        unit = Unit(rows=rows, replace=replace)
+        given = mechanisms or list(MECHANISMS)
+        forecasts = plan(domain, epsilon, workload, mechanisms=given, records=records, error=error, unit=unit)
+        if mechanisms is None:
+            # Whoever does not say what will be asked gets something else.
+            silent = plan(
+                domain,
+                epsilon,
+                workload,
+                mechanisms=["auto"],
+                records=records,
+                error=error,
+                unit=unit,
+                announced=False,
+            )
+            named = [replace_in(each, mechanism="auto, nothing announced") for each in silent]
+            forecasts = sorted(
+                [*forecasts, *named], key=lambda each: inf if each.error is None else each.error
+            )
     if as_json:
-        screen.line(json.dumps([forecast.__dict__ for forecast in forecasts], ensure_ascii=False))
+        told = [{**each.__dict__, "cases": dict(each.cases)} for each in forecasts]
+        screen.line(json.dumps(told, ensure_ascii=False))
         return
     head = ["mechanism", "expected error", "how it is known"]
     if error is not None:
@@ -48,7 +61,8 @@ def show_plan(
     screen.line("expected error: root of the mean squared error of an answer, in records; no data were read")
     if any(forecast.basis.startswith("simulated") for forecast in forecasts):
         screen.line(
-            f"simulated: best and worst over made-up data of {records:,} records; yours may lie outside"
+            f"simulated: on made-up populations of {records:,} records; in brackets the best and the worst run over "
+            "all of them. Yours may lie outside"
         )
 
 
@@ -62,12 +76,9 @@ def show_sql(release: Path, query: str, *, as_json: bool) -> None:
 
 
 def _row(forecast: Forecast, wanted: float | None) -> list[str]:
-    if forecast.error is None or forecast.best is None:
-        shown = "–"
-    elif forecast.best < 0.95 * forecast.error:
-        shown = f"{forecast.best:,.3g} to {forecast.error:,.3g}"
-    else:
-        shown = f"{forecast.error:,.3g}"
+    shown = "–" if forecast.error is None else f"{forecast.error:,.3g}"
+    if forecast.cases:
+        shown += f" ({forecast.best:,.3g} to {forecast.worst:,.3g})"
     basis = forecast.basis if forecast.error is None else forecast.basis.replace(":", " ").split()[0]
     row = [forecast.mechanism, shown, basis]
     if wanted is not None:

@@ -1,21 +1,25 @@
 """What an answer will cost in accuracy, before anything is spent: no data are read here.
 
-A forecast is exact where the noise does not depend on the data; elsewhere the mechanism is run on made-up data, and it
-says so.
+A forecast is exact where what is
+published is the truth plus noise whose variance is the same for all data; elsewhere, also where such numbers are then
+cut at zero or fitted, the mechanism is run on made-up populations, and the forecast says so and how far they differ.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError, InputError
-from dphist.inference.estimate import Errors, IndependentNoise, integers
+from dphist.inference.estimate import Errors, IndependentNoise
+from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism
@@ -25,11 +29,10 @@ from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.planning.populations import POPULATIONS, questions
 from dphist.private.exact import Number, positive
-from dphist.private.gate import open_gate
+from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
-
-FloatArray = NDArray[np.float64]
 
 MECHANISMS = (
     "laplace",
@@ -43,10 +46,10 @@ MECHANISMS = (
     "noisefirst",
     "auto",
 )
-_QUESTIONS = 1000
 _LARGEST_RUN = 1 << 22
 _LARGEST_SIMULATION = 1 << 18
-_RUNS = 4
+# How often a mechanism is run on each population, up to so many cells.
+_RUNS = ((1 << 10, 16), (1 << 13, 8), (1 << 16, 2))
 _NARROWEST, _WIDEST = Fraction(1, 10**5), Fraction(10**6)
 
 
@@ -55,15 +58,18 @@ class Forecast:
     """How far answers will be from the truth, by the root of their mean squared error, and how that is known.
 
     ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why. Where it was simulated, ``error``
-    is the worst over several made-up populations and ``best`` the best. ``epsilon_needed`` brings ``error`` down to
-    what was wanted.
+    is the geometric mean over several made-up populations, ``best`` and ``worst`` are the least and the largest over
+    all runs on all of them, and ``cases`` has the error on each. ``epsilon_needed`` brings ``error`` down to what was
+    wanted.
 
     Args:
         mechanism: Its text.
         error: The root mean squared error expected, or None.
-        best: The least over the made-up populations.
+        best: The least over all runs on the made-up populations.
         basis: How that is known, or why not.
         epsilon_needed: The ε that brings the error down to what was wanted.
+        worst: The largest over all runs on the made-up populations.
+        cases: The error on each of them, by its name.
 
     Example:
         >>> import dphist
@@ -78,6 +84,8 @@ class Forecast:
     best: float | None
     basis: str
     epsilon_needed: float | None = None
+    worst: float | None = None
+    cases: tuple[tuple[str, float], ...] = ()
 
 
 def plan(
@@ -89,8 +97,10 @@ def plan(
     records: int = 100_000,
     error: float | None = None,
     unit: Unit | None = None,
+    announced: bool = True,
+    runs: int | None = None,
 ) -> list[Forecast]:
-    """Forecast the error of each mechanism on a workload ("cells", "prefixes", "ranges", "marginals"), best first.
+    """Forecast the error of each mechanism on a workload ("cells", "prefixes", "ranges", "marginals:2"), best first.
 
     ``records`` is a public guess at how many there are; only simulated forecasts use it. With ``error`` each
     forecast also says which ε would bring the error down to it.
@@ -103,6 +113,8 @@ def plan(
         records: A public guess at how many records there are.
         error: An error to find the ε for.
         unit: Who is protected.
+        announced: Whether the mechanism is told what will be asked; `auto` measures something else if nobody says so.
+        runs: How often a mechanism is run on each made-up population; by the number of cells unless told.
 
     Returns:
         A forecast for each mechanism, best first; those without one last.
@@ -118,13 +130,13 @@ def plan(
         raise InputError("records must not be negative")
     if error is not None and not error > 0:
         raise InputError("error must be above zero")
-    hint, asked = _questions(domain, workload)
+    told, asked = questions(domain, workload)
+    hint = told if announced else None
     protected = unit or Unit()
     forecasts = []
     for given in mechanisms:
         recipe = parse(given) if isinstance(given, str) else given
-        study = _Study(domain, recipe, hint, asked, records, protected)
-        forecasts.append(study.forecast(spend, error))
+        forecasts.append(_Study(domain, recipe, hint, asked, records, protected, runs).forecast(spend, error))
     return sorted(forecasts, key=lambda f: math.inf if f.error is None else f.error)
 
 
@@ -196,10 +208,11 @@ def epsilon_needed(
 class _Study:
     domain: Domain
     mechanism: Mechanism
-    hint: Workload
+    hint: Workload | None
     asked: Workload
     records: int
     unit: Unit
+    runs: int | None = None
 
     def forecast(self, epsilon: Fraction, wanted: float | None) -> Forecast:
         name = show(self.mechanism)
@@ -208,7 +221,8 @@ class _Study:
             if errors is not None:
                 rms = math.sqrt(float(np.mean(errors.variance(self.asked))))
                 needed = None if wanted is None else float(epsilon) * rms / wanted
-                return Forecast(name, rms, rms, "exact: the noise does not depend on the data", needed)
+                basis = "exact: what is published is the truth plus noise that does not depend on the data"
+                return Forecast(name, rms, rms, basis, needed, rms)
             if self.domain.size > _LARGEST_SIMULATION:
                 return Forecast(
                     name,
@@ -216,108 +230,96 @@ class _Study:
                     None,
                     f"depends on the data, and {self.domain.size:,} cells are too many to simulate",
                 )
-            found = self._simulate(epsilon, _RUNS)
+            found = self._simulate(epsilon)
             needed = None if wanted is None else self._search(wanted)
         except DphistError as refusal:
             return Forecast(name, None, None, str(refusal))
-        basis = f"simulated on made-up data of {self.records:,} records; yours may lie outside"
-        return Forecast(name, max(found), min(found), basis, needed)
+        runs = [one for each in found.values() for one in each]
+        cases = tuple((case, _root_mean_square(each)) for case, each in found.items())
+        basis = f"simulated on {len(found)} made-up populations of {self.records:,} records; yours may lie outside"
+        if isinstance(self.mechanism, Auto):
+            basis += f"; {self._chosen}"
+        return Forecast(name, _typical(found), min(runs), basis, needed, max(runs), cases)
+
+    @cached_property
+    def _chosen(self) -> str:
+        """What `auto` chooses, and why."""
+        return Auto.choose(cast("Auto", self.mechanism), self._open(self._nothing, Fraction(1), None))[1]
+
+    @cached_property
+    def _fixed(self) -> Mechanism:
+        """Who measures: `auto` hands over to another."""
+        if isinstance(self.mechanism, Auto):
+            return self.mechanism.choose(self._open(self._nothing, Fraction(1), None))[0]
+        return self.mechanism
+
+    @cached_property
+    def _nothing(self) -> NDArray[np.int64]:
+        if self.domain.size > _LARGEST_RUN:
+            raise InputError(f"{self.domain.size:,} cells are too many to lay out")
+        return np.zeros(self.domain.shape, dtype=np.int64)
+
+    def _open(self, counts: NDArray[np.int64], epsilon: Fraction, noise: Noise | None) -> PrivateCounts:
+        return open_gate(Histogram(self.domain, counts), epsilon, self.unit, workload=self.hint, noise=noise)[
+            0
+        ]
 
     def _oblivious(self, epsilon: Fraction) -> Errors | None:
-        """Errors of mechanisms whose questions and noise are the same for all data."""
+        """Errors of mechanisms that publish the truth plus noise that is the same for all data.
+
+        What is cut at zero, thresholded or fitted afterwards is no longer that, though the noise below it is.
+        """
         if isinstance(self.mechanism, Laplace):
             return IndependentNoise(self.unit.steps / epsilon)
-        if isinstance(self.mechanism, Tree) or (
-            isinstance(self.mechanism, Privelet) and not self.mechanism.threshold
+        fixed = self._fixed
+        if isinstance(fixed, Laplace):
+            return IndependentNoise(self.unit.steps / epsilon)
+        if (isinstance(fixed, Tree) and not fixed.nonnegative) or (
+            isinstance(fixed, Privelet) and not fixed.threshold
         ):
-            if self.domain.size > _LARGEST_RUN:
-                raise InputError(f"{self.domain.size:,} cells are too many to lay out")
-            nothing = Histogram(self.domain, np.zeros(self.domain.shape, dtype=np.int64))
-            right, _ = open_gate(nothing, epsilon, self.unit, workload=self.hint)
-            return self.mechanism.estimate(right).errors
+            return fixed.estimate(self._open(self._nothing, epsilon, None)).errors
         return None
 
-    def _simulate(self, epsilon: Fraction, runs: int) -> list[float]:
-        """Root mean squared error on each made-up population."""
-        found = []
-        for number, make in enumerate(POPULATIONS.values()):
+    @property
+    def _runs(self) -> int:
+        """Answers of one run share their noise, so several are needed; of many cells fewer will do."""
+        size = self.domain.size
+        return self.runs or next((runs for cells, runs in _RUNS if size <= cells), 1)
+
+    def _simulate(self, epsilon: Fraction) -> dict[str, list[float]]:
+        """Root mean squared error of each run on each made-up population."""
+        found: dict[str, list[float]] = {}
+        for number, (name, make) in enumerate(POPULATIONS.items()):
             counts = make(self.domain.shape, self.records)
             truth = self.asked.answer(counts)
-            squares = []
-            for run in range(runs):
-                noise = Noise(Keystream.for_tests(1000 * number + run))
-                right, _ = open_gate(
-                    Histogram(self.domain, counts), epsilon, self.unit, workload=self.hint, noise=noise
-                )
+            found[name] = []
+            for run in range(self._runs):
+                right = self._open(counts, epsilon, Noise(Keystream.for_tests(1000 * number + run)))
                 estimate = self.mechanism.estimate(right).counts.reshape(self.domain.shape)
-                squares.append(float(np.mean((self.asked.answer(estimate) - truth) ** 2)))
-            found.append(math.sqrt(sum(squares) / runs))
+                found[name].append(math.sqrt(float(np.mean((self.asked.answer(estimate) - truth) ** 2))))
         return found
 
     def _search(self, wanted: float) -> float | None:
         """Halve the distance in log ε; None if no ε in reach is enough."""
         low, high = _NARROWEST, _WIDEST
-        if max(self._simulate(high, _RUNS)) > wanted:
+        if _typical(self._simulate(high)) > wanted:
             return None
-        if max(self._simulate(low, _RUNS)) <= wanted:
+        if _typical(self._simulate(low)) <= wanted:
             return float(low)
         for _ in range(12):
             middle = Fraction(math.sqrt(float(low) * float(high))).limit_denominator(10**9)
-            if max(self._simulate(middle, _RUNS)) > wanted:
+            if _typical(self._simulate(middle)) > wanted:
                 low = middle
             else:
                 high = middle
         return float(high)
 
 
-def _even(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
-    return _round(np.ones(shape), records)
+def _root_mean_square(errors: Sequence[float]) -> float:
+    return math.sqrt(sum(error**2 for error in errors) / len(errors))
 
 
-def _hump(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
-    weights = np.ones((1,) * len(shape))
-    for axis, n in enumerate(shape):
-        place = (np.arange(n) + 0.5) / n
-        bell = np.exp(-(((place - 0.4) / 0.15) ** 2) / 2.0) + 0.02
-        weights = weights * bell.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    return _round(weights, records)
-
-
-def _scattered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
-    """One cell in sixteen holds records, by a hash of its place, with a heavy tail."""
-    size = math.prod(shape)
-    mixed = np.arange(1, size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    level = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    weights = np.where(level < 1 / 16, 1.0 / (level * 16 + 1e-3), 0.0)
-    return _round((weights if weights.any() else np.ones(size)).reshape(shape), records)
-
-
-def _round(weights: FloatArray, records: int) -> NDArray[np.int64]:
-    return integers(weights * (records / weights.sum())).astype(np.int64)
-
-
-POPULATIONS: dict[str, Callable[[tuple[int, ...], int], NDArray[np.int64]]] = {
-    "even": _even,
-    "one hump": _hump,
-    "scattered": _scattered,
-}
-
-
-def _questions(domain: Domain, name: str | Workload) -> tuple[Workload, Workload]:
-    """The workload as a hint for mechanisms, and as many of its questions as a forecast needs."""
-    if isinstance(name, Workload):
-        return name, name
-    rank = np.unique(np.linspace(0, domain.size - 1, min(domain.size, _QUESTIONS)).astype(np.int64))
-    place = np.stack(np.unravel_index(rank, domain.shape), axis=1).astype(np.int64)
-    if name == "cells":
-        return Workload.cells(domain), Workload(domain, place, place + 1)
-    if name == "prefixes":
-        return Workload.prefixes(domain), Workload(domain, np.zeros_like(place), place + 1)
-    if name == "ranges":
-        return Workload.all_ranges(domain), Workload.random(domain, _QUESTIONS, seed=1)
-    if name == "marginals":
-        tables = Workload.marginals(domain, 1)
-        return tables, tables
-    raise InputError("workload must be cells, prefixes, ranges or marginals")
+def _typical(found: Mapping[str, Sequence[float]]) -> float:
+    """The geometric mean over the populations: no one of them decides it."""
+    logs = [math.log(max(_root_mean_square(each), 1e-12)) for each in found.values()]
+    return math.exp(sum(logs) / len(logs))

@@ -18,9 +18,12 @@ from dphist.private.exact import positive
 from dphist.release.language import read_question
 
 WORKLOADS = ("cells", "prefixes", "ranges", "marginals")
+# These need no simulation, however many cells there are.
+_EXACT = ("laplace", "privelet")
 # A page must answer while somebody waits; the command line takes its time.
 _LARGEST = 1 << 22
-_LARGEST_SIMULATION = 1 << 13
+_LARGEST_SIMULATION = 1 << 16
+_QUICK = 1 << 13
 _EXAMPLE = """\
 # What is public about the records; no data are read here.
 [[attribute]]
@@ -91,7 +94,8 @@ def _forecast(
     if domain.size > _LARGEST:
         raise InputError(f"{domain.size:,} cells are too many for this page; use `dphist plan`")
     unit = Unit(rows=rows, replace=replace)
-    made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "best": {}, "basis": ""}
+    made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "best": {}, "worst": {}}
+    made["basis"] = ""
     asked: list[str | Workload] = [*WORKLOADS]
     if question.strip():
         asked.append(read_question(question, domain))
@@ -99,7 +103,11 @@ def _forecast(
         label = workload if isinstance(workload, str) else "question"
         goal = wanted if label == ("question" if question.strip() else "ranges") else None
         found = _one(domain, epsilon, workload, name, records, goal, unit)
-        made["errors"][label], made["best"][label] = found.error, found.best
+        made["errors"][label], made["best"][label], made["worst"][label] = (
+            found.error,
+            found.best,
+            found.worst,
+        )
         made["basis"] = found.basis
         if goal is not None:
             made["epsilon_needed"] = found.epsilon_needed
@@ -115,10 +123,13 @@ def _one(
     error: float | None,
     unit: Unit,
 ) -> Forecast:
-    if domain.size > _LARGEST_SIMULATION and name not in ("laplace", "privelet", "tree"):
+    if domain.size > _LARGEST_SIMULATION and name not in _EXACT:
         words = "depends on the data; too many cells to simulate here: use `dphist plan`"
         return Forecast(name, None, None, words)
-    return plan(domain, epsilon, workload, mechanisms=[name], records=records, error=error, unit=unit)[0]
+    runs = 3 if domain.size <= _QUICK else 1
+    return plan(
+        domain, epsilon, workload, mechanisms=[name], records=records, error=error, unit=unit, runs=runs
+    )[0]
 
 
 def _number(text: str, what: str, low: float, high: float) -> float:
