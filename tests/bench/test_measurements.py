@@ -26,6 +26,7 @@ QUICK = {
     "cubes": ("--coverage", ["hold the truth", "KDHybrid"]),
     "engines": ("", ["the cube by dphist", "10¹² cells"]),
     "explore": ("", ["heat map"]),
+    "forecasts": ("--only bell", ["laplace", "nothing announced", "inside their spread"]),
     "ledger": ("", ["race", "kill -9", "lost"]),
     "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
     "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),
