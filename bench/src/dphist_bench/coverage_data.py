@@ -34,7 +34,7 @@ class Data:
 
 
 def lines(n: int) -> dict[str, FloatArray]:
-    """Shapes of a line: nothing in them was used to choose a constant by."""
+    """Shapes of a line; the constants of calibrated intervals were chosen on shapes like these."""
     i = np.arange(n)
     draws = np.random.default_rng(11)  # noqa: TID251 -- data only
     shapes = {
@@ -93,7 +93,7 @@ def files(folder: Path, records: int) -> Iterator[Data]:
         yield Data(path.stem, "line" if weights.ndim == 1 else "plane", _drawn(weights, records))
 
 
-def cubes(folder: Path | None, *, quick: bool) -> Iterator[Data]:
+def cubes(folder: Path | None, *, quick: bool, largest: int = 8) -> Iterator[Data]:
     """Cubes of three to eight attributes of the census records in the folder; else of made-up people."""
     path = None if folder is None else folder / "adult-records.csv"
     if quick or path is None or not path.is_file():
@@ -105,6 +105,8 @@ def cubes(folder: Path | None, *, quick: bool) -> Iterator[Data]:
     with path.open() as file:
         rows = list(csv.DictReader(file))
     for count in ADULT_CUBES:
+        if count > largest:
+            break
         names = ADULT[:count]
         coarse = count > 5
         attributes: list[Ordinal | Nominal] = []

@@ -211,13 +211,14 @@ def measure(
     draws: Annotated[int, "draws of the noise for each case"] = 16,
     only: Literal["all", "line", "plane", "cube"] = "all",
     mechanisms: Annotated[tuple[str, ...], "these instead of the usual ones"] = (),
+    attributes: Annotated[int, "cubes of the census with at most so many"] = 8,
     page: Annotated[Path | None, "write the result as a page"] = None,
 ) -> Iterator[Line]:
     """Count how often intervals hold, case by case; then say it in a page."""
     epsilons, scales = (("1",), (10**4,)) if quick else (("0.1", "1"), (10**4, 10**6))
     draws = min(draws, 2) if quick else draws
     found: list[Outcome] = []
-    for some, records in _data(quick, data, made_up or data is None, scales):
+    for some, records in _data(quick, data, made_up or data is None, scales, attributes):
         if only not in ("all", some.sort):
             continue
         for epsilon in epsilons:
@@ -232,14 +233,14 @@ def measure(
 
 
 def _data(
-    quick: bool, folder: Path | None, made: bool, scales: tuple[int, ...]
+    quick: bool, folder: Path | None, made: bool, scales: tuple[int, ...], attributes: int
 ) -> Iterator[tuple[Data, int]]:
     for records in scales:
         if made:
             yield from ((some, records) for some in made_up_data(records, quick=quick))
         if folder is not None:
             yield from ((some, records) for some in files(folder, records))
-    for cube in cubes(folder, quick=quick):
+    for cube in cubes(folder, quick=quick, largest=attributes):
         yield cube, int(cube.histogram.counts.sum())
 
 
