@@ -9,6 +9,7 @@ page.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -212,21 +213,34 @@ def measure(
     only: Literal["all", "line", "plane", "cube"] = "all",
     mechanisms: Annotated[tuple[str, ...], "these instead of the usual ones"] = (),
     attributes: Annotated[int, "cubes of the census with at most so many"] = 8,
+    minutes: Annotated[float, "begin no case after so long; cases come in a shuffled order"] = math.inf,
     page: Annotated[Path | None, "write the result as a page"] = None,
 ) -> Iterator[Line]:
     """Count how often intervals hold, case by case; then say it in a page."""
     epsilons, scales = (("1",), (10**4,)) if quick else (("0.1", "1"), (10**4, 10**6))
     draws = min(draws, 2) if quick else draws
     found: list[Outcome] = []
-    for some, records in _data(quick, data, made_up or data is None, scales, attributes):
-        if only not in ("all", some.sort):
-            continue
-        for epsilon in epsilons:
-            for outcome in outcomes(some, records, epsilon, draws, mechanisms or MECHANISMS[some.sort]):
-                found.append(outcome)
-                yield outcome.row()
+    every = [
+        (some, records, epsilon)
+        for some, records in _data(quick, data, made_up or data is None, scales, attributes)
+        for epsilon in epsilons
+        if only in ("all", some.sort)
+    ]
+    if minutes < math.inf:
+        np.random.default_rng(1).shuffle(every)  # noqa: TID251 -- the order of the cases only
+    started, tried = time.monotonic(), 0
+    for some, records, epsilon in every:
+        if time.monotonic() - started > 60.0 * minutes:
+            break
+        tried += 1
+        for outcome in outcomes(some, records, epsilon, draws, mechanisms or MECHANISMS[some.sort]):
+            found.append(outcome)
+            yield outcome.row()
     source = "made up" if data is None else "a folder of vectors, planes and census records"
-    text = written(found, draws, source + (", and made-up ones" if data is not None and made_up else ""))
+    source += ", and made-up ones" if data is not None and made_up else ""
+    if tried < len(every):
+        source += f"; {tried} of {len(every)} sets of counts and ε, drawn at random, for want of time"
+    text = written(found, draws, source)
     yield text
     if page is not None:
         page.write_text(text + "\n", encoding="utf-8")
