@@ -215,7 +215,7 @@ def test_the_other_checks_fail_when_they_are_broken(tmp_path):
     tree = tmp_path / PRODUCT / "mechanisms" / "tree.py"
     tree.parent.mkdir(parents=True)
     tree.write_text("from dphist.private.gate import PrivateCounts\n")
-    assert imports_by_string(tmp_path) == openers_in_mechanisms(tmp_path) == private_names(tmp_path) == []
+    assert imports_by_string(tmp_path) == openers_in_mechanisms(tmp_path) == private_names(tmp_path) == []  # type: ignore[comparison-overlap]
     with Broken(tree, "import importlib\nimportlib.import_module('dphist.sources')"):
         assert imports_by_string(tmp_path) == ["dphist/mechanisms/tree.py"]
     with Broken(tree, "__import__('dphist.sources')"):

@@ -128,7 +128,7 @@ def test_every_form_of_a_sparse_release_tells_nothing_but_the_numbers(form, tmp_
 
     domain = dphist.Domain([dphist.Ordinal("x", range(10**7)), dphist.Nominal("y", ["a", "b"])])
     rows = {"x": [3] * 60 + [9_999_999] * 70, "y": ["a"] * 130}
-    more = {"x": [*rows["x"], 12], "y": [*rows["y"], "b"]}
+    more = {"x": [*rows["x"], 12], "y": [*rows["y"], "b"]}  # type: ignore[misc]
     one, other = (dphist.publish(pa.table(table), domain, 1, SparseLaplace()) for table in (rows, more))
     assert isinstance(one.cells, SparseCells)
     one.verify()

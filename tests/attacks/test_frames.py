@@ -42,7 +42,7 @@ def all_of(error):
 
 def inspected(error):
     """Follow everything that the chain of exceptions and its frames hold, our own frames of this file left out."""
-    todo, seen, frames = [], set(), 0
+    todo, seen, frames = [], set(), 0  # type: ignore[var-annotated]
     for one in all_of(error):
         todo += [one.args, vars(one), getattr(one, "obj", None), getattr(one, "object", None)]
         trace = one.__traceback__

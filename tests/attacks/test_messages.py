@@ -116,7 +116,7 @@ def test_nothing_in_a_release_leads_back_to_the_counts(text):
             assert not np.shares_memory(thing, secret)
         todo.extend(gc.get_referents(thing))
         if isinstance(thing, np.ndarray) and thing.base is not None:
-            todo.append(thing.base)
+            todo.append(thing.base)  # type: ignore[arg-type]
     assert len(seen) > 20
 
 

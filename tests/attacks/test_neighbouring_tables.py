@@ -85,7 +85,7 @@ def test_an_odd_person_in_a_frame(kind: str, odd: str) -> None:
                 arrays[name] = pa.array([v if v is None else (Decimal if exact else str)(v) for v in values])
         return pa.table(arrays)
 
-    small, large = made(rows), made([*rows, person])
+    small, large = made(rows), made([*rows, person])  # type: ignore[list-item]
     for source in (small, large):
         assert type(open_source(source, NAMES, ONE)) is Duck
     assert distance(small, large) <= 1

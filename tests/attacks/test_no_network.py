@@ -102,7 +102,7 @@ def test_an_engine_for_tables_that_have_none_fetches_nothing_either(monkeypatch)
     from dphist.sources import ibis_table
 
     monkeypatch.setattr(ibis_table, "backend_of", lambda table: None)
-    backend = ibis_table.IbisTable(ibis.memtable({"x": [1]})).backend
+    backend = ibis_table.IbisTable(ibis.memtable({"x": [1]})).backend  # type: ignore[call-arg]
     assert setting(backend.con, "autoinstall_known_extensions") is False
 
 
@@ -113,8 +113,8 @@ def test_a_network_address_loads_what_is_there_and_fetches_only_if_told(tmp_path
         if told:
             monkeypatch.setenv("DPHIST_INSTALL", "1")
         engine = open_path(f"file://{tmp_path}/d.csv")
-        assert setting(engine.connection, "autoload_known_extensions") is True
-        assert setting(engine.connection, "autoinstall_known_extensions") is told
+        assert setting(engine.connection, "autoload_known_extensions") is True  # type: ignore[attr-defined]
+        assert setting(engine.connection, "autoinstall_known_extensions") is told  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

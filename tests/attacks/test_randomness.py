@@ -82,7 +82,7 @@ def test_a_process_that_was_copied_between_publications_draws_anew():
 def test_every_publication_asks_the_system_for_a_key(monkeypatch):
     asked = []
     real = os.urandom
-    monkeypatch.setattr(os, "urandom", lambda size: asked.append(size) or real(size))
+    monkeypatch.setattr(os, "urandom", lambda size: asked.append(size) or real(size))  # type: ignore[func-returns-value]
     histogram = dphist.Histogram(dphist.Domain([dphist.Ordinal("x", range(4))]), np.arange(4))
     for turn in range(1, 4):
         dphist.publish(histogram, epsilon=1, mechanism="laplace")

@@ -26,7 +26,7 @@ def own(extras):
 
 def reached(extras):
     """Every distribution that an installation with these extras brings on this machine, by name."""
-    found, todo = {}, [("dphist", frozenset(extras))]
+    found, todo = {}, [("dphist", frozenset(extras))]  # type: ignore[var-annotated]
     while todo:
         name, wanted = todo.pop()
         if wanted <= found.get(name, frozenset()) and name in found:
@@ -75,7 +75,7 @@ def test_no_licence_forbids_using_them_together():
         except PackageNotFoundError:
             continue
         said = " ".join([
-            facts.get("License-Expression") or (facts.get("License") or "").partition("\n")[0],
+            facts.get("License-Expression") or (facts.get("License") or "").partition("\n")[0],  # type: ignore[attr-defined]
             *(each for each in facts.get_all("Classifier") or [] if each.startswith("License")),
         ])  # fmt: skip
         if re.search(r"\bA?L?GPL|General Public", said):

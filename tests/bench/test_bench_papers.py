@@ -40,7 +40,7 @@ def test_the_stand_ins_have_the_papers_sizes():
 
 def test_errors_of_ranges_on_numbers_worked_by_hand():
     truth = np.arange(20)
-    found = {(r.measure, r.x): r.value for r in xu2013_setup.range_errors(truth, truth + 1.0)}
+    found = {(r.measure, r.x): r.value for r in xu2013_setup.range_errors(truth, truth + 1.0)}  # type: ignore[arg-type]
     # Every cell is off by one, so a range of m cells is off by m.
     for length in (1, 2, 5, 10, 20):
         assert found["squared error", length] == pytest.approx(length**2)
@@ -70,7 +70,9 @@ def test_a_skyline_has_who_is_beaten_by_nobody_on_both():
         1,
     )
     text = SkylineTable(title="T", measure="CPU s", ups=("error",), printed={"slow and good": 7}).markdown(
-        _results(), None, ""
+        _results(),
+        None,  # type: ignore[arg-type]
+        "",
     )
     assert "| slow and good | 1 | 7 | ✓ |" in text
     assert "| beaten | 0 |  | · |" in text

@@ -97,7 +97,7 @@ def test_a_peer_is_found_in_its_environment_or_here_or_skipped(tmp_path, monkeyp
 def test_every_environment_has_its_requirements_and_every_peer_its_script():
     assert {peer.environment for peer in PEERS.values()} - {""} == set(REQUIREMENTS)
     for peer in PEERS.values():
-        text = (outside.Path(outside.__file__).parent / f"{peer.script}.py").read_text(encoding="utf-8")
+        text = (outside.Path(outside.__file__).parent / f"{peer.script}.py").read_text(encoding="utf-8")  # type: ignore[attr-defined]
         assert "def load() -> str:" in text
         assert "def publish(" in text
 

@@ -37,7 +37,7 @@ def test_counts_are_public_and_of_the_shape_asked_for():
 
 
 def test_every_mechanism_has_a_case_and_every_family_names_mechanisms_that_exist():
-    cases = scale.Growth().cases(scale.Setting())
+    cases = scale.Growth().cases(scale.Setting())  # type: ignore[attr-defined]
     assert sorted(case.method for case in cases) == sorted(MECHANISMS)
     assert {name for names in scale._FAMILIES.values() for name in names} <= set(MECHANISMS)
 

@@ -10,4 +10,4 @@ def test_the_short_form_runs():
     lines = list(measure(quick=True))
     assert before == (adaptivetree.CONSTANTS, planning.CONSTANTS)
     assert "PlannedConstants: 2 cases" in lines[0]
-    assert [line["constant"] for line in lines[1::2]] == ["total", "first_level"]
+    assert [line["constant"] for line in lines[1::2]] == ["total", "first_level"]  # type: ignore[index]

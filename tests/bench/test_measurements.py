@@ -31,6 +31,7 @@ QUICK = {
     "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
     "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),
     "noisefirst": ("", ["mean 3 ln n"]),
+    "paths": ("", ["dphist query", "after/before"]),
     "segmentation": ("", ["O(n²)", "spikes"]),
     "trust": ("--only timing precision quotes", ["structurefirst", "2 mechanisms", "every field quoted"]),
 }

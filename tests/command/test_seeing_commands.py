@@ -71,7 +71,7 @@ def test_the_explorer_starts_answers_and_stops(room):
     )  # fmt: skip
     try:
         address = None
-        for line in process.stderr:
+        for line in process.stderr:  # type: ignore[union-attr]
             found = re.search(r"http://127\.0\.0\.1:\d+/", line)
             if found:
                 address = found[0]
@@ -82,8 +82,8 @@ def test_the_explorer_starts_answers_and_stops(room):
             assert f'"value": {own.value}' in reply.read().decode()
         process.send_signal(signal.SIGINT)
         process.wait(timeout=60)
-        assert "Traceback" not in process.stderr.read()
+        assert "Traceback" not in process.stderr.read()  # type: ignore[union-attr]
     finally:
         process.kill()
         process.wait()
-        process.stderr.close()
+        process.stderr.close()  # type: ignore[union-attr]

@@ -200,7 +200,7 @@ def test_no_refusal_at_the_door_quotes_a_total_or_a_count() -> None:
     ]
     for options in wrong:
         with pytest.raises(DphistError) as refusal:
-            dphist.publish(histogram, **({"epsilon": 1, "mechanism": "laplace"} | options))
+            dphist.publish(histogram, **{"epsilon": 1, "mechanism": "laplace", **options})
         said = str(refusal.value).replace(",", "")
         for secret in (518_273, 400_000, 918_273):
             assert str(secret) not in said

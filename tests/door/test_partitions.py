@@ -118,7 +118,7 @@ def test_what_cannot_be_partitioned_is_refused_before_anything_is_paid(tmp_path:
             (["region"], Refusing(), MechanismError),
         ]:
             with pytest.raises(error):
-                dphist.publish(HISTOGRAM, epsilon=1, mechanism=mechanism, partition_by=by, **paid)
+                dphist.publish(HISTOGRAM, epsilon=1, mechanism=mechanism, partition_by=by, **paid)  # type: ignore[arg-type]
         assert ledger.spent("adults") == 0
         release = dphist.publish(HISTOGRAM, epsilon="1/2", mechanism="laplace", partition_by="region", **paid)
         assert len(ledger.entries("adults")) == 1

@@ -51,7 +51,7 @@ def test_what_is_refused_before_any_noise_spends_nothing(ledger, tmp_path):
     ]
     for mechanism, source, error in refused:
         with pytest.raises(error):
-            dphist.publish(source, DOMAIN, 1, mechanism, ledger=ledger, dataset="people")
+            dphist.publish(source, DOMAIN, 1, mechanism, ledger=ledger, dataset="people")  # type: ignore[arg-type]
     with pytest.raises(UnknownDataset):
         dphist.publish(HISTOGRAM, epsilon=1, ledger=ledger, dataset="others")
     with pytest.raises(BudgetExhausted):
@@ -77,7 +77,7 @@ def test_a_ledger_that_refuses_at_the_last_moment_lets_no_noise_out(ledger, monk
     monkeypatch.setattr(type(ledger), "check", race)
     drawn = []
     answer = Identity.answer
-    monkeypatch.setattr(Identity, "answer", lambda *words: drawn.append(1) or answer(*words))
+    monkeypatch.setattr(Identity, "answer", lambda *words: drawn.append(1) or answer(*words))  # type: ignore[func-returns-value]
     with pytest.raises(BudgetExhausted):
         dphist.publish(HISTOGRAM, epsilon=1, mechanism=Laplace(), ledger=ledger, dataset="people")
     assert drawn == []

@@ -114,7 +114,7 @@ def test_exact_forecasts_come_true(mechanism):
 def test_forecasts_are_sorted_and_repeat_themselves():
     names = ("laplace", "dpcube", "adaptivegrid", "quadtree")
     forecasts = planning.plan(LINE, 1, "ranges", mechanisms=names)
-    assert [f.error for f in forecasts] == sorted(f.error for f in forecasts)
+    assert [f.error for f in forecasts] == sorted(f.error for f in forecasts)  # type: ignore[type-var]
     assert forecasts == planning.plan(LINE, 1, "ranges", mechanisms=names)
     assert {f.mechanism for f in forecasts} == set(names)
 
@@ -130,7 +130,7 @@ def test_the_epsilon_needed_gives_the_error_wanted(mechanism):
 def test_units_and_sizes_and_refusals():
     one = planning.plan(LINE, 1, "cells", mechanisms=["laplace"])[0].error
     three = planning.plan(LINE, 1, "cells", mechanisms=["laplace"], unit=Unit(rows=3))[0].error
-    assert three == pytest.approx(3 * one)
+    assert three == pytest.approx(3 * one)  # type: ignore[operator]
     assert one == pytest.approx(math.sqrt(2))
     huge = Domain([Ordinal("x", range(10**6)), Ordinal("y", range(10**6))])
     exact, refused = planning.plan(huge, 1, "ranges", mechanisms=["laplace", "dpcube"])

@@ -281,7 +281,7 @@ def test_attributes_to_keep_are_named_one_by_one_or_in_a_list(release):
     names = list(release.domain.names)
     assert np.array_equal(release.project(*names).counts, release.project(names).counts)
     assert np.array_equal(release.project(names[0]).counts, release.project([names[0]]).counts)
-    for nothing in ((), ([],), (3,)):
+    for nothing in ((), ([],), (3,)):  # type: ignore[var-annotated]
         with pytest.raises((QueryError, TypeError)):
             release.project(*nothing)
 

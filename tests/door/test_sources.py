@@ -120,7 +120,7 @@ SOURCES: dict[str, Callable[[pa.Table, Path], Any]] = {
     "pandas": lambda t, _: t.to_pandas(),
     "pandas categories": lambda t, _: t.to_pandas().astype({"sex": "category", "place": "category"}),
     "polars": lambda t, _: pl.from_arrow(t),
-    "polars lazy": lambda t, _: pl.from_arrow(t).lazy(),  # type: ignore[union-attr]
+    "polars lazy": lambda t, _: pl.from_arrow(t).lazy(),
     "pyarrow": lambda t, _: t,
     "pyarrow reader": lambda t, _: t.to_reader(13),
     "pyarrow dataset": lambda t, _: pyarrow.dataset.dataset(t),

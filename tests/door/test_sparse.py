@@ -49,7 +49,7 @@ def law(count: int, scale: Fraction, threshold: int, values: range) -> dict[int 
     """What the dense mechanism shows of one cell: a value, or nothing (None)."""
     a = alpha(scale)
     shown = {v: (1 - a) / (1 + a) * a ** abs(v - count) for v in values if v >= threshold}
-    return {**shown, None: 1 - sum(shown.values())}
+    return {**shown, None: 1 - sum(shown.values())}  # type: ignore[dict-item]
 
 
 def chi_square(seen: Counter[Any], expected: dict[Any, float], draws: int) -> float:
@@ -155,12 +155,12 @@ def test_a_trillion_cells() -> None:
     release = dphist.publish(rows, HUGE, 1, SparseLaplace(threshold=20))
     release.verify()
     true = Counter(zip(rows["x"].to_pylist(), rows["y"].to_pylist(), strict=True))
-    assert (np.diff(release.cells.flat) > 0).all()
-    assert release.cells.flat.dtype == release.cells.values.dtype == np.int64
-    assert release.cells.values.min() >= 20
+    assert (np.diff(release.cells.flat) > 0).all()  # type: ignore[attr-defined]
+    assert release.cells.flat.dtype == release.cells.values.dtype == np.int64  # type: ignore[attr-defined]
+    assert release.cells.values.min() >= 20  # type: ignore[attr-defined]
     found = {
         divmod(cell, 10**6): value
-        for cell, value in zip(release.cells.flat.tolist(), release.cells.values.tolist(), strict=True)
+        for cell, value in zip(release.cells.flat.tolist(), release.cells.values.tolist(), strict=True)  # type: ignore[attr-defined]
     }
     # Noise of scale one passes 30 with probability 10⁻¹³: what is far above the threshold is there, and near.
     assert all(abs(found[key] - count) < 30 for key, count in true.items() if count >= 50)
@@ -175,12 +175,12 @@ def test_the_threshold_is_a_public_number() -> None:
     assert 10**12 * chance(Fraction(1), level) <= 100 < 10**12 * chance(Fraction(1), level - 1)
     assert recipe.level(Fraction(1), 10) == 1
     empty = pa.table({"x": pa.array([], pa.int64()), "y": pa.array([], pa.int64())})
-    assert dphist.publish(empty, HUGE, 1, "sparselaplace").cells.threshold == level
+    assert dphist.publish(empty, HUGE, 1, "sparselaplace").cells.threshold == level  # type: ignore[attr-defined]
     with pytest.raises(MechanismError, match="raise it, or leave it out for 23"):
         dphist.publish(empty, HUGE, 1, "sparselaplace(threshold=5)")
     for bad in (0, -1, 1.5, True):
         with pytest.raises(MechanismError, match="threshold must be"):
-            SparseLaplace(threshold=bad)
+            SparseLaplace(threshold=bad)  # type: ignore[arg-type]
 
 
 def test_answers_and_their_intervals() -> None:
@@ -244,7 +244,7 @@ def test_the_file(tmp_path: Any) -> None:
     assert table["x"][0].as_py() == 7
     assert table["estimate"][0].as_py() == "a"
     frame = back.to_pandas()
-    assert len(frame) == len(back.cells)
+    assert len(frame) == len(back.cells)  # type: ignore[arg-type]
     assert len(back.records(100)) == 100
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "out.parquet").read_bytes()[:200])
     with pytest.raises(ReleaseError):
@@ -259,7 +259,7 @@ def test_what_was_altered_does_not_verify() -> None:
     )
     release.verify()
     with pytest.raises(VerificationError, match="other counts"):
-        replace(release, cells=replace(release.cells, values=release.cells.values + 1)).verify()
+        replace(release, cells=replace(release.cells, values=release.cells.values + 1)).verify()  # type: ignore[attr-defined, type-var]
     with pytest.raises(VerificationError):
         replace(release, mechanism=SparseLaplace(threshold=7)).verify()
 
@@ -294,7 +294,7 @@ def test_a_sparse_release_does_what_a_release_does_or_says_why_not() -> None:
     assert release.to_polars().columns == ["x", "y", "estimate"]
     assert release.answer("x = 7 and y = 9").value == release.answer(where={"x": 7, "y": 9}).value
     assert release.polished(nonnegative=True, integer=True).cells is release.cells
-    assert len(release.records()) == int(release.cells.values.sum())
+    assert len(release.records()) == int(release.cells.values.sum())  # type: ignore[attr-defined]
     assert len(release.project("x").counts) == 10**6
     assert "mark" in release.plot("x").to_dict() or "layer" in release.plot("x").to_dict()
     assert "<svg" in release._repr_html_()
@@ -316,7 +316,7 @@ def test_a_sparse_release_does_what_a_release_does_or_says_why_not() -> None:
 def test_a_sparse_release_without_cells_makes_no_records() -> None:
     empty = pa.table({"x": pa.array([], pa.int64()), "y": pa.array([], pa.int64())})
     release = dphist.publish(empty, HUGE, 1, "sparselaplace(threshold=60)")
-    assert len(release.cells) == 0
+    assert len(release.cells) == 0  # type: ignore[arg-type]
     assert len(release.records(10)) == 0
     release.verify()
 
@@ -336,7 +336,7 @@ def test_a_ledger_pays_for_it_once(tmp_path: Any) -> None:
         assert ledger.spent("adults") == 0
         release = dphist.publish(rows, HUGE, "1/2", "sparselaplace", ledger=ledger, dataset="adults")
         assert ledger.spent("adults") == Fraction(1, 2)
-        assert release.receipt[0] == "adults"
+        assert release.receipt[0] == "adults"  # type: ignore[index]
 
 
 def test_it_conforms() -> None:

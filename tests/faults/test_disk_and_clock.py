@@ -232,16 +232,16 @@ def test_kill_9_at_any_moment_spends_at_least_what_was_published(tmp_path):
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert child.stdout.readline() == "ready\n"
-        assert child.stdout.readline() == "published\n"
+        assert child.stdout.readline() == "ready\n"  # type: ignore[union-attr]
+        assert child.stdout.readline() == "published\n"  # type: ignore[union-attr]
         published += 1
         try:
             child.wait(timeout=pause)
         except subprocess.TimeoutExpired:
             child.kill()
-        published += child.stdout.read().count("published\n")
+        published += child.stdout.read().count("published\n")  # type: ignore[union-attr]
         child.wait()
-        child.stdout.close()
+        child.stdout.close()  # type: ignore[union-attr]
         kills += 1
         with dphist.Ledger.open(place) as book:
             # One release may have been paid for and not acknowledged when the blow fell.

@@ -54,8 +54,8 @@ def test_a_server_that_crashes_again_and_again(server, url):
     child = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(WRITER), url], stdout=subprocess.PIPE, text=True
     )
-    said = []
-    reader = threading.Thread(target=lambda: said.extend(child.stdout))
+    said: list[str] = []
+    reader = threading.Thread(target=lambda: said.extend(child.stdout))  # type: ignore[arg-type]
     reader.start()
     crashes = 0
 
@@ -77,7 +77,7 @@ def test_a_server_that_crashes_again_and_again(server, url):
         child.kill()
         child.wait()
         reader.join()
-        child.stdout.close()
+        child.stdout.close()  # type: ignore[union-attr]
     done = [line.split() for line in said if line.startswith("acknowledged")]
     refused = [line for line in said if line.startswith("refused")]
     with dphist.Ledger.open(url) as book:

@@ -211,4 +211,4 @@ def test_running_sums_of_another_shape_are_not_read_past_their_end():
     # This ended the process once.
     for table in (np.array(5), np.zeros((5, 2)), np.zeros((5, 3), dtype=object), np.zeros((3, 5)), [[1]]):
         with pytest.raises(DphistError, match="table"):
-            WORKLOAD.answer_from(table)
+            WORKLOAD.answer_from(table)  # type: ignore[arg-type]

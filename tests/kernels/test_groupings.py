@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise, product
 
 import numpy as np
@@ -29,7 +30,7 @@ def partitions(n: int) -> list[list[int]]:
     ]
 
 
-def cheapest(n: int, cost: dict[tuple[int, int], float]) -> list[int]:
+def cheapest(n: int, cost: Mapping[tuple[int, int], float]) -> list[int]:
     """Least total; among equals the smallest last cut, recursively, comparing exactly."""
     allowed = [p for p in partitions(n) if all(bucket in cost for bucket in pairwise([*p, n]))]
     return min(allowed, key=lambda p: (sum(cost[b] for b in pairwise([*p, n])), p[::-1]))
@@ -91,7 +92,7 @@ def test_powers_of_two(seed: int, n: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("search", [squared_grouping, squared_power_grouping])
-def test_squares(seed: int, search) -> None:  # type: ignore[no-untyped-def]
+def test_squares(seed: int, search) -> None:
     n = 9
     rng = np.random.default_rng(seed)
     x, prices = rng.normal(0, 3, n), rng.uniform(0, 20, n + 1)

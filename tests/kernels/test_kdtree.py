@@ -24,8 +24,8 @@ def grow_plainly(cells, variance):
                 one, other = np.split(box, [cut - low[axis]], axis=axis)
                 left = one.size * one.var() + other.size * other.var()
                 if left < best[0] - 1e-9 * (1 + abs(left)):
-                    best = (left, axis, cut)
-        _, axis, cut = best
+                    best = (left, axis, cut)  # type: ignore[assignment]
+        _, axis, cut = best  # type: ignore[assignment]
         go(low, (*high[:axis], cut, *high[axis + 1 :]))
         go((*low[:axis], cut, *low[axis + 1 :]), high)
 

@@ -191,7 +191,7 @@ def test_trial_boxes_have_the_sizes_they_stand_for():
             assert np.all(low < high)
             assert np.all(high <= np.array(shape))
             volume = np.prod(high - low, axis=1)
-            wanted = min(2.0**k, np.prod(shape))
+            wanted = min(2.0**k, float(np.prod(shape)))
             assert wanted / 1.9 <= np.exp(np.mean(np.log(volume))) <= wanted * 1.9
 
 

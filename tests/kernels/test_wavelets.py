@@ -1,4 +1,5 @@
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from dphist.kernels.wavelets.axes import HaarAxis, NominalAxis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands, threshold
 from dphist.model.domain import Nominal
 
-TREES = {
+TREES: dict[str, Any] = {
     "figure 3": {"left": ["a", "b", "c"], "right": ["d", "e", "f"]},
     "pairs": {"x": {"y": ["a", "b"], "z": ["c", "d"]}, "w": {"v": ["e", "f"], "u": ["g", "h"]}},
     "ragged": {

@@ -23,7 +23,7 @@ from dphist.testing.gates import as_histogram
 
 @pytest.mark.parametrize("inner", [Laplace(), Tree(fanout=4), Uniform(), Blocks(group=Smooth("squared"))])
 @pytest.mark.parametrize("shape", [(40,), (5, 8)])
-def test_blocks_with_nothing_but_an_inner_mechanism_are_that_mechanism(inner, shape) -> None:  # type: ignore[no-untyped-def]
+def test_blocks_with_nothing_but_an_inner_mechanism_are_that_mechanism(inner, shape) -> None:
     x = np.random.default_rng(0).poisson(5, shape)
     assert np.array_equal(run(Blocks(inner=inner), x, 1, seed=4).counts, run(inner, x, 1, seed=4).counts)
 
@@ -121,7 +121,7 @@ def test_bad_options_are_refused() -> None:
         Sort(share=Fraction(2))
     for wrong in ({"order": 1}, {"group": "squared"}, {"inner": 3}):
         with pytest.raises(MechanismError, match="blocks"):
-            Blocks(**wrong)  # type: ignore[arg-type]
+            Blocks(**wrong)
 
 
 def test_squared_groups_of_a_great_many_cells_are_refused_not_attempted() -> None:
@@ -135,7 +135,7 @@ def test_skyline_by_hand_and_against_all_pairs() -> None:
     assert skyline([]) == []
     costs = np.random.default_rng(1).integers(0, 6, (60, 2))
     brute = [not any((b <= a).all() and (b < a).any() for b in costs) for a in costs]
-    assert undominated(costs).tolist() == brute
+    assert undominated(costs).tolist() == brute  # type: ignore[arg-type]
     with pytest.raises(InputError, match="skyline"):
         skyline([("a", 1.0, 2.0), ("b", 1.0)])
 
@@ -143,6 +143,6 @@ def test_skyline_by_hand_and_against_all_pairs() -> None:
 def test_a_tree_over_groups_is_a_tree_over_their_cells():
     counts = np.repeat(np.random.default_rng(2).integers(0, 90, 16), 8)
     estimate = run(Blocks(group=Smooth("absolute"), inner=Tree(nonnegative=False)), counts, 1, seed=4)
-    tree = estimate.errors.tree
+    tree = estimate.errors.tree  # type: ignore[attr-defined]
     assert tree.shape == counts.shape
     assert tree.cells(tree.least_squares()) == pytest.approx(estimate.counts)

@@ -90,7 +90,7 @@ def test_variances_agree_with_simulation(estimator):
     answers = np.array(
         [workload.answer(run(mechanism, counts, 0.2, seed=s).counts) for s in range(runs)], dtype=float
     )
-    told = run(mechanism, counts, 0.2, seed=0).errors.spread(workload).variance
+    told = run(mechanism, counts, 0.2, seed=0).errors.spread(workload).variance  # type: ignore[attr-defined]
     # Laplace kurtosis 6 at most: a sample variance deviates by √(5/3000) = 4 %; seeds are fixed.
     assert np.allclose(answers.var(axis=0), told, rtol=0.2)
     assert np.allclose(answers.mean(axis=0), workload.answer(counts), atol=6 * np.sqrt(told / runs))
@@ -102,7 +102,8 @@ def test_variances_agree_with_simulation(estimator):
 
 def test_pure_noise_is_not_split():
     leaves = [
-        run(DPCube(), np.full((32, 32), 7), Fraction(1, 2), seed=s).errors.cuts.sizes.size for s in range(40)
+        run(DPCube(), np.full((32, 32), 7), Fraction(1, 2), seed=s).errors.cuts.sizes.size  # type: ignore[attr-defined]
+        for s in range(40)
     ]
     assert np.mean(np.array(leaves) == 1) >= 0.95
 
@@ -110,7 +111,7 @@ def test_pure_noise_is_not_split():
 def test_a_clear_step_is_found():
     counts = np.zeros((16, 16), dtype=np.int64)
     counts[4:9, 2:12] = 400
-    tree = run(DPCube(), counts, 1, seed=5).errors.cuts
+    tree = run(DPCube(), counts, 1, seed=5).errors.cuts  # type: ignore[attr-defined]
     labels = tree.labels.reshape(16, 16)
     inside = np.unique(labels[4:9, 2:12])
     assert inside.size == 1
@@ -173,6 +174,6 @@ def test_audit(estimator):
 def test_what_was_measured_is_a_tree_whose_least_squares_is_the_estimate(estimator):
     counts = np.random.default_rng(3).integers(0, 40, (9, 7))
     estimate = run(DPCube(estimator=estimator), counts, 1, seed=2)
-    tree = estimate.errors.tree
+    tree = estimate.errors.tree  # type: ignore[attr-defined]
     # Least squares knows the discrete noise's variance, the estimate its scale: the same but for a few thousandths.
     assert tree.cells(tree.least_squares()) == pytest.approx(estimate.counts, abs=0.2)

@@ -53,9 +53,9 @@ def test_share_must_leave_something_for_both(share):
 
 def test_bases_are_named():
     with pytest.raises(MechanismError):
-        EFPA(basis="wavelet")
+        EFPA(basis="wavelet")  # type: ignore[arg-type]
     with pytest.raises(MechanismError):
-        FPA(basis="either")
+        FPA(basis="either")  # type: ignore[arg-type]
 
 
 def test_spa_is_refused_before_anything_is_asked():
@@ -125,7 +125,7 @@ def test_noise_has_the_stated_variance():
     z = 2 * keep - 1
     assert got == pytest.approx(2 * z**3 / n**2, rel=0.15)
     estimate = run(FPA(keep=keep), counts, 1, seed=0)
-    cells = estimate.errors.spread(Workload.cells(Domain([Ordinal("x0", range(n))])))
+    cells = estimate.errors.spread(Workload.cells(Domain([Ordinal("x0", range(n))])))  # type: ignore[attr-defined]
     np.testing.assert_allclose(cells.variance, 2 * z**3 / n**2, rtol=1e-3)
 
 
@@ -184,6 +184,6 @@ def test_intervals_cover_the_kept_part():
     covered = []
     for seed in range(100):
         estimate = run(FPA(keep=3), counts, 1, seed=seed)
-        spread = estimate.errors.spread(workload)
+        spread = estimate.errors.spread(workload)  # type: ignore[attr-defined]
         covered.append(np.abs(workload.answer(estimate.counts) - centre) <= 2.1 * np.sqrt(spread.variance))
     assert 0.92 < np.mean(covered) < 0.99

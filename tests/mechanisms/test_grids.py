@@ -53,7 +53,7 @@ def test_a_grid_tiles_its_box(shape, fine):
 def test_full_boxes_are_cut_finer_than_empty_ones():
     counts = np.zeros((80, 80), dtype=np.int64)
     counts[:16, :16] = 200
-    tree = run(AdaptiveGrid(), counts, 1, seed=3).errors.tree
+    tree = run(AdaptiveGrid(), counts, 1, seed=3).errors.tree  # type: ignore[attr-defined]
     low, high = tree.low[tree.leaves], tree.high[tree.leaves]
     volume = np.prod(high - low, axis=1)
     full = (low < 16).all(axis=1)

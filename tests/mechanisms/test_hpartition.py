@@ -1,6 +1,7 @@
 import math
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,7 +84,8 @@ def queue_order(counts, epsilon):
     """
     n = len(counts)
     depth = max(1, int(math.log2(n)))
-    price, outcomes = 2 / epsilon, {}
+    outcomes: dict[Any, Any] = {}
+    price = 2 / epsilon
 
     def walk(queue, saved, draws, probability):
         open_parts = [i for i, part in enumerate(queue) if not part[3]]
@@ -133,13 +135,13 @@ def draws_sizes(draws):
 def test_depth_by_depth_equals_queue_order():
     """Partitions drawn by the mechanism against the queue's exact probabilities: χ² with fixed seeds."""
     counts, epsilon, runs = [9, 1, 2, 30, 31], 1.0, 2000
-    chances = Counter()
+    chances: Counter[Any] = Counter()
     for (_, configuration), probability in queue_order(counts, epsilon).items():
         chances[tuple(first for first, _ in configuration)] += probability
     assert sum(chances.values()) == pytest.approx(1)
-    seen = Counter()
+    seen: Counter[Any] = Counter()
     for seed in range(runs):
-        labels = run(PHPartition(), counts, 1, seed=seed).errors.labels
+        labels = run(PHPartition(), counts, 1, seed=seed).errors.labels  # type: ignore[attr-defined]
         seen[tuple(np.flatnonzero(np.diff(labels, prepend=-1)).tolist())] += 1
     assert set(seen) <= set(chances)
     statistic = sum((seen[key] - runs * p) ** 2 / (runs * p) for key, p in chances.items())

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_a_peak_keeps_its_marginal():
 def test_every_table_is_published_within_the_noise_it_was_measured_with(epsilon):
     histogram = _cube(20_000)
     noise = np.sqrt(2.0) * len(PAIRS) / float(Fraction(epsilon))
-    squares = {axes: [] for axes in PAIRS}
+    squares: dict[Any, list[Any]] = {axes: [] for axes in PAIRS}
     for seed in range(8):
         counts = run(Marginals(tables=PAIRS), histogram, epsilon, seed=seed).counts
         for axes in PAIRS:

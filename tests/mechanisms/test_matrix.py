@@ -48,7 +48,7 @@ def test_stated_variance_is_seen() -> None:
     matrix = Matrix(strategy="optimised", workload="prefixes", nonnegative=False)
     truth = workload.answer(x)
     errors = np.array([workload.answer(run(matrix, x, 1, seed=s).counts) - truth for s in range(400)])
-    stated = run(matrix, x, 1, seed=0).errors.spread(workload).variance
+    stated = run(matrix, x, 1, seed=0).errors.spread(workload).variance  # type: ignore[attr-defined]
     assert (np.abs((errors**2).mean(axis=0) / stated - 1) < 6 * np.sqrt(5 / 400)).all()
 
 

@@ -47,7 +47,7 @@ def algorithm_2(noisy, scale, statistic):
         criterion = [rows[k - 1, n] - (2 * n - 4 * k) * scale**2 for k in range(1, n + 1)]
     else:
         levels, ranks = np.unique(noisy, return_inverse=True)
-        rows = textbook.fixed_absolute(textbook.absolute_costs(noisy, ranks.astype(np.int64), levels), n)[0]
+        rows = textbook.fixed_absolute(textbook.absolute_costs(noisy, ranks.astype(np.int64), levels), n)[0]  # type: ignore[assignment]
         criterion = [rows[k - 1, n] - 3 * (n - k) * scale for k in range(1, n + 1)]
     return min(criterion)
 

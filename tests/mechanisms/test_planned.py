@@ -148,10 +148,10 @@ def test_plans_follow_from_public_facts_and_released_totals():
     none = np.zeros(len(planner.sides))
     assert planner.step(0, Fraction(1), none, 0.0, 0.5) is None
     assert planner.step(len(planner.sides) - 1, Fraction(1), none, 1e9, 0.5) is None
-    levels = [planner.step(0, Fraction(1), none, total, 0.5).level for total in (1e3, 1e5, 1e7)]
+    levels = [planner.step(0, Fraction(1), none, total, 0.5).level for total in (1e3, 1e5, 1e7)]  # type: ignore[union-attr]
     assert levels == sorted(levels)
     step = planner.step(0, Fraction(1), none, 1e3, 0.5)
-    assert 0 < step.share <= 1
+    assert 0 < step.share <= 1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("kind", ["cells", "prefixes", "all_ranges"])

@@ -83,7 +83,7 @@ def test_intervals_of_sums_are_never_beyond_what_the_noise_allows():
     workload = Workload.prefixes(domain)
     answers = workload.answer(estimate.counts)
     found = estimate.errors.interval(workload, answers, 0.95)
-    noisy = estimate.errors.engine.least_squares(workload.low, workload.high)[0]
+    noisy = estimate.errors.engine.least_squares(workload.low, workload.high)[0]  # type: ignore[attr-defined]
     most = 1.96 * np.sqrt(1.2 * 2 * np.arange(1, 257) * 4 + (noisy - answers) ** 2)
     assert (found.high - answers <= most + 1).all()
     truth = workload.answer(counts)

@@ -33,10 +33,10 @@ def test_median_variants_conform(name: str) -> None:
 def test_presets_are_what_the_paper_says() -> None:
     built = {name: list_mechanisms()[name]() for name in TABLE_1}
     assert built["s1"] == Blocks(group=Smooth("absolute"))
-    assert built["o+s2"] == Blocks(order=Sort(share="0.65"), group=Smooth("squared"))
+    assert built["o+s2"] == Blocks(order=Sort(share="0.65"), group=Smooth("squared"))  # type: ignore[arg-type]
     assert built["s-approx+pmm"].inner == Matrix(workload="prefixes")
     assert built["h"] == Tree(fanout=16)
-    assert built["s2+h"].group == Smooth("squared", sizes="tree", share="0.25")
+    assert built["s2+h"].group == Smooth("squared", sizes="tree", share="0.25")  # type: ignore[arg-type]
 
 
 def test_a_preset_prints_as_the_blocks_it_is_made_of() -> None:

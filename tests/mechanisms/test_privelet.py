@@ -54,11 +54,11 @@ def test_conforms(mechanism):
 
 
 def test_a_single_name_is_a_list_of_one():
-    assert Privelet(plain="age") == Privelet(plain=("age",)) == Privelet(plain=["age"])
+    assert Privelet(plain="age") == Privelet(plain=("age",)) == Privelet(plain=["age"])  # type: ignore[arg-type]
     with pytest.raises(MechanismError, match="shoe"):
         run(Privelet(plain="shoe"), np.arange(4), 1)
     with pytest.raises(MechanismError, match="calibration"):
-        Privelet(calibration="loose")
+        Privelet(calibration="loose")  # type: ignore[arg-type]
 
 
 # ---- which axes are transformed ----------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_measured_variance_is_the_stated_one_and_below_the_bounds(attributes, ca
     asked = Workload.random(inner, 40, seed=2)
     answers = np.array([asked.answer(cells) for cells in estimate.counts])
     axes = mechanism.axes(domain)[1:]
-    stated = WaveletNoise(axes, float(np.prod([axis.sensitivity for axis in axes]) / epsilon)).spread(asked)
+    stated = WaveletNoise(axes, float(np.prod([axis.sensitivity for axis in axes]) / epsilon)).spread(asked)  # type: ignore[operator]
     # A mean square of 4000 draws of kurtosis ≤ 6 has a relative deviation of 3.6 %; the seed is fixed.
     np.testing.assert_allclose((answers**2).mean(axis=0), stated.variance, rtol=0.2)
     assert np.abs(answers.mean(axis=0)).max() <= 5 * np.sqrt(stated.variance.max() / RUNS)
@@ -115,7 +115,7 @@ def test_measured_variance_is_the_stated_one_and_below_the_bounds(attributes, ca
         np.concatenate([np.full((40, 1), 7), asked.low], axis=1),
         np.concatenate([np.full((40, 1), 8), asked.high], axis=1),
     )
-    np.testing.assert_allclose(estimate.errors.spread(whole).variance, stated.variance)
+    np.testing.assert_allclose(estimate.errors.spread(whole).variance, stated.variance)  # type: ignore[arg-type, attr-defined]
 
 
 def test_the_papers_numbers():
@@ -186,7 +186,7 @@ def test_replacing_a_record_doubles_the_noise_at_the_gate_alone():
     counts = Histogram(Domain([Ordinal("x", range(1000))]), np.zeros(1000, dtype=np.int64))
     asked = Workload.random(counts.domain, 10, seed=1)
     one, two = (
-        Privelet().estimate(open_counts(counts, 1, seed=1, unit=Unit(replace=replace))).errors.spread(asked)
+        Privelet().estimate(open_counts(counts, 1, seed=1, unit=Unit(replace=replace))).errors.spread(asked)  # type: ignore[attr-defined]
         for replace in (False, True)
     )
     np.testing.assert_allclose(two.variance, 4 * one.variance)
@@ -233,7 +233,7 @@ def test_a_group_costs_no_more_than_one_of_its_members():
     domain = Domain([Nominal("place", {f"g{i}": [f"g{i}m{j}" for j in range(20)] for i in range(20)})])
     errors = run(Privelet(), Histogram(domain, np.zeros(400, dtype=np.int64)), 1, seed=1).errors
     ranges = np.array([[64, 65], [60, 80], [0, 400], [0, 70]])
-    member, group, everyone, cut = errors.spread(Workload(domain, ranges[:, :1], ranges[:, 1:])).variance
+    member, group, everyone, cut = errors.spread(Workload(domain, ranges[:, :1], ranges[:, 1:])).variance  # type: ignore[attr-defined]
     assert Workload.where(domain, place="g3").low.tolist() == [[60]]
     scale = 2 * 3**2
     assert everyone == pytest.approx(scale)
@@ -261,7 +261,7 @@ def test_thresholding_helps_small_ranges_of_sparse_data():
 def test_intervals_of_a_thresholded_release_come_from_before():
     asked = Workload.random(Domain([Ordinal("x0", range(1000))]), 20, seed=1)
     plain, shrunk = (run(Privelet(threshold=t), np.arange(1000), 1, seed=1) for t in (False, True))
-    np.testing.assert_array_equal(plain.errors.spread(asked).variance, shrunk.errors.spread(asked).variance)
+    np.testing.assert_array_equal(plain.errors.spread(asked).variance, shrunk.errors.spread(asked).variance)  # type: ignore[attr-defined]
     assert "bias" in shrunk.errors.words.details
     assert "bias" not in plain.errors.words.details
 
@@ -315,7 +315,7 @@ def test_the_papers_questions_are_asked():
     restricted = ((asked.low > 0) | (asked.high < domain.shape)).sum(axis=1)
     assert set(restricted.tolist()) <= {0, 1, 2, 3, 4}
     assert 0.2 < (restricted == 4).mean() < 0.3
-    tree = domain.attribute("occupation").hierarchy
+    tree = domain.attribute("occupation").hierarchy  # type: ignore[union-attr]
     nodes = set(zip(tree.start.tolist(), tree.stop.tolist(), strict=True))
     assert set(zip(asked.low[:, 2].tolist(), asked.high[:, 2].tolist(), strict=True)) <= nodes
 

@@ -132,7 +132,7 @@ def test_python_keeps_its_own_words_for_options_there_are_not() -> None:
     with pytest.raises(TypeError, match="fan"):
         Tree(fan=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
-        Tree(3)  # type: ignore[misc]
+        Tree(3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="metric"):
         dphist.mechanisms.Smooth("absolute", metric="squared")  # type: ignore[misc]
 

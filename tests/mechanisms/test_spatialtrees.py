@@ -55,7 +55,7 @@ def test_shares_are_geometric_and_sum_to_one(levels, axes):
 def test_children_tile_their_parents(mechanism, shape):
     rng = np.random.default_rng(1)
     counts = rng.integers(0, 200, shape)
-    tree = run(mechanism, counts, 2, seed=4).errors.tree
+    tree = run(mechanism, counts, 2, seed=4).errors.tree  # type: ignore[attr-defined]
     volume = np.prod(tree.high - tree.low, axis=1)
     kids = np.bincount(tree.parent[tree.parent >= 0], volume[tree.parent >= 0], minlength=len(tree))
     inner = np.setdiff1d(np.arange(len(tree)), tree.leaves)
@@ -80,7 +80,7 @@ def test_every_cell_pays_the_whole_budget(mechanism):
 def test_medians_put_cuts_where_the_records_are():
     counts = np.zeros(256, dtype=np.int64)
     counts[200:210] = 1000
-    tree = run(KDHybrid(switch=2), counts, 5, seed=2).errors.tree
+    tree = run(KDHybrid(switch=2), counts, 5, seed=2).errors.tree  # type: ignore[attr-defined]
     first_cut = tree.high[np.flatnonzero(tree.parent == 0)[0], 0]
     assert 200 < first_cut < 210
 
@@ -106,7 +106,7 @@ def test_variances_agree_with_simulation():
     domain = Domain([Ordinal("x0", range(6)), Ordinal("x1", range(10))])
     workload = Workload(domain, [[0, 0], [1, 2], [3, 3]], [[6, 10], [5, 9], [4, 4]])
     answers = np.array([workload.answer(run(mechanism, counts, 1, seed=s).counts) for s in range(800)])
-    told = run(mechanism, counts, 1, seed=0).errors.spread(workload).variance
+    told = run(mechanism, counts, 1, seed=0).errors.spread(workload).variance  # type: ignore[attr-defined]
     assert np.allclose(answers.var(axis=0), told, rtol=0.3)  # a deviation is 8 %; seeds are fixed
     assert np.allclose(answers.mean(axis=0), workload.answer(counts), atol=6 * np.sqrt(told / 800))
 

@@ -39,7 +39,7 @@ def test_conformance(statistic, inside):
 def test_nothing_to_choose_spends_nothing_on_structure(statistic, bins):
     right, transcript = open_gate(as_histogram(np.arange(24)), 1, Unit(), noise=Noise(Keystream.for_tests(3)))
     StructureFirst(statistic=statistic, bins=bins, inside="flat").estimate(right)
-    assert [(entry.verb, entry.epsilon) for entry in transcript] == [("measure", 1)]
+    assert [(entry.verb, entry.epsilon) for entry in transcript] == [("measure", 1)]  # type: ignore[comparison-overlap]
 
 
 @pytest.mark.parametrize("statistic", STATISTICS)
@@ -73,8 +73,8 @@ def test_figure_5_scale_of_the_noise():
     mechanism = StructureFirst(statistic="mean", bins=3, ceiling=7, split=Fraction(1, 20), inside="flat")
     estimate = run(mechanism, [5, 7, 7, 6, 7, 5, 5], 1, seed=9)
     domain = as_histogram(np.zeros(7, dtype=int)).domain
-    variance = estimate.errors.spread(Workload.cells(domain)).variance
-    sizes = np.bincount(estimate.errors.labels)[estimate.errors.labels]
+    variance = estimate.errors.spread(Workload.cells(domain)).variance  # type: ignore[attr-defined]
+    sizes = np.bincount(estimate.errors.labels)[estimate.errors.labels]  # type: ignore[attr-defined]
     assert np.allclose(variance, 2 / (0.95 * sizes) ** 2)
 
 
@@ -85,7 +85,7 @@ def test_two_level_variance_is_the_closed_form():
     domain = as_histogram(np.zeros(s, dtype=int)).domain
     lengths = np.arange(1, s + 1)
     workload = Workload(domain, np.zeros((s, 1), dtype=int), lengths[:, None])
-    assert np.allclose(estimate.errors.spread(workload).variance, 8 / 0.25 * (lengths - lengths**2 / (s + 1)))
+    assert np.allclose(estimate.errors.spread(workload).variance, 8 / 0.25 * (lengths - lengths**2 / (s + 1)))  # type: ignore[attr-defined]
 
 
 def test_trees_inside_bins_pay_for_their_levels():
@@ -108,7 +108,7 @@ def test_nested_estimates_are_unbiased_with_the_stated_variance(inside):
     for seed in range(400):
         estimate = run(mechanism, counts, 1, seed=seed)
         scores.append(
-            (workload.answer(estimate.counts) - truth) / np.sqrt(estimate.errors.spread(workload).variance)
+            (workload.answer(estimate.counts) - truth) / np.sqrt(estimate.errors.spread(workload).variance)  # type: ignore[attr-defined]
         )
     # Fixed seeds; a standardised mean of 400 is within 5/20 and a variance within 0.4 of one, at 5 sigma and more.
     assert np.abs(np.mean(scores, axis=0)).max() < 0.25
@@ -120,8 +120,8 @@ def test_rows_of_a_plane_add_up_their_noise():
     estimate = run(StructureFirst(bins=5, ceiling=60, inside="tree"), counts, 1, seed=4)
     domain = as_histogram(counts).domain
     low, high = np.array([[1, 2], [0, 0], [3, 3]]), np.array([[4, 7], [6, 10], [3, 9]])
-    spread = estimate.errors.spread(Workload(domain, low, high)).variance
-    flat = estimate.errors.runs.spread_boxes
+    spread = estimate.errors.spread(Workload(domain, low, high)).variance  # type: ignore[attr-defined]
+    flat = estimate.errors.runs.spread_boxes  # type: ignore[attr-defined]
     rows = [flat(np.array([[10 * r + 2]]), np.array([[10 * r + 7]])).variance[0] for r in (1, 2, 3)]
     assert spread[0] == pytest.approx(np.sqrt(rows).sum() ** 2)
     assert spread[2] == 0

@@ -129,7 +129,7 @@ def test_intervals_cover_and_variances_are_those_seen() -> None:
     tree = Tree(fanout=4, nonnegative=False)
     truth = workload.answer(x)
     errors = np.array([workload.answer(run(tree, x, 1, seed=s).counts) - truth for s in range(400)])
-    stated = run(tree, x, 1, seed=0).errors.spread(workload).variance
+    stated = run(tree, x, 1, seed=0).errors.spread(workload).variance  # type: ignore[attr-defined]
     ratio = (errors**2).mean(axis=0) / stated
     # Squares of near-Laplace errors have variance up to 5: six standard errors of a mean of 400.
     assert (np.abs(ratio - 1) < 6 * np.sqrt(5 / 400)).all()
@@ -196,8 +196,11 @@ def test_spare_budget_is_pooled_into_one_draw() -> None:
     scale = {
         (int(a), int(b)): float(s)
         for a, b, s in zip(
-            noise.tree.low[:, 0], noise.tree.high[:, 0], np.sqrt(noise.tree.variance / 2), strict=True
-        )  # type: ignore[attr-defined]
+            noise.tree.low[:, 0],  # type: ignore[attr-defined]
+            noise.tree.high[:, 0],  # type: ignore[attr-defined]
+            np.sqrt(noise.tree.variance / 2),  # type: ignore[attr-defined]
+            strict=True,
+        )
     }
     assert scale == {(0, 4): 1, (0, 2): 1, (2, 4): 0.5, (0, 1): 1, (1, 2): 1}
     assert estimate.counts[2] == estimate.counts[3]

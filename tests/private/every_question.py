@@ -53,12 +53,12 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
     Middles: [(Middles(), LINE), (Middles(), RUNS), (Middles(), PAIRS)],
     Linear: [(Linear.dense(np.array([[1, 1, 0, -2], [0, 3, 1, 1], [5, 0, 0, 1]])), LINE)],
     Frequencies: [
-        (Frequencies(shape, keep, basis), layout)  # type: ignore[arg-type]
+        (Frequencies(shape, keep, basis), layout)
         for basis in ("fourier", "cosine")
         for shape, keep, layout in [((4,), (2,), LINE), ((2, 2), (1, 2), TABLE), ((5,), (3,), RUNS)]
     ],
     Wavelet: [
-        (Wavelet(plain, calibration), layout)  # type: ignore[arg-type]
+        (Wavelet(plain, calibration), layout)
         for calibration in ("tight", "paper")
         for plain, layout in [((), LINE), ((), TREE), ((0,), MIXED), ((), MIXED), ((), Layout((3,)))]
     ],
@@ -98,7 +98,7 @@ SCORES: dict[type, list[tuple[Any, Layout]]] = {
 
 COSTS: dict[type, list[tuple[Any, Layout]]] = {
     AbsoluteDeviation: [
-        (AbsoluteDeviation(Fraction(1), sizes, centre, grid), Layout((n,)))  # type: ignore[arg-type]
+        (AbsoluteDeviation(Fraction(1), sizes, centre, grid), Layout((n,)))
         for sizes in ("all", "powers", (4, 2, 1), (5, 1), (2,))
         for centre in ("mean", "median")
         for grid in (1, 3)

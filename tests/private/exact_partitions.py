@@ -13,7 +13,7 @@ def laplace(scale: float, reach: int) -> np.ndarray:
     """Discrete Laplace probabilities on −reach … reach; scale 0 is no noise."""
     z = np.arange(-reach, reach + 1)
     if scale == 0:
-        return (z == 0).astype(float)
+        return (z == 0).astype(float)  # type: ignore[no-any-return]
     p = np.exp(-np.abs(z) / scale)
     return np.asarray(p / p.sum())
 

@@ -79,7 +79,7 @@ def test_the_range_of_low_frequencies_is_root_two_and_a_hair_up_to_millions_of_c
     for shape in [(10,), (65_536,), (65_535,), (2**20,), (10**6,), (1000, 1000)]:
         for bases, most in [(("fourier",), 2**0.5), (("cosine",), 2**0.5), (("fourier", "cosine"), 2)]:
             exact = most * (1 - 1 / np.prod(shape)) ** 0.5 * 1024
-            assert exact + 1 <= LowFrequencies(shape, Fraction(1), bases).range() < exact + 18
+            assert exact + 1 <= LowFrequencies(shape, Fraction(1), bases).range() < exact + 18  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("basis", ["fourier", "cosine"])
@@ -157,7 +157,7 @@ def test_the_range_approaches_four_and_is_nearly_reached():
 
 def test_configurations_add_up_the_cuts():
     cuts = [np.array([0, 0]), np.array([3, 1]), np.array([5, 3])]
-    got = candidates(Configurations(*cuts, Fraction(2)), [9, 1, 1, 4, 4], Layout((5,)))
+    got = candidates(Configurations(*cuts, Fraction(2)), [9, 1, 1, 4, 4], Layout((5,)))  # type: ignore[arg-type, call-arg]
 
     def error(*runs):
         return sum(np.abs(np.array(run) - np.mean(run)).sum() for run in runs)
@@ -182,7 +182,7 @@ def test_no_step_tilts_configurations_further_than_promised():
             cuts.append((first, middle, last))
             runs.remove((first, last))
             runs += [(first, middle), (middle, last)]
-        score = Configurations(*np.array(cuts).T.copy(), Fraction(1))
+        score = Configurations(*np.array(cuts).T.copy(), Fraction(1))  # type: ignore[call-arg]
         counts = rng.integers(0, [2, 5, 300][trial % 3], n)
         worst = max(worst, max(t / promised for t, promised in tilts(score, counts, Layout((n,)))))
     assert 0.3 < worst <= 1

@@ -216,7 +216,7 @@ CHOICES: list[tuple[str, Any, Any, int, Any]] = [
     ("disagreements", Disagreements(*BOXES, np.array([1, 12, 10])), None, 2, 1),
     ("bisections", Bisections(Fraction(1)), None, error_range(6), 2),
     ("bisections of parts", Bisections(Fraction(1)), [0, 0, 0, 0, 1, 1], error_range(4), 1),
-    ("configurations", Configurations(*CUTS, Fraction(1)), None, error_range(6), 1),
+    ("configurations", Configurations(*CUTS, Fraction(1)), None, error_range(6), 1),  # type: ignore[call-arg]
     ("boundaries", Boundaries(3, "absolute"), None, 2, 1),
     ("squared boundaries", Boundaries(3, "squared", 9), None, 2 * 9 * 64, 4),
     ("even boundaries", Boundaries(3, "absolute", None, Fraction(2)), None, 2, 2),

@@ -125,7 +125,7 @@ def test_fused_noise_has_the_scales_that_are_stated(question: Any, layout: Layou
     assert rebuilt.reshape(-1).tolist() == counts.tolist()
 
 
-def chains(score: Any, counts: np.ndarray, layout: Layout, most: int = 30) -> Iterator[tuple[tuple, Any]]:
+def chains(score: Any, counts: np.ndarray, layout: Layout, most: int = 30) -> Iterator[tuple[tuple, Any]]:  # type: ignore[type-arg]
     """Every chain of picks (of one part; of several, the first and the last candidate) and what it leads to."""
 
     def follow(path: tuple[tuple[int, ...], ...]) -> Any:
@@ -135,7 +135,7 @@ def chains(score: Any, counts: np.ndarray, layout: Layout, most: int = 30) -> It
             candidates = stages.send(np.array(pick))
         return candidates
 
-    def extend(path: tuple[tuple[int, ...], ...]) -> Iterator[tuple[tuple, Any]]:
+    def extend(path: tuple[tuple[int, ...], ...]) -> Iterator[tuple[tuple, Any]]:  # type: ignore[type-arg]
         candidates = follow(path)
         yield path, candidates
         if len(path) + 1 < score.draws(layout):
@@ -161,8 +161,8 @@ def promised(score: Any, layout: Layout) -> int:
             if score.loss == "absolute":
                 return 2
             ceiling, refine = score.lattice(n)
-            assert ceiling <= score.ceiling
-            return 2 * ceiling * 4**refine
+            assert ceiling <= score.ceiling  # type: ignore[operator]
+            return 2 * ceiling * 4**refine  # type: ignore[no-any-return]
         case LowFrequencies():
             tilt = Fraction((4 if len(score.bases) > 1 else 2) * (n - 1), n)
             # √tilt · 1024, the least share of rounding, and one for the floors.

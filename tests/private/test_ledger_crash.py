@@ -45,7 +45,7 @@ def test_the_count_notices_a_loss_and_an_overspend(tmp_path):
         heard = f"ready\nspent {kept.id} {kept.hash} 1/2 round-1\nspent 9 {'0' * 64} 1/2 round-1\n".encode()
 
     counts = experiment.Counts(1)
-    experiment._count(path, [Child()], counts)
+    experiment._count(path, [Child()], counts)  # type: ignore[list-item]
     assert (counts.acknowledged, counts.lost, counts.overspends) == (2, 1, 0)
     with closing(sqlite3.connect(path)) as file:
         file.execute(

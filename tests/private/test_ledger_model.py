@@ -46,7 +46,7 @@ class Model(RuleBasedStateMachine):
         if name not in self.totals:
             with pytest.raises(errors.UnknownDataset):
                 ledger.reserve(name, epsilon, "test")
-        elif sum((spend[0] for spend in self.spends[name]), epsilon) > self.totals[name]:
+        elif sum((spend[0] for spend in self.spends[name]), epsilon) > self.totals[name]:  # type: ignore[misc]
             with pytest.raises(errors.BudgetExhausted):
                 ledger.reserve(name, epsilon, "test")
         else:
@@ -97,9 +97,9 @@ class Model(RuleBasedStateMachine):
         for ledger in self.ledgers:
             assert ledger.datasets() == sorted(self.totals)
             for name, total in self.totals.items():
-                spent = sum((spend[0] for spend in self.spends[name]), Fraction(0))
+                spent = sum((spend[0] for spend in self.spends[name]), Fraction(0))  # type: ignore[type-var]
                 assert (ledger.total(name), ledger.spent(name)) == (total, spent)
-                assert ledger.remaining(name) == total - spent >= 0
+                assert ledger.remaining(name) == total - spent >= 0  # type: ignore[operator]
                 assert [[e.epsilon, e.status] for e in ledger.entries(name)] == self.spends[name]
 
     def teardown(self):

@@ -46,7 +46,7 @@ def test_a_forked_child_repeats_nothing(stream):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("stream", [Keystream(), Keystream.for_tests(1)], ids=["system", "test"])
 def test_a_process_number_that_comes_round_again_repeats_nothing(stream, monkeypatch):
-    monkeypatch.setattr(keystream.os, "getpid", lambda: 4321)
+    monkeypatch.setattr(os, "getpid", lambda: 4321)
     stream.take(64)
     child = bytes_of_child(lambda: stream.take(1024).tobytes())
     own = stream.take(1024).tobytes()
@@ -58,7 +58,7 @@ def test_forks_that_python_does_not_see_repeat_nothing(monkeypatch):
     stream = Keystream.for_tests(1)
     stream.take(64)
     rest = stream._streams.buffer.tobytes()
-    monkeypatch.setattr(keystream.os, "getpid", lambda: 4321)
+    monkeypatch.setattr(os, "getpid", lambda: 4321)
     assert stream.take(1024).tobytes() not in rest
 
 

@@ -143,7 +143,7 @@ class Scripted:
         return self.rest.take(size)
 
     def integer(self, bits):
-        return Keystream.integer(self, bits)
+        return Keystream.integer(self, bits)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 10**9), Fraction(1, 10**300)])
@@ -172,7 +172,7 @@ def test_a_bit_settled_late_raises_the_magnitude(negative):
     words[-1] = 0 if negative else 65535
     out = np.array([100])
     # 64 zero bits are below any threshold: bit 1 is set, the magnitude is two.
-    law.add(Scripted([words.tobytes(), bytes(8)]), out, out)
+    law.add(Scripted([words.tobytes(), bytes(8)]), out, out)  # type: ignore[arg-type]
     assert out[0] == (100 - 3 if negative else 102)
 
 
@@ -190,7 +190,7 @@ def test_a_tie_in_the_coins_is_settled_by_the_bits_that_follow():
             self.turn = not getattr(self, "turn", False)
             return int.from_bytes(rest, "little") if self.turn else super().integer(bits)
 
-    law.add(Tied([words.tobytes()]), np.zeros_like(out), out)
+    law.add(Tied([words.tobytes()]), np.zeros_like(out), out)  # type: ignore[arg-type]
     assert set(np.unique(out)) == {0, 1}
     # Given 80 tied bits, the coin comes up with the fraction that is left of p·2^80.
     lo, _ = certified.logistic_interval(Fraction(1, 3), 144)
@@ -204,7 +204,7 @@ def test_the_tail_of_the_coins_is_memoryless():
     # Words: the tail's first sixteen bits are zero, then 64 zero bits: U is below exp(-25), so H >= 1.
     words = np.array([[0], [65535]], dtype=np.uint16)
     out = np.empty(1, dtype=np.int64)
-    law.add(Scripted([words.tobytes(), bytes(8)]), np.zeros_like(out), out)
+    law.add(Scripted([words.tobytes(), bytes(8)]), np.zeros_like(out), out)  # type: ignore[arg-type]
     assert out[0] == 1
 
 
@@ -216,7 +216,7 @@ def test_a_tie_in_the_tables_is_settled_by_the_bits_that_follow(scale):
     words = np.full(n, ladder.floors[index] >> 64, dtype=np.uint16)
     rests = np.full(n, ladder.rests[index], dtype=np.uint64)
     out = np.zeros(n, dtype=np.int64)
-    law.add(Scripted([words.tobytes(), rests.tobytes()]), out, out)
+    law.add(Scripted([words.tobytes(), rests.tobytes()]), out, out)  # type: ignore[arg-type]
     lo, _ = law._bounds(0, index)(144)
     left = (lo % 2**64) / 2**64
     if law.lows:
@@ -239,7 +239,7 @@ def test_the_tails_of_the_tables_are_memoryless(scale, end):
         fixed.append(np.full(n, word, dtype=np.uint16).tobytes())
     fixed.append(np.full(n, end, dtype=np.uint16).tobytes())
     fixed.append(np.full(n, 0 if end == 0 else 2**64 - 1, dtype=np.uint64).tobytes())
-    out = law.add(Scripted(fixed), values, out := np.empty(n, dtype=np.int64)) or out
+    out = law.add(Scripted(fixed), values, out := np.empty(n, dtype=np.int64)) or out  # type: ignore[arg-type, func-returns-value]
     top = (out - values) >> 8 * law.lows
     excess = -law.reach - top if end == 0 else top - law.reach
     assert (excess >= 0).all()
@@ -289,7 +289,7 @@ def test_any_layout_of_values_but_only_whole_integers():
     drawn = Noise(Keystream.for_tests(1)).laplace(Fraction(3), (4, 3))
     assert (Noise(Keystream.for_tests(1)).add_laplace(turned, Fraction(3)) == turned + drawn).all()
     with pytest.raises(InputError, match="values"):
-        noise.add_laplace(np.zeros(4), Fraction(1))
+        noise.add_laplace(np.zeros(4), Fraction(1))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="out"):
         noise.add_laplace(
             np.zeros((4, 4), dtype=np.int64), Fraction(1), np.zeros((4, 8), dtype=np.int64)[:, ::2]
@@ -319,7 +319,7 @@ def test_the_tail_of_the_coins_has_no_end(monkeypatch, rate, negative):
     out = np.zeros(1, dtype=np.int64)
     # At tiny scales the sign's first sixteen bits are zero too: 64 more settle it.
     ties = [bytes(8)] * (1 + int(negative and law.cells[-1] == 0))
-    law.add(Scripted([words.tobytes(), *ties]), out, out)
+    law.add(Scripted([words.tobytes(), *ties]), out, out)  # type: ignore[arg-type]
     top = 4 << law.bits
     assert asked == [rate * (1 << law.bits)]
     assert asked[0] >= 20
@@ -336,10 +336,10 @@ def test_the_tail_is_met_with_exactly_its_probability(rate):
     lo, hi = certified.exp_neg_interval(rate * 2**law.bits, 80)
     assert lo <= floor <= hi
     for rest, up in ((floor - 1, True), (floor + 1, False), (0, True), (2**64 - 1, False)):
-        assert law._settle(level, Scripted([rest.to_bytes(8, "little")])) is up
+        assert law._settle(level, Scripted([rest.to_bytes(8, "little")])) is up  # type: ignore[arg-type]
     # A tie: the next 64 bits decide, all zeros below and all ones above.
     for more, up in ((bytes(8), True), (b"\xff" * 8, False)):
-        assert law._settle(level, Scripted([floor.to_bytes(8, "little"), more])) is up
+        assert law._settle(level, Scripted([floor.to_bytes(8, "little"), more])) is up  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 25), Fraction(3), Fraction(10**6)])

@@ -248,7 +248,7 @@ CUTS = {
 
 @pytest.mark.parametrize("name", CUTS)
 def test_configurations_take_only_cuts_of_what_is_there(name: str) -> None:
-    score = Configurations(*np.array(CUTS[name]).T.copy(), Fraction(1))
+    score = Configurations(*np.array(CUTS[name]).T.copy(), Fraction(1))  # type: ignore[call-arg]
     with pytest.raises(MechanismError, match="every cut"):
         open_counts(np.arange(9), 1).choose(score)
 
@@ -271,7 +271,7 @@ def test_structures_are_refused_before_they_are_paid_for() -> None:
     for score in wrong:
         right = open_counts([1, 2, 3], 1)
         with pytest.raises(MechanismError):
-            right.choose(score)
+            right.choose(score)  # type: ignore[arg-type]
         right.choose(Disagreements(*boxes, np.array([1])))
     with pytest.raises(MechanismError, match="2\\^61"):
         Disagreements(*boxes, np.array([2**61]))

@@ -41,7 +41,7 @@ def seeded(seed: int, epsilon: Fraction = Fraction(1)) -> Priced:
     return Priced(Noise(Keystream.for_tests(seed)), epsilon)
 
 
-def mean_cost(price: int):  # type: ignore[no-untyped-def]
+def mean_cost(price: int):
     def cost(cells: tuple[int, ...]) -> int:
         mean = Fraction(sum(cells), len(cells))
         return int((2 * sum(abs(x - mean) for x in cells) + 1) // 2) + price
@@ -49,7 +49,7 @@ def mean_cost(price: int):  # type: ignore[no-untyped-def]
     return cost
 
 
-def median_cost(price: int):  # type: ignore[no-untyped-def]
+def median_cost(price: int):
     return lambda cells: sum(abs(x - sorted(cells)[len(cells) // 2]) for x in cells) + price
 
 
@@ -80,7 +80,7 @@ def test_partitions_follow_their_exact_law(centre: str, scales: dict[int, int], 
 @pytest.mark.parametrize(
     ("cost", "scales"), [(mean_cost(3), {1: 2, 2: 3, 3: 4}), (median_cost(3), {1: 1, 2: 2, 3: 2})]
 )
-def test_the_exact_loss_stays_below_epsilon(cost, scales: dict[int, int]) -> None:  # type: ignore[no-untyped-def]
+def test_the_exact_loss_stays_below_epsilon(cost, scales: dict[int, int]) -> None:
     for x in [(0, 4, 9), (3, 0, 0)]:
         assert loss(x, cost, scales) < 1
 
@@ -128,9 +128,9 @@ def test_faulty_noise_is_caught_where_the_right_noise_passes(rule: str, cuts: li
 
 @pytest.mark.parametrize("rule", ["printed", "two", "singletons", "clamped"])
 def test_leaky_smoothing_runs_through_the_gate_like_any_mechanism(rule: str) -> None:
-    estimate = LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1, unproven=True))
+    estimate = LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1, unproven=True))  # type: ignore[arg-type]
     with pytest.raises(MechanismError, match="no proof"):
-        LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1))
+        LeakySmoothing(rule=rule).estimate(open_counts([0, 0, 0, 1, 0, 0], 1, seed=1))  # type: ignore[arg-type]
     assert estimate.counts[0] == 1
     assert set(estimate.counts.tolist()) <= {0.0, 1.0}
 
@@ -208,7 +208,7 @@ def test_sums_that_64_bits_cannot_hold_are_refused_whatever_the_data() -> None:
     for sizes in ("all", "powers", (4096, 1)):
         with pytest.raises(MechanismError, match="budget"):
             open_counts(np.zeros(4096, dtype=np.int64), "1e-14", seed=1).segment(
-                AbsoluteDeviation(sizes=sizes)  # type: ignore[arg-type]
+                AbsoluteDeviation(sizes=sizes)
             )
 
 

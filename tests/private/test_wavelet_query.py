@@ -90,7 +90,7 @@ def test_scales_multiply_along_the_axes():
         weight = reference_scale(axes)
         for axis, slot in zip(axes, where, strict=True):
             weight *= axis.classes[0][axis.classes[1][slot]]
-        assert scales.values[scales.index[where]] == weight
+        assert scales.values[scales.index[where]] == weight  # type: ignore[union-attr]
 
 
 class Revealing:
@@ -108,7 +108,7 @@ def test_every_coefficient_gets_its_own_noise_once(monkeypatch, domain, calibrat
     monkeypatch.setattr(standard, "SLAB", slab)
     monkeypatch.setattr(standard, "BATCH", slab)
     query, counts = Wavelet((), calibration), np.arange(domain.size)
-    moved = query.perturb(counts, layout(domain), Revealing()) - query.answer(counts, layout(domain))
+    moved = query.perturb(counts, layout(domain), Revealing()) - query.answer(counts, layout(domain))  # type: ignore[arg-type]
     scales = query.scales(layout(domain))
     if isinstance(scales, Scales):
         values = np.array([int(value * 36) for value in scales.values])
@@ -166,7 +166,7 @@ def test_they_agree_on_a_cube_that_takes_threads(monkeypatch):
         [Ordinal("a", range(40)), PLACE, Ordinal("b", range(600))],
         [Ordinal("a", range(200_003))],
     ):
-        domain = Domain(attributes)
+        domain = Domain(attributes)  # type: ignore[arg-type]
         counts = np.random.default_rng(1).integers(0, 9, domain.size)
         for plain in ((), (0,)):
             numerators, denominator, fused = both_ways(domain, plain, "tight", counts, (priced(3), priced(3)))
@@ -185,7 +185,7 @@ def test_cells_are_the_exact_value_rounded_once():
 def test_counts_meet_a_public_ceiling():
     domain = DOMAINS[1]
     counts = np.full(13, 2**61)
-    cells = WaveletCells().perturb(counts, layout(domain), Recorded(0, 1))
+    cells = WaveletCells().perturb(counts, layout(domain), Recorded(0, 1))  # type: ignore[arg-type]
     assert np.abs(cells - 3 * 2**61 // 16).max() < 2**40
 
 
@@ -206,7 +206,7 @@ def test_peak_memory_is_below_one_and_a_half_cubes(monkeypatch):
         # As small beside this cube as they are beside a large one.
         monkeypatch.setattr(standard, "SLAB", 1 << 16)
         monkeypatch.setattr(standard, "BATCH", 1 << 14)
-        domain = Domain(attributes)
+        domain = Domain(attributes)  # type: ignore[arg-type]
         counts = np.ones(domain.size, dtype=np.int64)
         # Once before, since loading compiled code and tables takes memory of its own.
         WaveletCells(plain).perturb(counts, layout(domain), priced(1))

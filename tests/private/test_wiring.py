@@ -193,7 +193,7 @@ def test_segment(way: str, unit: Any) -> None:
         elif sizes == "powers":
             lengths = Counter({m: n - m + 1 for m in (1, 2, 4, 8) if m <= n})
         else:
-            edges = {(a, min(a + m, n)) for m in sizes for a in range(0, n, int(m))}
+            edges = {(a, min(a + m, n)) for m in sizes for a in range(0, n, int(m))}  # type: ignore[operator]
             lengths = Counter(b - a for a, b in edges)
         reach = {m: int(m > 1) if centre == "median" else 4 - 4 // m for m in lengths}
         expected: Counter[Fraction] = Counter()

@@ -1,5 +1,7 @@
 """Selected cells become words that select the same cells; bars cover every cell once."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import cut, name_span
 from dphist.report.wording import python, question
 
-ATTRIBUTES = [
+ATTRIBUTES: list[dphist.Ordinal | dphist.Nominal] = [
     dphist.Ordinal("age", range(10, 40, 3)),
     dphist.Ordinal("and", range(7), other=True),
     dphist.Ordinal("income", edges=[-5.5, 0, 0.1, 2e6, 1e9]),
@@ -39,7 +41,7 @@ def cells(workload, axis):
 def test_words_and_python_select_exactly_the_same_cells(data):
     attribute = data.draw(st.sampled_from(ATTRIBUTES))
     chosen = data.draw(st.sets(st.integers(0, attribute.size - 1), min_size=1))
-    spans = []
+    spans: list[Any] = []
     for cell in sorted(chosen):
         if spans and spans[-1][1] == cell:
             spans[-1] = (spans[-1][0], cell + 1)

@@ -23,7 +23,7 @@ def test_a_range_of_ten_million_cells_costs_a_few_bytes() -> None:
     attribute = Ordinal("x", range(10**7))
     assert attribute.size == 10**7
     assert len(pickle.dumps(attribute)) < 500
-    assert sys.getsizeof(attribute.scale.values) < 100
+    assert sys.getsizeof(attribute.scale.values) < 100  # type: ignore[union-attr]
     assert attribute.labels[9_999_999] == "9999999"
     assert list(attribute.labels[3:6]) == ["3", "4", "5"]
 
@@ -334,4 +334,4 @@ def test_every_day_lies_in_its_cell(day: dt.date, step: str) -> None:
     assert (cell >= 0) == inside
     if inside:
         assert attribute.index(day) == cell
-        assert attribute.scale.begin(cell) <= day < attribute.scale.begin(cell + 1)
+        assert attribute.scale.begin(cell) <= day < attribute.scale.begin(cell + 1)  # type: ignore[union-attr]

@@ -64,6 +64,6 @@ def test_unit() -> None:
         assert "may be" in unit.describe()
     for bad in ({"rows": 0}, {"rows": True}, {"rows": 1.5}, {"replace": 1}, {"id": ""}, {"id": 3}):
         with pytest.raises(InputError):
-            Unit(**bad)  # type: ignore[arg-type]
+            Unit(**bad)
     with pytest.raises(InputError):
         Unit.from_json({"row": 1})

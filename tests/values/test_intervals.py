@@ -15,7 +15,7 @@ LINE = Domain([Ordinal("x", range(40))])
 
 def spread_of(terms, scale):
     size = np.array([terms], dtype=np.int64)
-    return Spread(2.0 * size * float(scale) ** 2, np.array([float(scale)]), size, Fraction(scale))
+    return Spread(2.0 * size * float(scale) ** 2, np.array([float(scale)]), size, Fraction(scale))  # type: ignore[arg-type]
 
 
 def test_one_draw_is_exact():
@@ -67,7 +67,7 @@ def test_no_noise_no_width_and_bad_confidence_is_named():
 
 def test_many_sizes_are_rounded_up_only():
     terms = np.arange(0, 3000, dtype=np.int64)
-    spread = Spread(2.0 * terms, np.ones(terms.size), terms, Fraction(1))
+    spread = Spread(2.0 * terms, np.ones(terms.size), terms, Fraction(1))  # type: ignore[arg-type]
     wide = half_widths(spread, 0.95)
     for size in (0, 1, 17, 500, 2999):
         single = half_widths(spread_of(size, 1), 0.95)[0]
@@ -77,7 +77,7 @@ def test_many_sizes_are_rounded_up_only():
 def test_questions_made_of_several_boxes():
     spread = IndependentNoise(Fraction(2)).spread(Workload(LINE, [[0], [10], [20]], [[5], [11], [40]]))
     joint = spread.combine(np.array([0, 0, 1]), 2)
-    assert joint.terms.tolist() == [6, 20]
+    assert joint.terms.tolist() == [6, 20]  # type: ignore[union-attr]
     pieces = PieceNoise((40,), np.repeat(np.arange(4), 10), np.full(4, 2.0))
     apart = pieces.spread(Workload(LINE, [[0], [10]], [[5], [15]]))
     # Two halves of two parts: standard deviations are added, since in general they may share draws.

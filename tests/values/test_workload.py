@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,7 +106,7 @@ def test_sums_are_exact_even_when_running_sums_wrap() -> None:
 
 def test_where() -> None:
     counts = np.arange(PEOPLE.size).reshape(PEOPLE.shape)
-    cases = [
+    cases: list[tuple[Any, Any]] = [
         ({"age": (3, 5), "sex": "F"}, counts[3:6, 0].sum()),
         ({"age": 4}, counts[4].sum()),
         ({"age": (8, None)}, counts[8:10].sum()),
@@ -150,7 +151,7 @@ def test_random_is_public_even_and_repeatable() -> None:
     # Fixed by the seed: 2,000 expected each, far inside five standard deviations.
     assert abs(often - 2000).max() < 5 * 42
     nodes = set(zip(*(bound[:, 1].tolist() for bound in (workload.low, workload.high)), strict=True))
-    tree = domain.attribute("place").hierarchy
+    tree = domain.attribute("place").hierarchy  # type: ignore[union-attr]
     assert nodes == set(zip(tree.start.tolist(), tree.stop.tolist(), strict=True))
 
 
@@ -163,7 +164,7 @@ def test_bad_boxes() -> None:
         ([[0, 0]], [[1, 1]]),
     ]:
         with pytest.raises(QueryError):
-            Workload(grid(4), low, high)
+            Workload(grid(4), low, high)  # type: ignore[arg-type]
     with pytest.raises(QueryError):
         Workload(grid(4), [[0]], [[1]], [0, 1])
     with pytest.raises(QueryError):

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import socket
 import threading
+from typing import Any
 
 import httpx
 import numpy as np
@@ -102,7 +103,9 @@ class Watched:
     """A page, every address it asked for, and everything it complained about."""
 
     def __init__(self, page):
-        self.page, self.requests, self.problems = page, [], []
+        self.page = page
+        self.requests: list[Any] = []
+        self.problems: list[Any] = []
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)

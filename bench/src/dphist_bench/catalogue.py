@@ -100,6 +100,7 @@ MEASUREMENTS: dict[str, str] = {
     "textfuzz": "one record of a CSV or JSON file changed, every other read the same or the file refused",
     "neighbours": "tables that differ in one person of any content, through every source: the largest distance",
     "fairness": "which of a person's rows are kept: χ² over a million people on each engine, and bounding's CPU",
+    "paths": "the paths used most, beside another source tree with --before: CPU seconds and their ratio",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
 }
 
