@@ -99,11 +99,14 @@ def test_duckdb_fetches_and_loads_nothing_by_itself():
 def test_an_engine_for_tables_that_have_none_fetches_nothing_either(monkeypatch):
     import ibis
 
+    from dphist.model.unit import Unit
     from dphist.sources import ibis_table
+    from dphist.sources.duck import Duck
 
     monkeypatch.setattr(ibis_table, "backend_of", lambda table: None)
-    backend = ibis_table.IbisTable(ibis.memtable({"x": [1]})).backend  # type: ignore[call-arg]
-    assert setting(backend.con, "autoinstall_known_extensions") is False
+    engine = ibis_table.open_table(ibis.memtable({"x": [1]}), Unit())
+    assert isinstance(engine, Duck)
+    assert setting(engine.connection, "autoinstall_known_extensions") is False
 
 
 def test_a_network_address_loads_what_is_there_and_fetches_only_if_told(tmp_path, monkeypatch):
