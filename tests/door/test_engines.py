@@ -153,7 +153,7 @@ def test_no_rows(engine: Any) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_bounding_keeps_its_promise(engine: Any, limit: int) -> None:
-    """Hashes differ between engines, so the rows may; how many, and whose, may not."""
+    """Every engine keeps the same rows: those that `dphist.sources.people` says."""
     table = people(900, seed=4)
     unit = Unit(rows=limit, id="user")
     domain = Domain(
@@ -167,6 +167,7 @@ def test_bounding_keeps_its_promise(engine: Any, limit: int) -> None:
     everybody = cube(table)
     sizes = [min(limit, int((users == who).sum())) for who in range(20)]
     assert everybody.sum() == sum(sizes)
+    assert np.array_equal(everybody, count(table, domain, unit).counts)
     for who in (0, 7):
         alone = cube(table.filter(pa.array(users == who)))
         assert alone.sum() == sizes[who]
@@ -181,6 +182,23 @@ def test_rows_of_nobody_and_identical_rows(engine: Any) -> None:
         {"user": pa.array([None] * 5 + [1.0] * 9 + [float("nan")] * 3), "age": pa.array([1] * 17)}
     )
     assert count(engine.put(table), domain, Unit(rows=3, id="user")).counts.tolist() == [0, 3, 0, 0]
+
+
+def test_floats_too_large_to_tell_people_apart_are_refused(engine: Any) -> None:
+    table = pa.table({"user": [1.0, 2.0**53], "age": [1, 1]})
+    with pytest.raises(SourceError, match="may stand for several people"):
+        count(engine.put(table), Domain([Ordinal("age", range(4))]), Unit(id="user"))
+
+
+@pytest.mark.postgres
+def test_words_of_postgres_are_not_passed_on(postgres: Any) -> None:
+    postgres.connection.execute(
+        "CREATE OR REPLACE VIEW torn AS SELECT CAST(n AS INTEGER) AS age FROM (VALUES ('alice')) t (n)"
+    )
+    for unit in (Unit(), Unit(id="age")):
+        with pytest.raises(SourceError, match="PostgreSQL could not count the table") as refused:
+            count(postgres.backend.table("torn"), Domain([Ordinal("age", range(4))]), unit)
+        assert "alice" not in str(refused.value)
 
 
 def test_a_column_of_another_type_is_named(engine: Any) -> None:

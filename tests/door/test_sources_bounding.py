@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import ibis
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -172,3 +174,32 @@ def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     count(table_of([(1, 2, "F", 0)] * 10), DOMAIN)
     said = capsys.readouterr()
     assert said.out == ""
+
+
+def test_sqlite_keeps_the_rows_of_the_reference() -> None:
+    """In any order of the rows; a row without an id is nobody's."""
+    draw = np.random.default_rng(6).integers(0, [25, 4, 2], (300, 3))
+    rows = [(int(u) or None, int(a), "FM"[int(s)], k) for k, (u, a, s) in enumerate(draw)]
+    for limit in (1, 3):
+        expected = reference(table_of(rows), limit)
+        for lines in (rows, rows[::-1]):
+            lite = ibis.sqlite.connect()
+            lite.con.execute("CREATE TABLE t (user INTEGER, age INTEGER, sex TEXT, extra INTEGER)")
+            lite.con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", lines)
+            counted = count(lite.table("t"), DOMAIN, Unit(rows=limit, id="user"))
+            assert counted.counts.tolist() == expected.tolist()
+
+
+def test_half_a_number_is_nobody_whatever_holds_it(tmp_path: Path) -> None:
+    """Else 1.4 and 1 would be one person in a column of floats and two in one of decimals."""
+    ages, unit = {"age": [1, 1, 1], "sex": ["F"] * 3}, Unit(rows=3, id="user")
+    for ids in (pa.array([1.4, 1.0, 2.0]), pa.array([Decimal("1.4"), Decimal(1), Decimal(2)])):
+        table = pa.table({"user": ids, **ages})
+        pq.write_table(table, tmp_path / "t.parquet")
+        for source in (table, table.to_pandas(), tmp_path / "t.parquet"):
+            assert count(source, DOMAIN, unit).counts.sum() == 2
+
+
+def test_nan_among_objects_is_nobody() -> None:
+    frame = pd.DataFrame({"user": [float("nan"), 1, "x"], "age": [1] * 3, "sex": ["F"] * 3}, dtype=object)
+    assert count(frame, DOMAIN, Unit(rows=3, id="user")).counts.sum() == 2

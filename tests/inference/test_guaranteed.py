@@ -1,15 +1,19 @@
 """Guaranteed intervals: weights that were settled before their noise, and coverage on data made to break it."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import dphist
 from dphist.errors import QueryError
-from dphist.inference.guaranteed import PredictableTree, martingale_widths
+from dphist.inference import guaranteed
+from dphist.inference.guaranteed import NoisySums, PredictableTree, martingale_widths
 from dphist.inference.intervals import chernoff_widths
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import PredictiveErrors
+from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -157,3 +161,92 @@ def test_no_theorem_no_guarantee():
     release = dphist.publish(Histogram(domain, np.full(64, 30)), epsilon=1, mechanism="efpa")
     with pytest.raises(QueryError, match="guaranteed"):
         release.answer(where={"x": (3, 9)}, interval="guaranteed")
+
+
+@pytest.mark.parametrize("draws", [1, 7, 80])
+@pytest.mark.parametrize("error", [0.2, 0.01, 1e-6])
+def test_the_reach_is_where_the_mixture_comes_to_one_over_the_error(draws, error):
+    """Of equal draws ψ is known exactly, so Markov's inequality can be written out beside the bisection."""
+    masses, deviations, scale, unit = np.array(guaranteed._MASSES), np.array(guaranteed._DEVIATIONS), 1.5, 0.7
+    assert masses.sum() <= 1 + 1e-12
+    reach = martingale_widths(np.array([[draws * scale**2, draws * scale**4, scale]]), error, unit)[0]
+    rates = np.sqrt(2 * np.log(1 / (error * masses.max()))) / (deviations * unit)
+    exists = rates * scale < 1
+    cost = -draws * np.log1p(-((rates[exists] * scale) ** 2))
+    reached = np.sum(masses[exists] * np.exp(rates[exists] * reach - cost))
+    assert reached * error == pytest.approx(1, rel=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(64,), (12, 10)])
+def test_the_error_is_shared_by_all_that_may_err(shape, monkeypatch):
+    """Two sides of the noise and two ends, or two kinds of what is cut: together no more than was asked for."""
+    asked = []
+
+    def reach(noise, error, unit):
+        asked.append(error)
+        return martingale_widths(noise, error, unit)
+
+    def ends(self, cuts, error, honest=PredictableTree._at_the_ends):
+        # One draw at each of two ends.
+        asked.extend([error, error])
+        return honest(self, cuts, error)
+
+    monkeypatch.setattr(guaranteed, "martingale_widths", reach)
+    monkeypatch.setattr(PredictableTree, "_at_the_ends", ends)
+    counts = np.arange(np.prod(shape)).reshape(shape) % 23
+    tree = PredictableTree(_tree(counts, 1, 2))
+    low, high = np.array([[3] * len(shape)]), np.array([[9] * len(shape)])
+    tree.bounds(low, high, 0.9)
+    # The first is for the noise itself, whose both sides may err.
+    assert len(asked) == 3
+    assert sum(asked) + asked[0] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("name", ["hump", "comb of two"])
+def test_every_draw_is_counted_with_the_weight_it_has(name):
+    """Estimates are linear in what was measured: a weight is what an estimate moves by if one measurement does."""
+    grown = _tree(LINES[name][:96].astype(np.int64), "2", 3)
+    tree = PredictableTree(grown)
+    first, last, pool, low, high, size, value, scale, seen, seen_scale, trust = tree._arrays
+    assert np.allclose(2 * scale[np.isfinite(scale)] ** 2, grown.again()[1][np.isfinite(scale)])
+    ends = np.sort(np.random.default_rng(1).choice(97, (40, 2)), axis=1)
+    asked = (np.ascontiguousarray(ends[:, :1]), np.ascontiguousarray(ends[:, 1:]))
+
+    def estimated(value, seen):
+        total, made = whole_nodes(first, last, pool, value, scale, seen, seen_scale, trust)
+        found, noise, _ = cut_boxes(
+            first, last, pool, low, high, size, value, scale, seen, seen_scale, trust, total, made, *asked
+        )
+        return total, found[:, 0], made[:, 0], noise[:, 0, 0]
+
+    zero = np.zeros(len(value))
+    nodes, boxes = np.zeros(len(value)), np.zeros(len(ends))
+    for measured, scales in ((0, scale), (1, seen_scale)):
+        for node in np.flatnonzero(np.isfinite(scales)):
+            moved = [zero.copy(), zero.copy()]
+            moved[measured][node] = 1.0
+            total, found, *_ = estimated(*moved)
+            nodes += (total * scales[node]) ** 2
+            boxes += (found * scales[node]) ** 2
+    *_, made, noise = estimated(value, seen)
+    assert np.allclose(made, nodes)
+    assert np.allclose(noise, boxes)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.99])
+def test_sums_of_draws_are_held_as_often_as_they_say(confidence):
+    cells, scale = 5, Fraction(3)
+    alpha = float(np.exp(-1 / float(scale)))
+    law = (1 - alpha) / (1 + alpha) * alpha ** np.abs(np.arange(-400, 401))
+    whole = law
+    for _ in range(cells - 1):
+        whole = np.convolve(whole, law)
+    truth, middle = 10_000, len(whole) // 2
+    held = 0.0
+    for noise in range(-200, 201):
+        noisy = np.full(cells, truth // cells)
+        noisy[0] += noise
+        low, high = NoisySums(noisy, scale).bounds(np.array([[0]]), np.array([[cells]]), confidence)
+        held += whole[middle + noise] * bool(low[0] <= truth <= high[0])
+    # Not too rarely, and not so much too often that twice the error would pass.
+    assert confidence - 1e-9 <= held < 1 - (1 - confidence) / 2

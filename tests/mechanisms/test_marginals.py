@@ -15,7 +15,7 @@ from dphist.mechanisms.tableplan import plan_tables
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
-from dphist.testing import check_mechanism, run
+from dphist.testing import RecordingNoise, check_mechanism, open_counts, run
 
 PAIRS = tuple(combinations(range(4), 2))
 
@@ -142,3 +142,24 @@ def test_a_space_of_points_gets_a_tree():
 def test_tables_and_shares_that_make_no_sense_are_refused(mechanism):
     with pytest.raises(MechanismError, match=r"tables|shares"):
         run(mechanism, np.ones((2, 2), dtype=np.int64), 1)
+
+
+def test_every_table_is_asked_once_for_its_own_share():
+    """What reaches the sampler, table by table; and what is told of it."""
+    counts = np.ones((4, 3, 2), dtype=np.int64)
+    for mechanism, sizes, scales in (
+        (Marginals(tables=((0,), (0, 1), (1, 2))), [12, 6], [2, 2]),
+        (
+            Marginals(tables=((0,), (1, 2)), shares=(Fraction(1, 4), Fraction(3, 4))),
+            [4, 6],
+            [4, Fraction(4, 3)],
+        ),
+    ):
+        noise = RecordingNoise(seed=2)
+        estimate = mechanism.estimate(open_counts(counts, 1, noise=noise))
+        assert [draw.size for draw in noise.drawn] == sizes
+        # The gate may round a scale up, never down.
+        drawn = [draw.amounts[0] for draw in noise.drawn]
+        assert all(have >= want for have, want in zip(drawn, scales, strict=True))
+        assert [float(have) for have in drawn] == pytest.approx([float(want) for want in scales])
+        assert estimate.errors.tables.scales == pytest.approx([float(want) for want in scales])

@@ -63,6 +63,8 @@ class Tally:
     """Costs' data on this side and on the other, and the partition that won."""
     surprise: tuple[float, float] = (0.0, 0.0)
     """How much likelier the choices were than they claim to be on average, and the variance of that: see `Law`."""
+    segmented: list[tuple[Costs, IntArray, Layout, Fraction, tuple[int, ...]]] = field(default_factory=list)
+    """Partitions again, with all that their law follows from: costs, counts, layout, budget, and where buckets start."""
     noise: list[NDArray[np.float64]] = field(default_factory=list)
     """The noise of every answer, in units of the scale that it claims."""
     unused: int = 1
@@ -133,6 +135,9 @@ class Twin(PrivateCounts):
         starts = super().segment(costs)
         other = _counts(self._shadow)
         self._tally.partitions.append((counts.tobytes(), other.tobytes(), starts.tobytes()))
+        self._tally.segmented.append(
+            (costs, counts.copy(), self._layout, self._budget, tuple(int(start) for start in starts))
+        )
         self._tally.keep("segment", starts)
         return starts
 

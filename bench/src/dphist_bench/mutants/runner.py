@@ -20,7 +20,8 @@ from typing import Any
 from dphist.errors import InputError
 from dphist_bench.mutants.planted import ROOT, Planted, every
 
-_LIMIT = 240.0
+# Tests that take this long, and this many times as long as without a bug, are taken for ones that never end.
+_LIMIT, _TIMES = 240.0, 8.0
 _COPIED = ("src", "bench", "tests", "pyproject.toml", "docs", "README.md", "CHANGELOG.md")
 
 
@@ -31,6 +32,16 @@ class Verdict:
     mutant: Planted
     outcome: str  # killed, survived, stale
     seconds: float
+    how: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How tests ended, and how long they took: by the clock, and of the processor's time."""
+
+    noticed: str
+    seconds: float
+    processor: float
 
 
 class Copy:
@@ -42,6 +53,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.processor = 0.0
         for name in _COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -62,36 +74,60 @@ class Copy:
             text=True,
         )
 
-    def noticed(self, tests: Sequence[str], limit: float = _LIMIT) -> str:
-        """Run tests on the copy as it is: "no" if all pass, else how they failed."""
+    def noticed(self, tests: Sequence[str], limit: float = 4 * _LIMIT) -> Answer:
+        """Run tests on the copy as it is: noticed is "no" if all pass, else how they failed."""
+        begun = time.monotonic()
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.write(json.dumps({"tests": list(tests), "limit": limit}) + "\n")
         self._server.stdin.flush()
         answer: dict[str, Any] = json.loads(self._server.stdout.readline())
-        return str(answer["noticed"])
+        self.processor += float(answer["processor"])
+        return Answer(str(answer["noticed"]), time.monotonic() - begun, float(answer["processor"]))
 
     def plant(self, mutant: Planted, limit: float = _LIMIT) -> Verdict:
-        """Put the bug in, run its tests, take it out."""
+        """Put the bug in, run its tests, take it out, and with it what was compiled of it."""
         begun = time.monotonic()
         path = self.folder / mutant.file
         before, times = path.read_bytes(), path.stat()
+        compiled = {kept: kept.read_bytes() for kept in _compiled(path)}
         try:
             text = mutant.edited(self.folder)
         except (ValueError, OSError):
             return Verdict(mutant, "stale", 0.0)
         try:
             path.write_text(text, encoding="utf-8")
-            noticed = self.noticed(mutant.tests, limit)
+            noticed = self.noticed(mutant.tests, limit).noticed
         finally:
             path.write_bytes(before)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        return Verdict(mutant, "survived" if noticed == "no" else "killed", time.monotonic() - begun)
+            for made in _compiled(path):
+                made.unlink()
+            for kept, content in compiled.items():
+                kept.write_bytes(content)
+        outcome = "survived" if noticed == "no" else "killed"
+        return Verdict(mutant, outcome, time.monotonic() - begun, noticed)
 
     def close(self) -> None:
         """End the process that tests."""
         # Closes both pipes as well, and waits.
         self._server.communicate()
+
+
+def _compiled(path: Path) -> list[Path]:
+    """What numba keeps of a file's kernels; it is only good for the file as it was."""
+    return sorted((path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"))
+
+
+def _share_compiled(copies: Sequence[Copy]) -> None:
+    """Give every copy what others have compiled; the copies' files are the same, and so are their times."""
+    for one in copies:
+        for other in copies:
+            for found in (one.folder / "src").rglob("__pycache__/*.nb[ic]"):
+                there = other.folder / found.relative_to(one.folder)
+                if not there.exists():
+                    there.parent.mkdir(exist_ok=True)
+                    shutil.copy2(found, there)
 
 
 def plant_all(mutants: Sequence[Planted], workers: int, say: Any = print) -> list[Verdict]:
@@ -104,14 +140,23 @@ def plant_all(mutants: Sequence[Planted], workers: int, say: Any = print) -> lis
         copies = [Copy(Path(folder) / str(number)) for number in range(workers)]
         try:
             suites = list(dict.fromkeys(mutant.tests for mutant in mutants))
-            failing = [suite for suite, said in _shared(copies, suites, Copy.noticed, say) if said != "no"]
+            clean = dict(_shared(copies, suites, Copy.noticed, say))
+            failing = [suite for suite, answer in clean.items() if answer.noticed != "no"]
             if failing:
                 raise InputError(
                     f"these tests fail without any bug: {'; '.join(' '.join(suite) for suite in failing)}"
                 )
+            _share_compiled(copies)
+
+            def plant(copy: Copy, mutant: Planted) -> Verdict:
+                # On a busy machine everything takes longer, and is no less sound for it.
+                return copy.plant(mutant, max(_LIMIT, _TIMES * clean[mutant.tests].seconds))
+
             # Those that share tests follow each other, so that what the tests need is in the disk's cache.
             ordered = sorted(mutants, key=lambda mutant: (mutant.tests, mutant.file))
-            return [verdict for _, verdict in _shared(copies, ordered, Copy.plant, say)]
+            verdicts = [verdict for _, verdict in _shared(copies, ordered, plant, say)]
+            say(f"{sum(copy.processor for copy in copies) / 60:.1f} minutes of the processor's time")
+            return verdicts
         finally:
             for copy in copies:
                 copy.close()
@@ -131,10 +176,14 @@ def _shared(copies: list[Copy], jobs: Sequence[Any], run: Any, say: Any) -> list
             except Empty:
                 return
             done[number] = (job, run(copy, job))
-            outcome = done[number][1]
+            outcome, told = done[number][1], f"{len(done)}/{len(jobs)}"
             if isinstance(outcome, Verdict):
+                how = f" ({outcome.how})" if outcome.how not in ("", "no", "exit code 1") else ""
+                say(f"{told} {outcome.outcome:8}{how} {outcome.seconds:5.1f} s  {job.room}: {job.why}")
+            elif isinstance(outcome, Answer):
+                failed = "" if outcome.noticed == "no" else f" FAIL WITHOUT A BUG ({outcome.noticed})"
                 say(
-                    f"{len(done)}/{len(jobs)} {outcome.outcome:8} {outcome.seconds:5.1f} s  {job.room}: {job.why}"
+                    f"{told} {outcome.seconds:5.1f} s, {outcome.processor:5.1f} s of the processor: {' '.join(job)}{failed}"
                 )
 
     with ThreadPoolExecutor(len(copies)) as threads:
@@ -150,12 +199,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="mutants whose room, file or reason has this in it"
     )
+    parser.add_argument("--list", action="store_true", help="name them and plant none")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree (default: 2)")
     options = parser.parse_args(argv)
     chosen = [m for m in every() if options.only in f"{m.room} {m.file} {m.why}"]
     if options.quick:
         chosen = list({mutant.room: mutant for mutant in chosen}.values())
     begun = time.monotonic()
+    if options.list:
+        print("\n".join(f"{mutant.room}: {mutant.file}: {mutant.why}" for mutant in chosen))
+        return 0
     verdicts = plant_all(chosen, options.workers, lambda text: print(text, flush=True))
     minutes = (time.monotonic() - begun) / 60
     by = {name: [v for v in verdicts if v.outcome == name] for name in ("killed", "survived", "stale")}
