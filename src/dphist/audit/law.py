@@ -13,8 +13,8 @@ changes next to nothing. `most_varied` picks, of several data sets, the one on w
 that they claim; there a rate that is twice as high shows after some 36 ÷ variance runs.
 
 *Partitions.* On a few cells the law of a partition can be had by looking at all of them, from costs and noise that owe
-nothing to the code that is watched: whoever knows it hands it in, and partitions are held against it by χ². Only a run's
-first question is, since later ones may hang on earlier answers.
+nothing to the code that is watched: whoever knows it hands it in, and partitions are held against it by χ². Only a
+run's first question is, since later ones may hang on earlier answers.
 
 *Noise.* Answers of one run must not share their noise: the products of the signs of two answers' first draws are as
 often one as minus one (a draw of zero counts for nothing), independently over runs.

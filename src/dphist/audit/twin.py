@@ -64,7 +64,7 @@ class Tally:
     surprise: tuple[float, float] = (0.0, 0.0)
     """How much likelier the choices were than they claim to be on average, and the variance of that: see `Law`."""
     segmented: list[tuple[Costs, IntArray, Layout, Fraction, tuple[int, ...]]] = field(default_factory=list)
-    """Partitions again, with all that their law follows from: costs, counts, layout, budget, and where buckets start."""
+    """Partitions with all that their law follows from: costs, counts, layout, budget; and where their buckets start."""
     noise: list[NDArray[np.float64]] = field(default_factory=list)
     """The noise of every answer, in units of the scale that it claims."""
     unused: int = 1

@@ -2,6 +2,6 @@
 
 from dphist.testing.conformance import check_mechanism
 from dphist.testing.gates import open_counts, run
-from dphist.testing.recording import Draw, RecordingNoise
+from dphist.testing.recording import Draw, RecordingNoise, read_draws
 
-__all__ = ["Draw", "RecordingNoise", "check_mechanism", "open_counts", "run"]
+__all__ = ["Draw", "RecordingNoise", "check_mechanism", "open_counts", "read_draws", "run"]

@@ -1,15 +1,19 @@
 """A noise source that writes down what is asked of it: the exact scale, rate and size of every draw.
 
 The gate computes a scale from a budget, a share, a unit and a query; what matters is the one that reaches the
-sampler. Behind a gate, a `RecordingNoise` shows it, as exact fractions.
+sampler. Behind a gate, a `RecordingNoise` shows it, as exact fractions. Gates in other processes write it to a file.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +46,14 @@ class Draw:
 
 
 class RecordingNoise(Noise):
-    """Draws as `Noise` does from a seed, and keeps every `Draw`, with what it gave, in ``drawn`` and ``given``.
+    """Draws as `Noise` does, and keeps every `Draw`, with what it gave, in ``drawn`` and ``given``.
+
+    With a ``path``, every draw is also a line of that file (`read_draws`), with what noise was added to: true counts,
+    which makes the file as private as the records. It is how draws of other processes are seen.
 
     Args:
-        seed: Makes the noise the same again.
+        seed: Makes the noise the same again; without one it is as good as any.
+        path: A file to add every draw to.
 
     Example:
         >>> from dphist.private.queries import Identity
@@ -57,8 +65,9 @@ class RecordingNoise(Noise):
         [Draw(sampler='laplace', amounts=(Fraction(8, 1),), size=2)]
     """
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(Keystream.for_tests(seed))
+    def __init__(self, seed: int | None = None, *, path: str | Path | None = None) -> None:
+        super().__init__(Keystream() if seed is None else Keystream.for_tests(seed))
+        self.path = path
         self.drawn: list[Draw] = []
         self.given: list[IntArray] = []
 
@@ -66,7 +75,7 @@ class RecordingNoise(Noise):
         """Note the scale, then add noise of it."""
         before = np.array(values)
         noisy = super().add_laplace(values, scale, out)
-        self._keep(Draw("laplace", (scale,), prod(before.shape)), (noisy - before).reshape(-1))
+        self._keep(Draw("laplace", (scale,), prod(before.shape)), (noisy - before).reshape(-1), before)
         return noisy
 
     def hits(self, cells: int, scale: Fraction, threshold: int) -> IntArray:
@@ -92,6 +101,35 @@ class RecordingNoise(Noise):
         self._keep(Draw("select", tuple(map(Fraction, each)), len(starts) - 1), chosen)
         return chosen
 
-    def _keep(self, draw: Draw, given: IntArray) -> None:
+    def _keep(self, draw: Draw, given: IntArray, added_to: IntArray | None = None) -> None:
         self.drawn.append(draw)
         self.given.append(given.copy())
+        if self.path is None:
+            return
+        line = {
+            "sampler": draw.sampler,
+            "amounts": [str(amount) for amount in draw.amounts],
+            "size": draw.size,
+            "values": [] if added_to is None else added_to.reshape(-1).tolist(),
+            "process": os.getpid(),
+        }
+        # One write, so that processes do not mix theirs.
+        with Path(self.path).open("ab", buffering=0) as file:
+            file.write(json.dumps(line).encode() + b"\n")
+
+
+def read_draws(path: str | Path) -> list[dict[str, Any]]:
+    """Read what recorders wrote to a file, in the order in which it was drawn.
+
+    Args:
+        path: The file that they were given.
+
+    Returns:
+        For every draw its sampler, amounts, size, the values that noise was added to, and the process.
+
+    Example:
+        >>> read_draws("nothing was drawn here")
+        []
+    """
+    written = Path(path)
+    return [json.loads(line) for line in written.read_text().splitlines()] if written.exists() else []

@@ -13,6 +13,7 @@ from math import exp
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng  # noqa: TID251 -- a second source of noise, to compare with
 
 from dphist.audit.law import Chances
 from dphist.private.questions import IntArray, Layout
@@ -42,7 +43,7 @@ def partition_law(costs: Any, counts: IntArray, layout: Layout, budget: Fraction
     partitions = [list(each) for each in _partitions(costs, n)]
     buckets = sorted({bucket for each in partitions for bucket in each})
     longest = max(high - low for low, high in buckets)
-    draw = np.random.default_rng(20)
+    draw = default_rng(20)
     noisy = {}
     for low, high in buckets:
         scale = Fraction(_moved(costs, high - low) + _moved(costs, longest)) / budget
@@ -123,7 +124,7 @@ def _cost(costs: AbsoluteDeviation, cells: IntArray) -> int:
     return int((2 * exact + 1) // 2)
 
 
-def _laplace(draw: np.random.Generator, scale: Fraction) -> IntArray:
+def _laplace(draw: Generator, scale: Fraction) -> IntArray:
     if scale == 0:
         return np.zeros(_DRAWS, dtype=np.int64)
     chance = 1.0 - exp(-1.0 / float(scale))

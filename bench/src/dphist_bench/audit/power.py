@@ -20,10 +20,11 @@ import numpy as np
 
 from dphist.audit.attack import collect, pursue
 from dphist.audit.evidence import Evidence
-from dphist.audit.law import check_law
+from dphist.audit.law import Law, check_law, most_varied
 from dphist.audit.neighbours import Pair, pair
 from dphist.mechanisms.spec import parse
 from dphist_bench.audit.campaign import ALPHA, Lines, Trial, number
+from dphist_bench.audit.partitions import partition_law
 from dphist_bench.zoo.mutants import Fault, Mutant
 
 EPSILON = "1"
@@ -119,12 +120,35 @@ def catch(text: str, fault: Fault, found: Pair, seconds: float = _SECONDS) -> Po
             loss = round(evidence.largest_loss(_LOUDER[fault]), 6)
         if evidence.contest.fell(alpha):
             return Power(text, fault, evidence.contest.fell_after(alpha), tried, loss)
-    if fault in ("insensitive", "reseeded"):
+    if fault in ("insensitive", "clamped", "reseeded"):
         # The promise of this pair stood; whether choices and noise have the law that they claim is another question.
-        law = check_law(mutant, found, EPSILON, _LAWFUL)
+        law = lawful(mutant, found)
         if not law.holds:
             return Power(text, fault, tried + law.runs, tried + law.runs, loss, by="law")
     return Power(text, fault, None, tried, loss)
+
+
+def lawful(mutant: Mutant, found: Pair) -> Law:
+    """Hold a mutant against its laws, choices where they vary most: on tables of its pair's shape and of our own."""
+    shape = found.one.counts.shape
+    tables = [found, *(_table(shape, kind, times) for kind in range(3) for times in (1, 3, 10, 30, 100))]
+    if mutant.fault == "insensitive":
+        # Which table is most telling is judged by what the sound mechanism claims.
+        found = most_varied(mutant.inner, tables, EPSILON)
+    elif mutant.fault == "clamped":
+        # A table on which many partitions are about as likely: small counts, not all alike.
+        found = _table(shape, 0, 1)
+    return check_law(mutant, found, EPSILON, _LAWFUL, partition_law=partition_law)
+
+
+def _table(shape: tuple[int, ...], kind: int, times: int) -> Pair:
+    """A lump, teeth, or one step; made larger, scores lie further apart while their range stays what it is."""
+    size = int(np.prod(shape))
+    place = np.arange(size)
+    counts = ((place * 13 + 9) % 17 + 24 * (place == 3), place % 2 * 3, (place >= size // 2) * 3)[
+        kind
+    ] * times
+    return pair(f"table {kind} times {times}", counts.astype(np.int64).reshape(shape), size // 2)
 
 
 def _enough(evidence: Evidence, alpha: float, stop: float) -> bool:
