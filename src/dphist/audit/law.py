@@ -137,8 +137,8 @@ def check_law(
             squares += abs(heads[0] * heads[1])
         partitions = law.partitions
         if partition_law is not None and tally.segmented and tally.asked[0][0] == "segment":
-            *question, starts = tally.segmented[0]
-            chances = chances or partition_law(*question)
+            costs, counts, layout, budget, starts = tally.segmented[0]
+            chances = chances or partition_law(costs, counts, layout, budget)
             seen[starts] += 1
             # Few looks, at twice the number of runs each: every look is a chance to be wrong.
             if seen.total() == look:

@@ -108,8 +108,9 @@ def _moved(costs: AbsoluteDeviation, length: int) -> int:
 
 def _price(costs: AbsoluteDeviation, length: int, low: int, n: int) -> int:
     steps = 1 if costs.centre == "median" else costs.grid
-    if not isinstance(costs.price, tuple):
-        return round(costs.price * steps)
+    if not isinstance(costs.price, tuple) or isinstance(costs.sizes, str):
+        price = costs.price[0] if isinstance(costs.price, tuple) else costs.price
+        return round(price * steps)
     fitting = [level for level, size in enumerate(costs.sizes) if min(low + int(size), n) - low == length]
     return round(costs.price[fitting[0]] * steps)
 
