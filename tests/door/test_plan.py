@@ -184,6 +184,8 @@ def test_forecasts_come_true_on_data_like_the_populations(domain, workload):
         assert 0.8 <= forecast.error / typical <= 1.25, (forecast, measured)
         for case, error in forecast.cases:
             assert 0.5 <= error / measured[case] <= 2.0, (forecast.mechanism, case)
+            assert forecast.best is not None
+            assert forecast.worst is not None
             assert forecast.best <= measured[case] <= forecast.worst
 
 
@@ -193,7 +195,8 @@ def test_only_what_is_exact_as_published_is_called_exact():
     names = ["tree", "privelet(threshold=True)", "marginals", "auto"]
     for forecast in planning.plan(LINE, 1, mechanisms=names, runs=2):
         assert forecast.basis.startswith("simulated")
-        assert forecast.best <= forecast.error <= forecast.worst
+        assert None not in (forecast.best, forecast.error, forecast.worst)
+        assert forecast.best <= forecast.error <= forecast.worst  # type: ignore[operator]  # none is None
         assert dict(forecast.cases).keys() == populations.POPULATIONS.keys()
 
 

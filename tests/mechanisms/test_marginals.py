@@ -10,7 +10,7 @@ import pytest
 from dphist.errors import MechanismError
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.marginals import Marginals, TableNoise, tables_of
 from dphist.mechanisms.tableplan import plan_tables
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -160,6 +160,9 @@ def test_every_table_is_asked_once_for_its_own_share():
         assert [draw.size for draw in noise.drawn] == sizes
         # The gate may round a scale up, never down.
         drawn = [draw.amounts[0] for draw in noise.drawn]
-        assert all(have >= want for have, want in zip(drawn, scales, strict=True))
-        assert [float(have) for have in drawn] == pytest.approx([float(want) for want in scales])
-        assert estimate.errors.tables.scales == pytest.approx([float(want) for want in scales])
+        exact = [Fraction(str(want)) for want in scales]
+        assert all(have >= want for have, want in zip(drawn, exact, strict=True))
+        wanted = [float(want) for want in exact]
+        assert [float(have) for have in drawn] == pytest.approx(wanted)
+        assert isinstance(estimate.errors, TableNoise)
+        assert estimate.errors.tables.scales == pytest.approx(wanted)
