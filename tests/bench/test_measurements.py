@@ -24,6 +24,7 @@ QUICK = {
     "compression": ("--repeats 1", ["phpartition", "4,096", "floor, CPU s"]),
     "counting": ("", ["ratio of count", "1,000 cells"]),
     "cubes": ("--coverage", ["hold the truth", "KDHybrid"]),
+    "bounding": ("", ["GROUP BY person", "text"]),
     "engines": ("", ["the cube by dphist", "10¹² cells"]),
     "explore": ("", ["heat map"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "inside their spread"]),

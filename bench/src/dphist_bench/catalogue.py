@@ -93,6 +93,7 @@ MEASUREMENTS: dict[str, str] = {
     "cubes": "DPCube on ten million cells, its growth; 256 × 256 sets beside other mechanisms with --data",
     "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
     "engines": "fifty million rows, two rows a person, a trillion cells: CPU and memory",
+    "bounding": "at most two rows a person: CPU beside GROUP BY person",
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
     "mutants": "bugs planted in the trusted code, one at a time: which of them the tests notice",
     "census": "a census-sized cube through Privelet end to end: CPU against one pass, memory, NumPy, linear growth",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key
 from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
-from dphist.sources.people import DIGITS, SALT, is_decimal, most, refuse_floats
+from dphist.sources.people import DIGITS, SALT, counted, is_decimal, most, refuse_floats
 from dphist.sources.sql import Sql
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "time"),
     "TIMESTAMP WITH TIME ZONE": "zoned time",
 }
+# Whole numbers that need not fit in 64 bits with a sign: as ids they are told apart as texts.
+_WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
 
 
 class Duck(Sql):
@@ -121,10 +123,10 @@ class Duck(Sql):
         )
 
     def bounded(self, cell: str, bound: Bound) -> tuple[Integers, Integers]:
-        """Cells and how many rows of them are kept.
+        """Cells and how many rows of them are kept: DuckDB sorts the rows, and the places are taken here.
 
-        The lists of people's cells are held in memory. People are therefore taken in K groups by a hash of the id, and
-        the counts added: a person lies in one group, so the rows that are kept are the same whatever K is.
+        The sorted rows are held in memory. People are therefore taken in K groups by a hash of the id, and the counts
+        added: a person lies in one group, so the rows that are kept are the same whatever K is.
         """
         self.check()
         if (sql := self.too_large(bound.id)) is not None and self._run(sql).fetchall() != [(0,)]:
@@ -135,25 +137,42 @@ class Duck(Sql):
         answers = []
         with shown_progress(self.connection, len(parts)) as done:
             for part in parts:
-                answers.append(self._run(self.bounded_statement(cell, bound, part)).fetchnumpy())
+                people, cells = self._sorted(cell, bound, part)
+                answers.append(counted(people, cells, most(bound.rows), self._starts))
                 done()
-        cells, kept = (
-            np.concatenate([np.asarray(answer[name], dtype=np.int64) for answer in answers])
-            for name in ("cell", "n")
-        )
+        cells, kept = (np.concatenate([answer[place] for answer in answers]) for place in (0, 1))
         return cells, kept
 
     def bounded_statement(self, cell: str, bound: Bound, part: str | None = None) -> str:
-        """Count the rows that are kept, by cell: a person is a sorted list of cells, and some places are taken."""
-        rows = most(bound.rows)
-        people = (
-            f"SELECT list_sort(list(cell), 'ASC', 'NULLS LAST') AS cells, {self.start('person')} AS start "
-            f"FROM ({self.placed(cell, bound, part)}) AS placed GROUP BY person"
-        )
-        places = f"[cells[1 + (start % len(cells) + i * len(cells)) // {rows}] for i in range({rows})]"
-        taken = f"CASE WHEN len(cells) <= {rows} THEN cells ELSE {places} END"
-        kept = f"SELECT unnest({taken}) AS cell FROM ({people}) AS people"
-        return f"SELECT cell, count(*) AS n FROM ({kept}) AS kept GROUP BY cell"
+        """Each row that counts as its person and its cell, people one after the other, each one's cells in order."""
+        # The direction is said, because a connection that we were handed may have another by default.
+        return f"SELECT person, cell FROM ({self.placed(cell, bound, part)}) AS placed ORDER BY person ASC, cell ASC"
+
+    def person(self, column: Column) -> str:
+        """The id as a 64-bit number or as bytes of text, NULL for nobody."""
+        person = super().person(column)
+        return f"CAST({person} AS VARCHAR)" if column.type in _WIDE else person
+
+    def _sorted(self, cell: str, bound: Bound, part: str | None) -> tuple[Any, Integers]:
+        """People, as an array of numbers or an Arrow column of texts, and their cells."""
+        answer = self._run(self.bounded_statement(cell, bound, part))
+        if str(answer.description[0][1]) not in ("VARCHAR", "STRING"):
+            found = answer.fetchnumpy()
+            return np.asarray(found["person"], dtype=np.int64), np.asarray(found["cell"], dtype=np.int64)
+        table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
+        return table.column("person"), table.column("cell").to_numpy().astype(np.int64)
+
+    def _starts(self, people: Any) -> Integers:
+        """The hashes of some ids."""
+        import pyarrow
+
+        # A cursor has names of its own: nothing is left behind on a connection that we were handed.
+        with self.connection.cursor() as cursor:
+            cursor.register("people", pyarrow.table({"person": people, "place": np.arange(len(people))}))
+            found = cursor.execute(f"SELECT place, {self.start('person')} AS start FROM people").fetchnumpy()
+        starts = np.empty(len(people), dtype=np.int64)
+        starts[found["place"]] = found["start"]
+        return starts
 
 
 def _unmasked(column: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:

@@ -39,10 +39,13 @@ their type.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from dphist.errors import SourceError
-from dphist.sources.engine import Column
+from dphist.sources.engine import Column, Integers
 
 # What the hash is taken of besides the id, so that a table that was sampled by a hash of its ids is no special case.
 SALT = "dphist|"
@@ -76,6 +79,52 @@ def kept(person: str, cells: Sequence[int], rows: int) -> list[int]:
         int(hashlib.md5(f"{SALT}{person}".encode(), usedforsecurity=False).hexdigest()[:DIGITS], 16) % total
     )
     return [ordered[(first + place * total) // rows] for place in range(rows)]
+
+
+def counted(
+    people: Any, cells: Integers, rows: int, starts: Callable[[Any], Integers]
+) -> tuple[Integers, Integers]:
+    """The same for many people at once: the cells of their kept rows, and how many rows each.
+
+    The place p is some ⌊(r + i·n) / L⌋ exactly if r − p·L is below L modulo n. Only people of more than ``rows`` rows
+    are hashed.
+
+    Args:
+        people: a person for every row, equal ones side by side: an array of numbers, or an Arrow column of texts.
+        cells: the rows' cells, each person's in order.
+        rows: how many may be kept of each.
+        starts: gives the hashes of people.
+
+    Returns:
+        Cells, each once, and how many rows of them are kept.
+    """
+    import pyarrow.compute
+
+    if not len(cells):
+        return cells, cells
+    changes = np.empty(len(cells), dtype=bool)
+    changes[0] = True
+    numbers = isinstance(people, np.ndarray)
+    if numbers:
+        np.not_equal(people[1:], people[:-1], out=changes[1:])
+    else:
+        changes[1:] = pyarrow.compute.not_equal(people.slice(1), people.slice(0, len(people) - 1)).to_numpy()
+    begins = np.flatnonzero(changes)
+    totals = np.diff(begins, append=len(cells))
+    many = totals > rows
+    chosen = np.repeat(~many, totals)
+    if many.any():
+        begins, totals = begins[many], totals[many]
+        firsts = np.zeros(len(cells), dtype=bool)
+        firsts[begins] = True
+        hashed = people[begins] if numbers else people.filter(pyarrow.array(firsts))
+        first = starts(hashed) % totals
+        among = np.flatnonzero(~chosen)
+        each = np.repeat(totals, totals)
+        places = among - np.repeat(begins, totals)
+        chosen[among] = (np.repeat(first, totals) - places * rows) % each < rows
+    found, kept = np.unique(cells[chosen], return_counts=True)
+    return found, kept.astype(np.int64)
 
 
 def whole_text(value: float) -> str | None:
