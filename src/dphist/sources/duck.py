@@ -8,6 +8,7 @@ said to DuckDB directly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ _FAMILIES: dict[str, Family] = {
 }
 # Whole numbers that need not fit in 64 bits with a sign: as ids they are told apart as texts.
 _WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
+_WIDTHS = (("SMALLINT", 2**15), ("INTEGER", 2**31))
 
 
 class Duck(Sql):
@@ -103,8 +105,13 @@ class Duck(Sql):
         return f"CAST({value} AS TIMESTAMP)" if column.type == "TIMESTAMP_NS" else value
 
     def start(self, person: str) -> str:
-        """The first 60 bits of the hash of an id."""
-        return f"CAST('0x' || substr(md5('{SALT}' || CAST({person} AS VARCHAR)), 1, {DIGITS}) AS BIGINT)"
+        """The first eight bytes of the hash of an id, the last of them first, as DuckDB has them at hand."""
+        return f"CAST(md5_number('{SALT}' || CAST({person} AS VARCHAR)) & {2**64 - 1} AS UBIGINT)"
+
+    def flat(self, cells: Sequence[Key], sizes: Sequence[int]) -> str:
+        """The number of a cell, in the narrowest type that holds all of the domain's: rows are sorted by it."""
+        width = next((kind for kind, top in _WIDTHS if math.prod(sizes) <= top), "BIGINT")
+        return f"TRY_CAST({super().flat(cells, sizes)} AS {width})"
 
     def group(self, keys: Sequence[Key]) -> Groups:
         """Count the rows by their keys."""
@@ -171,7 +178,7 @@ class Duck(Sql):
             cursor.register("people", pyarrow.table({"person": people, "place": np.arange(len(people))}))
             found = cursor.execute(f"SELECT place, {self.start('person')} AS start FROM people").fetchnumpy()
         starts = np.empty(len(people), dtype=np.int64)
-        starts[found["place"]] = found["start"]
+        starts[found["place"]] = found["start"].byteswap() >> np.uint64(64 - 4 * DIGITS)
         return starts
 
 
