@@ -2,18 +2,19 @@
 
 For each pair the distance of the two histograms must not exceed the rows that the unit promises. A source may refuse
 the larger table (that is told to whoever holds the data, see the threat model); such pairs are listed apart.
-``--postgres`` and ``--spark`` take some of the pairs to those engines, which are slower.
+One pair in a hundred is compared by itself; the others share tables, many to a count (see `dphist_bench.records.towns`
+for why that is sound). ``--postgres`` and ``--spark`` take some of the pairs to those engines, which are slower.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,24 +25,10 @@ from dphist.sources import count
 from dphist.sources import open as opening
 from dphist_bench.records import sources
 from dphist_bench.records.people import DOMAIN, Table, crowd, stranger
+from dphist_bench.records.tally import Tally
+from dphist_bench.records.towns import compare_towns
 
 UNITS = (Unit(rows=1, id="user"), Unit(rows=3, id="user"))
-
-
-@dataclass
-class Tally:
-    """What came of the pairs of one source."""
-
-    pairs: int = 0
-    refused: int = 0
-    impossible: int = 0
-    worst: float = 0.0
-    seconds: float = 0.0
-
-    @property
-    def compared(self) -> int:
-        """Pairs of which both sides were counted."""
-        return self.pairs - self.refused
 
 
 @contextmanager
@@ -56,7 +43,9 @@ def one_connection() -> Iterator[None]:
         shared.close()
 
 
-def campaign(put: sources.Put, pairs: int, seed: int, size: int = 20, chain: int = 12) -> Tally:
+def campaign(
+    put: sources.Put, pairs: int, seed: int, size: int = 20, chain: int = 12, seconds: float = math.inf
+) -> Tally:
     """Compare some pairs through one source.
 
     A crowd is joined by one stranger after the other; each table and the one before it are neighbours. A stranger
@@ -68,13 +57,16 @@ def campaign(put: sources.Put, pairs: int, seed: int, size: int = 20, chain: int
         seed: where to begin.
         size: how many people the crowd has, of four rows each.
         chain: how many strangers join a crowd.
+        seconds: when to stop earlier.
 
     Returns:
         How many pairs were tried, how many refused, and the largest distance over what was promised.
     """
     draw = np.random.default_rng(seed)  # noqa: TID251 -- data only
     found, begun = Tally(), time.perf_counter()
-    while found.pairs < pairs and found.impossible < 20 * pairs + 100:
+    while (
+        found.pairs < pairs and found.impossible < 20 * pairs + 100 and time.perf_counter() - begun < seconds
+    ):
         unit = UNITS[int(draw.integers(0, len(UNITS)))]
         text = bool(draw.random() < 0.4)
         rows = crowd(draw, size, 4, text=text, large=not text and bool(draw.random() < 0.1))
@@ -109,6 +101,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--only", action="append", help="a source by its name; several times for several")
     parser.add_argument("--postgres", metavar="URL", help="a database to put tables in")
     parser.add_argument("--spark", type=int, default=0, metavar="PAIRS", help="pairs through Spark")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="seconds a source at most")
+    parser.add_argument("--towns", type=int, default=64, help="towns that share a table")
     parser.add_argument("--quick", action="store_true", help="twenty pairs a source")
     options = parser.parse_args(argv)
     failed = False
@@ -125,6 +119,7 @@ def main(argv: list[str]) -> int:
             "polars": sources.polars_frame,
             "arrow": sources.arrow_table,
             "ibis memtable": sources.memtable,
+            "csv": sources.csv_lines(folder),
             "json": sources.json_lines(folder),
             "parquet": sources.parquet_files(folder),
             "duckdb": sources.duckdb_tables(),
@@ -144,7 +139,10 @@ def main(argv: list[str]) -> int:
         for place, (name, put) in enumerate(every.items()):
             if options.only and name not in options.only:
                 continue
-            found = campaign(put, shares[name], options.seed * 1000 + place)
+            seed, alone = options.seed * 1000 + place, -(-shares[name] // 100)
+            found = campaign(put, alone, seed, seconds=options.seconds / 10)
+            rest = max(0, shares[name] - found.pairs)
+            found.add(compare_towns(put, rest, seed, UNITS, towns=options.towns, seconds=options.seconds))
             total += found.pairs
             failed |= found.worst > 1 or not found.compared
             sys.stdout.write(

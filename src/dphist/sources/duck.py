@@ -104,6 +104,17 @@ class Duck(Sql):
             return f"CAST({value} AS VARCHAR)"
         return f"CAST({value} AS TIMESTAMP)" if column.type == "TIMESTAMP_NS" else value
 
+    def floor(self, value: str) -> str:
+        """The largest 64-bit integer that is not above the value; NULL where there is none.
+
+        DuckDB tests the conditions of a row in any order, so this may be asked of a NaN, and must not fail for it.
+        """
+        return f"TRY_CAST(floor({value}) AS BIGINT)"
+
+    def integer(self, value: str) -> str:
+        """As a 64-bit integer; NULL where it is none."""
+        return f"TRY_CAST({value} AS BIGINT)"
+
     def start(self, person: str) -> str:
         """The first eight bytes of the hash of an id, the last of them first, as DuckDB has them at hand."""
         return f"CAST(md5_number('{SALT}' || CAST({person} AS VARCHAR)) & {2**64 - 1} AS UBIGINT)"

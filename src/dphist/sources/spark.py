@@ -79,6 +79,17 @@ class Spark(Remote):
         kind = {"real": "DOUBLE", "truth": "BOOLEAN", "time": "TIMESTAMP_NTZ"}[family]
         return f"TRY_CAST({value} AS {kind})"
 
+    def floor(self, value: str) -> str:
+        """The largest 64-bit integer that is not above the value; NULL, not an error, for a NaN or an infinity.
+
+        Spark may compute a value before the condition that guards it.
+        """
+        return f"TRY_CAST(floor({value}) AS BIGINT)"
+
+    def integer(self, value: str) -> str:
+        """As a 64-bit integer; NULL where it is none."""
+        return f"TRY_CAST({value} AS BIGINT)"
+
     def divide(self, value: str, step: int) -> str:
         """A non-negative integer divided, without its remainder."""
         return f"{value} DIV {step}"

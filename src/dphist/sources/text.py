@@ -73,14 +73,3 @@ class Text(Duck):
         if reason is None:
             raise failed
         raise unreadable(self.what) if reason == "unreadable" else refusal(self.what, reason)
-
-    def floor(self, value: str) -> str:
-        """The largest 64-bit integer that is not above the value; NULL where there is none.
-
-        DuckDB tests the conditions of a row in any order, so this may be asked of a NaN, and must not fail for it.
-        """
-        return f"TRY_CAST(floor({value}) AS BIGINT)"
-
-    def integer(self, value: str) -> str:
-        """As a 64-bit integer; NULL where it is none."""
-        return f"TRY_CAST({value} AS BIGINT)"

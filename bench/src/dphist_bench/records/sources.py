@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import json
 import math
@@ -17,7 +18,7 @@ from dphist_bench.records.people import Row, Table
 
 # Turns a table of rows into a source, which is counted before the next is made.
 Put = Callable[[Table], Any]
-_DECLARED = {"user": "text", "age": "real", "sex": "text", "day": "time"}
+_DECLARED = {"user": "text", "age": "real", "sex": "text", "day": "time", "town": "whole"}
 
 
 class UnrepresentableError(Exception):
@@ -100,6 +101,20 @@ def json_lines(folder: Path) -> Put:
     return put
 
 
+def csv_lines(folder: Path) -> Put:
+    """Files of one record a line; a column that somebody has is in everybody's header."""
+
+    def put(table: Table) -> Any:
+        names = _names(table.rows)
+        with (folder / "rows.csv").open("w", newline="") as file:
+            written = csv.DictWriter(file, names, restval="", lineterminator="\n")
+            written.writeheader()
+            written.writerows(table.rows)
+        return folder / "rows.csv"
+
+    return put
+
+
 def _jsonable(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -132,6 +147,8 @@ def declared(row: Row, *, numeric: bool) -> tuple[Any, ...]:
         value: Any = row.get(name)
         if name == "user" and numeric:
             value = int(value) if isinstance(value, int | float) else None
+        elif kind == "whole":
+            value = int(value or 0)
         elif kind == "text":
             value = (
                 str(value).replace("\x00", "") if value is not None and not isinstance(value, list) else None
@@ -160,10 +177,11 @@ class Tables:
     def put(self, table: Table) -> Any:
         """Store the table anew."""
         numeric = is_numeric(table.crowd)
-        kinds = f'"user" {"BIGINT" if numeric else self.text}, age DOUBLE PRECISION, sex {self.text}, day TIMESTAMP'
+        who = "BIGINT" if numeric else self.text
+        kinds = f'"user" {who}, age DOUBLE PRECISION, sex {self.text}, day TIMESTAMP, town BIGINT'
         self.execute("DROP TABLE IF EXISTS folk")
         self.execute(f"CREATE TABLE folk ({kinds})")
-        marks = ", ".join([self.mark] * 4)
+        marks = ", ".join([self.mark] * len(_DECLARED))
         rows = [declared(row, numeric=numeric) for row in table.rows]
         self.many(f"INSERT INTO folk VALUES ({marks})", rows)
         return self.hand("folk")
@@ -222,7 +240,7 @@ def spark_frames(session: Any) -> Put:
 
     def put(table: Table) -> Any:
         numeric = is_numeric(table.crowd)
-        kinds = f"user {'BIGINT' if numeric else 'STRING'}, age DOUBLE, sex STRING, day TIMESTAMP_NTZ"
+        kinds = f"user {'BIGINT' if numeric else 'STRING'}, age DOUBLE, sex STRING, day TIMESTAMP_NTZ, town BIGINT"
         return session.createDataFrame([declared(row, numeric=numeric) for row in table.rows], kinds)
 
     return put

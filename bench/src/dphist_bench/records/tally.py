@@ -1,0 +1,29 @@
+"""What came of pairs of neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Tally:
+    """What came of the pairs of one source."""
+
+    pairs: int = 0
+    refused: int = 0
+    impossible: int = 0
+    worst: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def compared(self) -> int:
+        """Pairs of which both sides were counted."""
+        return self.pairs - self.refused
+
+    def add(self, other: Tally) -> None:
+        """Take in the pairs of another round."""
+        self.pairs += other.pairs
+        self.refused += other.refused
+        self.impossible += other.impossible
+        self.worst = max(self.worst, other.worst)
+        self.seconds += other.seconds

@@ -1,0 +1,121 @@
+"""Many pairs of neighbours by one count: towns that share a table and nothing else.
+
+Every person, of the crowd or a stranger, lives in one town, and all rows of theirs say so in a public attribute. A
+table T without strangers is counted once; then T with one stranger in each of some towns.
+
+*Why this is sound.* The theorem of sources says that a person's part of the counts is a function of that person's rows
+and of public facts. If it holds, a town's cells hold the sum of its people's parts: with a stranger they differ by that
+stranger's part, at most L steps, and without one they do not differ at all. So a town with a stranger that differs by
+more than L steps, or one without that differs at all, refutes the theorem, and with it the promise for some pair of
+tables on the way from one table to the other, one stranger at a time. The other way round the test is weaker than pairs
+one by one in one respect: what a stranger does to everybody may be hidden by what another one did before (a column that
+is text already cannot become text again). Hence half of the towns get no stranger and must not move at all, batches are
+of all sizes from one stranger on, and some pairs are compared one by one besides (`dphist_bench.neighbours.campaign`).
+
+A batch that is refused is halved, until the strangers with whom a table is refused are alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+from numpy.random import Generator  # noqa: TID251 -- data only
+from numpy.typing import NDArray
+
+from dphist.errors import DphistError
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.unit import Unit
+from dphist.sources import count
+from dphist_bench.records.people import DOMAIN, Row, Table, crowd, stranger
+from dphist_bench.records.sources import Put, UnrepresentableError
+from dphist_bench.records.tally import Tally
+
+# People of the crowd in a town, and how often others join the same crowd.
+_PEOPLE, _ROUNDS = 2, 8
+
+
+def compare_towns(
+    put: Put,
+    pairs: int,
+    seed: int,
+    units: tuple[Unit, ...],
+    *,
+    towns: int = 64,
+    seconds: float = math.inf,
+) -> Tally:
+    """Compare pairs through one source, up to half as many at a time as there are towns.
+
+    Args:
+        put: turns a table into a source.
+        pairs: how many pairs to compare or see refused.
+        seed: where to begin.
+        units: who is protected; one of them is drawn for each table.
+        towns: how many towns share a table.
+        seconds: when to stop earlier.
+
+    Returns:
+        How many pairs were tried and refused, and the largest distance over what was promised.
+    """
+    draw = np.random.default_rng(seed)  # noqa: TID251 -- data only
+    domain = Domain([Ordinal("town", range(towns)), *DOMAIN.attributes])
+    found, begun = Tally(), time.perf_counter()
+    while found.pairs < pairs and time.perf_counter() - begun < seconds:
+        unit = units[int(draw.integers(0, len(units)))]
+        text = bool(draw.random() < 0.4)
+        rows = _in_towns(crowd(draw, _PEOPLE * towns, 3, text=text), towns, text=text)
+        table = Table(rows, (), rows)
+        before = count(put(table), domain, unit).counts
+        for _ in range(_ROUNDS):
+            if found.pairs >= pairs or time.perf_counter() - begun >= seconds:
+                break
+            most = 1 + int(draw.integers(0, max(1, min(towns // 2, pairs - found.pairs))))
+            chosen = sorted(draw.permutation(towns)[:most].tolist())
+            joining = {
+                town: [{**row, "town": town} for row in stranger(draw, town, text=text)] for town in chosen
+            }
+            _compare(put, table, joining, before, domain, unit, found, draw)
+    found.seconds = time.perf_counter() - begun
+    return found
+
+
+def _in_towns(rows: list[Row], towns: int, *, text: bool) -> list[Row]:
+    """Two people a town. Texts that differ in case alone share one, and would show in its cells."""
+    return [{**row, "town": int(str(row["user"])[3:] if text else row["user"]) % towns} for row in rows]
+
+
+def _compare(
+    put: Put,
+    table: Table,
+    joining: dict[int, list[Row]],
+    before: NDArray[np.int64],
+    domain: Domain,
+    unit: Unit,
+    found: Tally,
+    draw: Generator,
+) -> None:
+    larger = table
+    for person in joining.values():
+        larger = larger.joined_by(person, draw)
+    try:
+        source = put(larger)
+        after = count(source, domain, unit).counts
+    except (UnrepresentableError, TypeError, ValueError, OverflowError, DphistError) as error:
+        if len(joining) > 1:
+            half = len(joining) // 2
+            for some in (list(joining)[:half], list(joining)[half:]):
+                _compare(put, table, {t: joining[t] for t in some}, before, domain, unit, found, draw)
+        elif isinstance(error, DphistError):
+            found.pairs += 1
+            found.refused += 1
+        else:
+            found.impossible += 1
+        return
+    moved = np.abs(after - before).reshape(domain.shape[0], -1).sum(axis=1)
+    found.pairs += len(joining)
+    found.worst = max(found.worst, float(moved[list(joining)].max()) / unit.steps)
+    moved[list(joining)] = 0
+    if moved.any():
+        # Somebody who lives elsewhere was touched.
+        found.worst = math.inf
