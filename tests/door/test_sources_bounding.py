@@ -23,6 +23,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.sources import count, duck, machine
 from dphist.sources.open import connect
+from dphist.sources.people import kept
 
 DOMAIN = Domain([Ordinal("age", range(4)), Nominal("sex", ["F", "M"])])
 row = st.tuples(
@@ -57,6 +58,13 @@ def picked(person: str, cells: list[int], limit: int) -> list[int]:
     digest = hashlib.md5(b"dphist|" + person.encode(), usedforsecurity=False).digest()
     seat = (int.from_bytes(digest[:8], "big") >> 4) % len(cells)
     return seats[seat :: len(cells)]
+
+
+@given(st.text(max_size=8), st.lists(st.integers(0, 9), max_size=30), st.integers(1, 6))
+def test_the_rule_as_documented_is_the_walk_round_the_circle(
+    person: str, cells: list[int], limit: int
+) -> None:
+    assert kept(person, cells, limit) == sorted(picked(person, cells, limit))
 
 
 def reference(given: pa.Table, rows: int) -> np.ndarray:
