@@ -130,6 +130,9 @@ def test_in_postgres(postgres_address: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_on_spark(spark_session: Any) -> None:
     kinds = "user BIGINT, x DOUBLE, y FLOAT"
     domain = DOMAINS[0]
