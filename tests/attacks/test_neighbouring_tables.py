@@ -23,8 +23,9 @@ from dphist.sources import count
 from dphist.sources.duck import Duck
 from dphist.sources.ibis_table import IbisTable
 from dphist.sources.open import open_source
-from dphist_bench.neighbours import campaign, main, one_connection
+from dphist_bench.neighbours import UNITS, campaign, main, one_connection
 from dphist_bench.records import sources
+from dphist_bench.records.towns import compare_towns
 
 DOMAIN = Domain([Ordinal("age", range(100))])
 ONE = Unit(rows=1, id="user")
@@ -220,14 +221,24 @@ def test_a_campaign_through_spark(spark_session: Any) -> None:
 
 def test_a_campaign_tells_a_source_that_lets_others_move(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pick by the number of all rows moves everybody when one person joins."""
-    honest = Duck.start
+    honest = Duck._starts
 
-    def leaky(self: Duck, person: str) -> str:
-        return f"({honest(self, person)} + (SELECT count(*) FROM {self.relation}))"
+    def leaky(self: Duck, people: Any) -> Any:
+        ((rows,),) = self.connection.execute(f"SELECT count(*) FROM {self.relation}").fetchall()
+        return honest(self, people) + rows
 
-    monkeypatch.setattr(Duck, "start", leaky)
+    monkeypatch.setattr(Duck, "_starts", leaky)
     with one_connection():
         assert campaign(sources.pandas_frame, 20, seed=1).worst > 1
+        assert compare_towns(sources.pandas_frame, 20, 1, UNITS, towns=16).worst > 1
+
+
+def test_towns_that_share_a_table_are_compared_many_at_a_time(tmp_path: Path) -> None:
+    with one_connection():
+        found = compare_towns(sources.csv_lines(tmp_path), 30, 2, UNITS, towns=16)
+    assert found.compared > 0
+    assert found.pairs >= 30
+    assert found.worst <= 1
 
 
 TABLE = {"user": [1, 1, 2, 3], "age": [1, 2, 3, 4]}

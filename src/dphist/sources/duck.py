@@ -182,12 +182,17 @@ class Duck(Sql):
 
     def _starts(self, people: Any) -> Integers:
         """The hashes of some ids."""
+        import duckdb
         import pyarrow
 
         # A cursor has names of its own: nothing is left behind on a connection that we were handed.
         with self.connection.cursor() as cursor:
             cursor.register("people", pyarrow.table({"person": people, "place": np.arange(len(people))}))
-            found = cursor.execute(f"SELECT place, {self.start('person')} AS start FROM people").fetchnumpy()
+            sql = f"SELECT place, {self.start('person')} AS start FROM people"
+            try:
+                found = cursor.execute(sql).fetchnumpy()
+            except duckdb.Error:
+                raise unreadable(self.what) from None
         starts = np.empty(len(people), dtype=np.int64)
         starts[found["place"]] = found["start"].byteswap() >> np.uint64(64 - 4 * DIGITS)
         return starts
