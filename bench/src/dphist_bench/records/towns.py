@@ -6,8 +6,9 @@ table T without strangers is counted once; then T with one stranger in each of s
 *Why this is sound.* The theorem of sources says that a person's part of the counts is a function of that person's rows
 and of public facts. If it holds, a town's cells hold the sum of its people's parts: with a stranger they differ by that
 stranger's part, at most L steps, and without one they do not differ at all. So a town with a stranger that differs by
-more than L steps, or one without that differs at all, refutes the theorem, and with it the promise for some pair of
-tables on the way from one table to the other, one stranger at a time. The other way round the test is weaker than pairs
+more than L steps, or one without that differs at all, refutes the theorem. (It need not refute the promised distance of
+any one pair on the way from one table to the other: a person could move others' rows and still stay within L. The test
+is stricter there than the promise.) The other way round the test is weaker than pairs
 one by one in one respect: what a stranger does to everybody may be hidden by what another one did before (a column that
 is text already cannot become text again). Hence half of the towns get no stranger and must not move at all, batches are
 of all sizes from one stranger on, and some pairs are compared one by one besides (`dphist_bench.neighbours.campaign`).
