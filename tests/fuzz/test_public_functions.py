@@ -135,7 +135,7 @@ def test_what_builds_a_value_answers_or_says_what_is_wrong(name, function):
             continue
         else:
             # Whatever could be built can be shown, unless it is a record that only our own code fills in.
-            if name != "Release":
+            if name not in ("Release", "Answers"):
                 repr(built)
 
 

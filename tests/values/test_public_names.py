@@ -83,7 +83,7 @@ def test_the_version_is_written_once():
     root = Path(dphist.__file__).parent.parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in project["project"]
-    assert project["tool"]["hatch"]["version"]["path"] == "src/dphist/__init__.py"
+    assert project["tool"]["hatch"]["version"]["path"] == "src/dphist/version.py"
 
 
 def test_importing_dphist_imports_nothing_heavy():

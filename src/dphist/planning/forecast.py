@@ -122,7 +122,7 @@ def plan(
     Example:
         >>> import dphist
         >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
-        >>> [each.mechanism for each in dphist.planning.plan(domain, 1, "cells", mechanisms=["tree", "laplace"])]
+        >>> sorted(each.mechanism for each in dphist.planning.plan(domain, 1, "cells", mechanisms=["tree", "laplace"]))
         ['laplace', 'tree']
     """
     spend = positive(epsilon, "epsilon")

@@ -116,7 +116,7 @@ class Answers:
     details: str = ""
 
     def __post_init__(self) -> None:
-        if self.value.size and bool(np.isnan(self.low).all()):
+        if np.size(self.value) and bool(np.isnan(np.asarray(self.low, dtype=np.float64)).all()):
             object.__setattr__(self, "method", NOT_MEASURED)
 
     def __len__(self) -> int:

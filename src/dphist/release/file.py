@@ -261,8 +261,9 @@ def _check(
     labels = [_labels(attribute) for attribute in release.domain.attributes]
     check_description(description, known)
     check_schema(file, _schema(release.domain, labels, columns), KEY)
-    check_bytes(file, path)
+    # Reading the labels finds damaged descriptions of columns, of which Arrow's own accessors would die.
     check_labels(file, release.domain, labels)
+    check_bytes(file, path)
 
 
 def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:

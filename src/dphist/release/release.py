@@ -163,9 +163,11 @@ class Release(Tables):
         """
         if workload is not None and where is not None:
             raise QueryError("give a workload or where=, not both")
-        if interval not in ("calibrated", "guaranteed"):
+        if not isinstance(interval, str) or interval not in ("calibrated", "guaranteed"):
             raise QueryError("interval must be 'calibrated' or 'guaranteed'")
-        kind = {"guaranteed": interval == "guaranteed", "simultaneous": bool(simultaneous)}
+        if not isinstance(simultaneous, bool):
+            raise QueryError("simultaneous must be True or False")
+        kind = {"guaranteed": interval == "guaranteed", "simultaneous": simultaneous}
         if isinstance(workload, str):
             return self._answers(read_question(workload, self.domain), confidence, **kind)[0]
         if workload is not None and not isinstance(workload, Workload):
@@ -259,6 +261,10 @@ class Release(Tables):
         Returns:
             The other release; what was polished must be polished again.
         """
+        if not isinstance(estimate, Estimate) or estimate.counts.size != self.domain.size:
+            raise QueryError(
+                "estimate: what a mechanism made of these cells, an Estimate with a count for each"
+            )
         counts = estimate.counts.reshape(self.domain.shape)
         counts.setflags(write=False)
         return replace(
