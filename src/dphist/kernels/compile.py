@@ -16,6 +16,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # millions; who needs more is better served by the compiled kernels, and who has loaded numba anyway is at once.
 _patience = 1 << 23
 _numba: Any = None
+# Whether machine code is kept on disk; no longer, once that failed (a full or foreign disk).
+_keep = True
 
 
 def kernel(function: Function) -> Function:
@@ -47,6 +49,7 @@ class _Kernel:
         self.function = function
         self.twin = twin
         self._compiled: Any = None
+        self._kept = False
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         compiled = self._compiled
@@ -54,17 +57,32 @@ class _Kernel:
             if self.twin is not None and _affordable(arguments):
                 return self.twin(*arguments, **named)
             compiled = self.compiled()
-        return compiled(*arguments, **named)
+        try:
+            return compiled(*arguments, **named)
+        except OSError:
+            # Kernels touch no files: numba could not keep what it compiled, and has not run it yet.
+            _stop_keeping()
+            return self.compiled()(*arguments, **named)
 
     def compiled(self) -> Any:
         """Give numba's function; two threads that ask at once may make two, which do the same."""
-        if self._compiled is None:
-            self._compiled = started().njit(cache=True, nogil=True)(self.function)
+        if self._compiled is None or (self._kept and not _keep):
+            try:
+                self._compiled, self._kept = started().njit(cache=_keep, nogil=True)(self.function), _keep
+            except RuntimeError:
+                # There is no folder that may be written.
+                _stop_keeping()
+                self._compiled, self._kept = started().njit(nogil=True)(self.function), False
         return self._compiled
 
     def __reduce__(self) -> str:
         # As a function is pickled: by its name.
         return self.function.__qualname__
+
+
+def _stop_keeping() -> None:
+    global _keep
+    _keep = False
 
 
 def _affordable(arguments: tuple[Any, ...]) -> bool:
