@@ -47,9 +47,11 @@ class Spread:
         deviation = np.zeros(queries)
         np.add.at(deviation, query, np.sqrt(self.variance))
         largest = np.zeros(queries)
-        np.maximum.at(largest, query, self.largest)
         if self.terms is None:
-            return Spread(deviation**2, largest)
+            # One draw may weigh in several of the answers: its weights add, up to what the whole variance allows.
+            np.add.at(largest, query, self.largest)
+            return Spread(deviation**2, np.minimum(largest, deviation / np.sqrt(2.0)))
+        np.maximum.at(largest, query, self.largest)
         terms = np.zeros(queries, dtype=np.int64)
         np.add.at(terms, query, self.terms)
         variance = np.zeros(queries)
