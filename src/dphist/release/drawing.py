@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dphist.extras import bring
@@ -20,6 +21,10 @@ class Drawer(Protocol):
 
     def card(self, release: Release) -> str:
         """Show the release as a piece of HTML."""
+        ...
+
+    def page(self, release: Release, output: str | PathLike[str] | None, *, title: str | None) -> str:
+        """Give the page about a release, and write it where told."""
         ...
 
 

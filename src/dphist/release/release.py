@@ -22,6 +22,7 @@ from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.transcript import Transcript
 from dphist.release.answers import Answer, Answers, Projection
 from dphist.release.cells import Cells, DenseCells
+from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
 from dphist.release.language import read_question
@@ -36,7 +37,7 @@ LARGEST_ARRAY = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
-class Release(Tables):
+class Release(Tables, Doors):
     """A private histogram or cube. Everything in it has been paid for, so everything in it may be published.
 
     `publish` and `load` make releases, whatever the mechanism; nobody else needs to.

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from dphist.release import Release
+from dphist.release.file import atomic
 from dphist.report.figures import figure
 from dphist.report.notebook import release_html
+from dphist.report.page import report_page
 
 
 class Charts:
@@ -20,3 +24,11 @@ class Charts:
     def card(self, release: Release) -> str:
         """Show the release in a notebook."""
         return release_html(release)
+
+    def page(self, release: Release, output: str | PathLike[str] | None, *, title: str | None) -> str:
+        """Give the page about a release, and write it where told."""
+        page = report_page(release, title=title or "release")
+        if output is not None:
+            with atomic(Path(output)) as temporary:
+                temporary.write_text(page, encoding="utf-8")
+        return page

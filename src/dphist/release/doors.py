@@ -1,0 +1,249 @@
+"""What people do with a release, reachable on the release itself.
+
+The work is done on floors above (`dphist.uses`, `dphist.report`), which a release cannot name. They register when they
+are imported, and the package says how they are brought: the same arrangement as for `drawing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from dphist.extras import bring
+from dphist.release.answers import Answer
+from dphist.release.drawing import drawer
+
+if TYPE_CHECKING:
+    from dphist.release.release import Release
+    from dphist.uses.cube import Cube, Table
+    from dphist.uses.sql import Rows
+
+Where = Mapping[str, Any]
+
+
+class Uses(Protocol):
+    """What can be done with a release beyond counting."""
+
+    def cube(self, release: Release, where: Where | None) -> Cube:
+        """Read the release as a cube, restricted."""
+        ...
+
+    def sum(self, release: Release, name: str, where: Where | None, confidence: float) -> Answer:
+        """Add an attribute's values up over the records."""
+        ...
+
+    def mean(self, release: Release, name: str, where: Where | None, confidence: float) -> Answer:
+        """Average an attribute over the records."""
+        ...
+
+    def sql(self, release: Release, query: str, rows: int | None, parameters: Sequence[Any]) -> Rows:
+        """Run one SELECT over the released table."""
+        ...
+
+
+_registered: list[Uses] = []
+
+
+def register_uses(uses: Uses) -> None:
+    """Let releases be used through this from now on."""
+    _registered[:] = [uses]
+
+
+def _uses() -> Uses:
+    if not _registered:
+        bring("uses")
+    return _registered[0]
+
+
+class Doors:
+    """The part of a `Release` that hands it to the floors above. Each asks released numbers only and spends nothing."""
+
+    if TYPE_CHECKING:
+
+        def answer(
+            self, workload: str, *, confidence: float, interval: Literal["calibrated", "guaranteed"]
+        ) -> Answer:
+            """Count the records that a question selects."""
+            ...
+
+    @property
+    def _release(self) -> Release:
+        return cast("Release", self)
+
+    def query(
+        self,
+        question: str = "",
+        *,
+        confidence: float = 0.95,
+        interval: Literal["calibrated", "guaranteed"] = "calibrated",
+    ) -> Answer:
+        """Count the records that a question selects, written as on the command line.
+
+        Args:
+            question: For example ``"age between 30 and 40 and sex = 'F'"``; everything if empty.
+            confidence: How sure the interval is to hold the true count.
+            interval: "calibrated" or "guaranteed", as for `answer`.
+
+        Returns:
+            The count with its interval.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full(100, 50)), epsilon=1, mechanism="laplace")
+            >>> answer = release.query("age between 30 and 40")
+            >>> answer.low <= answer.value <= answer.high
+            True
+        """
+        return self.answer(question, confidence=confidence, interval=interval)
+
+    def by(self, *names: str, **levels: int) -> Cube:
+        """Tell attributes apart, and ask each group: ``release.by("sex").mean("age")``.
+
+        Args:
+            names: Attributes to tell apart at their cells.
+            levels: Attributes to tell apart at a depth of their hierarchy: ``by(place=1)``.
+
+        Returns:
+            A view of the release as a cube: ``count``, ``sum`` and ``mean`` give a row for each group.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(9)), dphist.Nominal("sex", ["F", "M"])])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full((9, 2), 50)), epsilon=1, mechanism="laplace")
+            >>> release.by("sex").mean("age").labels
+            {'sex': ['F', 'M']}
+        """
+        return _uses().cube(self._release, None).by(*names, **levels)
+
+    def sum(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
+        """Add an attribute's values up over the records; bins count as their middles.
+
+        Args:
+            name: An ordered attribute whose cells are numbers.
+            where: Which records, as for `answer`.
+            confidence: How sure the interval is to hold the true sum.
+
+        Returns:
+            The sum with its interval.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full(100, 50)), epsilon=1, mechanism="laplace")
+            >>> release.sum("age", where={"age": (0, 49)}).value < release.sum("age").value
+            True
+        """
+        return _uses().sum(self._release, name, where, confidence)
+
+    def mean(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
+        """Average an attribute over the records; bins count as their middles.
+
+        Args:
+            name: An ordered attribute whose cells are numbers.
+            where: Which records, as for `answer`.
+            confidence: How sure the interval is to hold the true mean.
+
+        Returns:
+            The mean with its interval.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> histogram = dphist.Histogram(domain, np.full((100, 2), 500))
+            >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
+            >>> 45 < release.mean("age", where={"sex": "F"}).value < 54
+            True
+        """
+        return _uses().mean(self._release, name, where, confidence)
+
+    def quantiles(
+        self,
+        name: str,
+        levels: Sequence[float] = (0.25, 0.5, 0.75),
+        *,
+        where: Where | None = None,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Table:
+        """Give quantiles of an ordered attribute, as cells; they never cross.
+
+        Args:
+            name: The ordered attribute.
+            levels: Shares between 0 and 1; the quartiles unless told.
+            where: Which records, as for `answer`.
+            confidence: How sure each interval is.
+            simultaneous: Whether all hold together.
+
+        Returns:
+            A cell for every level, with the first and the last it could be.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full(100, 500)), epsilon=1, mechanism="laplace")
+            >>> release.quantiles("age", [0.5]).labels["level"]
+            ['0.5']
+        """
+        cube = _uses().cube(self._release, where)
+        return cube.quantiles(name, levels, confidence=confidence, simultaneous=simultaneous)
+
+    def cdf(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Table:
+        """Give the share of records up to each cell of an ordered attribute; it never falls, and ends at 1.
+
+        Args:
+            name: The ordered attribute.
+            where: Which records, as for `answer`.
+            confidence: How sure each interval is.
+
+        Returns:
+            A share for every cell.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full(100, 50)), epsilon=1, mechanism="laplace")
+            >>> float(release.cdf("age").value[-1])
+            1.0
+        """
+        return _uses().cube(self._release, where).cdf(name, confidence=confidence)
+
+    def sql(self, query: str, *, rows: int | None = None, parameters: Sequence[Any] = ()) -> Rows:
+        """Run one SELECT over the table ``release``, which has the columns of the saved file.
+
+        Args:
+            query: One SELECT.
+            rows: At most so many rows; all unless told.
+            parameters: Values for the query's ``?``.
+
+        Returns:
+            The rows and the names of their columns.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(9)), dphist.Nominal("sex", ["F", "M"])])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full((9, 2), 50)), epsilon=1, mechanism="laplace")
+            >>> release.sql("select sex, count(*) as cells from release where age < 5 group by sex order by sex").rows
+            [('F', 5), ('M', 5)]
+        """
+        return _uses().sql(self._release, query, rows, parameters)
+
+    def report(self, output: str | PathLike[str] | None = None, *, title: str | None = None) -> str:
+        """Write one page about the release: figures, promise, price, accuracy (needs ``dphist[report]``).
+
+        Args:
+            output: Where the page goes; what was there is replaced. Not written unless told.
+            title: The page's heading.
+
+        Returns:
+            The page, as HTML that works offline.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.array([50, 90])), epsilon=1, mechanism="laplace")
+            >>> release.report(title="people").startswith("<!doctype html>")
+            True
+        """
+        return drawer().page(self._release, output, title=title)

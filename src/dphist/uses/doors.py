@@ -1,0 +1,49 @@
+"""What `Release.by`, `sum`, `mean`, `quantiles`, `cdf` and `sql` open: the uses, given to releases from above."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dphist.errors import QueryError
+from dphist.release import Answer, Release
+from dphist.release.doors import register_uses
+from dphist.uses.cube import Cube, Table
+from dphist.uses.sql import Rows, ask_sql
+
+
+class ReleaseUses:
+    """The uses of a release, as `dphist.release.doors` wants them."""
+
+    def cube(self, release: Release, where: Mapping[str, Any] | None) -> Cube:
+        """Read the release as a cube, restricted."""
+        if where is not None and not isinstance(where, Mapping):
+            raise QueryError("where must map attributes to what is asked of them")
+        return Cube(release).dice(**(where or {}))
+
+    def sum(self, release: Release, name: str, where: Mapping[str, Any] | None, confidence: float) -> Answer:
+        """Add an attribute's values up over the records."""
+        return _one(self.cube(release, where).sum(name, confidence=confidence))
+
+    def mean(self, release: Release, name: str, where: Mapping[str, Any] | None, confidence: float) -> Answer:
+        """Average an attribute over the records."""
+        return _one(self.cube(release, where).mean(name, confidence=confidence))
+
+    def sql(self, release: Release, query: str, rows: int | None, parameters: Sequence[Any]) -> Rows:
+        """Run one SELECT over the released table."""
+        return ask_sql(release, query, rows=rows, parameters=parameters)
+
+
+def _one(table: Table) -> Answer:
+    """The only row of a table that tells nothing apart."""
+    return Answer(
+        float(table.value[0]),
+        float(table.low[0]),
+        float(table.high[0]),
+        table.confidence,
+        table.method,
+        table.details,
+    )
+
+
+register_uses(ReleaseUses())

@@ -1,0 +1,81 @@
+"""What people do with a release is found on the release itself, and is the same as on the floors that do it."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.errors import QueryError
+from dphist.uses import Cube, ask_sql
+
+DOMAIN = dphist.Domain(
+    [
+        dphist.Ordinal("age", range(20, 60)),
+        dphist.Nominal("place", {"north": ["a", "b"], "south": ["c"]}),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def release():
+    counts = np.random.default_rng(3).integers(0, 300, DOMAIN.shape)
+    return dphist.publish(dphist.Histogram(DOMAIN, counts), epsilon=2, mechanism="laplace")
+
+
+@pytest.mark.parametrize("what", ["sum", "mean"])
+def test_sums_and_means_are_the_cubes(release, what):
+    for where in (None, {"place": "north"}, {"age": (30, 40), "place": "c"}):
+        table = getattr(Cube(release).dice(**(where or {})), what)("age", confidence=0.9)
+        answer = getattr(release, what)("age", where=where, confidence=0.9)
+        assert (answer.value, answer.low, answer.high) == (table.value[0], table.low[0], table.high[0])
+        assert answer.confidence == 0.9
+        assert answer.low <= answer.value <= answer.high
+
+
+def test_groups_quantiles_and_shares_are_the_cubes(release):
+    assert release.by("place").mean("age").labels == {"place": ["a", "b", "c"]}
+    assert release.by(place=1).count().labels == {"place": ["north", "south"]}
+    within = Cube(release).dice(place="north")
+    mine = release.quantiles("age", where={"place": "north"})
+    assert mine.labels == within.quantiles("age", [0.25, 0.5, 0.75]).labels
+    assert np.array_equal(release.cdf("age", where={"place": "north"}).low, within.cdf("age").low)
+
+
+def test_questions_and_sql_are_those_of_the_command_line(release):
+    text = "age between 30 and 40 and place = 'a'"
+    assert release.query(text) == release.answer(text)
+    assert release.query().value == pytest.approx(float(release.counts.sum()))
+    assert release.query(text, interval="guaranteed").method.startswith("guaranteed")
+    query = "select place, sum(estimate) from release where age > ? group by place order by place"
+    assert release.sql(query, parameters=[50]).rows == ask_sql(release, query, parameters=[50]).rows
+
+
+def test_the_page_is_given_and_written(release, tmp_path):
+    page = release.report(tmp_path / "page.html", title="people of two places")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    assert "people of two places" in page
+
+
+def test_wrong_questions_are_refused_by_name(release):
+    for ask in (
+        lambda: release.mean("place"),
+        lambda: release.mean("height"),
+        lambda: release.sum("age", where="north"),
+        lambda: release.quantiles("age", [2]),
+        lambda: release.by("age").cdf("age"),
+    ):
+        with pytest.raises((QueryError, dphist.errors.DomainError)):
+            ask()
+
+
+def test_the_floors_above_are_brought_when_they_are_wanted():
+    code = (
+        "import sys, dphist.release.release\n"
+        "print('dphist.uses' in sys.modules)\n"
+        "from dphist.release.doors import _uses\n"
+        "print(type(_uses()).__module__)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["False", "dphist.uses.doors"]
