@@ -90,6 +90,45 @@ def test_intervals_of_sums_are_never_beyond_what_the_noise_allows():
     assert np.mean((found.low <= truth) & (truth <= found.high)) > 0.9
 
 
+def _error_of_ranges(counts, epsilon):
+    """Errors of 300 ranges: added cells, what is answered, noisy sums; root mean squares over four releases."""
+    domain = Domain([Ordinal("x", range(counts.size))])
+    workload = Workload.random(domain, 300, seed=3)
+    truth, squares = workload.answer(counts), []
+    for seed in range(4):
+        estimate = run(Posterior(), counts, epsilon, seed=seed)
+        added = workload.answer(estimate.counts)
+        noisy = estimate.errors.engine.least_squares(workload.low, workload.high)[0]  # type: ignore[attr-defined]
+        three = (added, estimate.errors.answer(workload, added), noisy)
+        squares.append([np.mean((each - truth) ** 2) for each in three])
+    return np.sqrt(np.mean(squares, axis=0))
+
+
+def test_long_sums_of_flattened_cells_are_answered_no_worse_than_by_noisy_sums():
+    # Few large counts among many small ones, which are pulled to zero: over thousands of cells that adds up.
+    generator = np.random.default_rng(5)
+    weights = generator.permutation(1.0 / (1.0 + np.arange(2048)) ** 1.2)
+    counts = generator.multinomial(5000, weights / weights.sum())
+    added, answered, noisy = _error_of_ranges(counts, "1")
+    assert added > 1.3 * noisy
+    assert answered < 1.05 * noisy
+
+
+def test_long_sums_of_sparse_cells_stay_the_sums_of_what_is_published():
+    counts = np.zeros(2048, dtype=np.int64)
+    counts[300] = 5000
+    added, answered, noisy = _error_of_ranges(counts, "1")
+    assert answered < 0.4 * noisy
+    assert added < 0.1 * noisy
+
+
+def test_single_cells_are_answered_as_they_are_published():
+    counts = np.random.default_rng(5).poisson(2.4, 512)
+    estimate = run(Posterior(), counts, "1", seed=1)
+    workload = Workload.cells(Domain([Ordinal("x", range(512))]))
+    assert (estimate.errors.answer(workload, estimate.counts) == estimate.counts).all()
+
+
 @pytest.mark.audit
 @pytest.mark.slow
 def test_the_audit_finds_nothing():

@@ -57,6 +57,10 @@ class Errors(Protocol):
         """Give, for every question, the number that intervals stand on, and how far it leans beside the variance."""
         ...
 
+    def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
+        """Give the best answer to every question, where that is not simply the sum of the published cells."""
+        ...
+
     def interval(
         self,
         workload: Workload,
@@ -125,6 +129,10 @@ class NoiseErrors:
             return published, np.zeros(published.shape)
         stand = np.asarray(workload.answer(self.centre.reshape(workload.domain.shape)), dtype=np.float64)
         return stand, np.zeros(stand.shape)
+
+    def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
+        """The sums of the published cells."""
+        return summed
 
     def interval(
         self,

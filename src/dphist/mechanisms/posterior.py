@@ -27,7 +27,9 @@ class Posterior:
     with a dyadic classification tree of the same noisy counts.
 
     Private because one step moves one cell by one and each cell carries discrete Laplace noise of scale 1/ε;
-    all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`.
+    all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`; here an
+    answer about many cells is the engine's mean where bias could add up (see `dphist.inference.predictive`), so it need
+    not be the sum of the published cells.
 
     Example:
         >>> from dphist.mechanisms import Posterior
@@ -50,4 +52,4 @@ class Posterior:
             note += f"inferred from its neighbours; levels hold on from cell to cell with probability {model.stay:.2f}"
         law = partial(Engine.of_cells, values, float(noisy.variance))
         proof = partial(NoisySums, values, noisy.scale)
-        return Estimate(counts, PredictiveErrors(law, proof), note)
+        return Estimate(counts, PredictiveErrors(law, proof, counts), note)

@@ -128,8 +128,10 @@ class DenseCells:
         guaranteed: bool = False,
         simultaneous: bool = False,
     ) -> Answers:
-        """Sum the counts, and ask the estimate's errors for intervals."""
+        """Sum the counts, or answer better where the estimate can, and ask its errors for intervals."""
         value, errors = self.sums(workload), release._estimate.errors
+        if not release.polish:
+            value = errors.answer(workload, value)
         found = errors.interval(
             workload,
             value,

@@ -127,9 +127,10 @@ def outcomes(
                 except DphistError:
                     break  # it does not take such data
                 for kind in kinds:
-                    published = np.asarray(
+                    summed = np.asarray(
                         asked[kind].answer(estimate.counts.reshape(domain.shape)), dtype=np.float64
                     )
+                    published = estimate.errors.answer(asked[kind], summed)
                     bounds = [estimate.errors.interval(asked[kind], published, level) for level in LEVELS]
                     tallies[kind].add(truths[kind], published, bounds)
             for kind, tally in tallies.items():

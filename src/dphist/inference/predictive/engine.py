@@ -135,6 +135,17 @@ class Engine:
         )
         return means, variances, inner
 
+    def departures(self, cells: NDArray[Any]) -> FloatArray:
+        """How far other cells' sums are from the noisy ones: mean squares over noise, for blocks of 1, 2, 4 … cells."""
+        from dphist.kernels.summed_area import box_sums
+
+        low, high = self.low.astype(np.int64), self.high.astype(np.int64)
+        sums = box_sums(np.ascontiguousarray(cells, dtype=np.float64).reshape(self.shape), low, high)
+        square = (sums - self.best) ** 2 / self.spread
+        number = np.rint(np.log2(self.size)).astype(np.int64)
+        count = np.bincount(number)
+        return np.bincount(number, square) / np.maximum(count, 1)
+
     # ---- the check ----
 
     def caution_of(self, cells: FloatArray) -> FloatArray:

@@ -25,6 +25,14 @@ CALIBRATED = Words(
 )
 # What plain least squares is allowed beyond its variance, where it serves better than the predictive law.
 _PLAIN = 1.2
+# Published cells depart from the noisy ones by less than this part of the noise's variance where they merely follow
+# them; blocks of up to eight cells say so together.
+_FOLLOWING = 0.75
+_SMALL_CLASSES = 4
+# From here on, in variances of its noise, a sum may be biased by more than noise; and one question departs too far. On
+# made-up lines (52 cases) sums then have 0.51 of the noisy sums' error, 1.04 at worst; added cells 0.46, 6.5 at worst.
+_BIASED = 1.5
+_FAR = 9.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +47,8 @@ class PredictiveErrors:
     make: Callable[[], Engine]
     prove: Callable[[], Theorem] | None = None
     """What guaranteed intervals are made by."""
+    counts: FloatArray | None = None
+    """The published cells, where they were inferred one by one and long sums of them may be biased."""
 
     @cached_property
     def engine(self) -> Engine:
@@ -62,6 +72,40 @@ class PredictiveErrors:
         low, high, starts = by_question(workload)
         known, inner = self.engine.ask(low, high, None, starts)[1:]
         return (known + inner) * float(np.median(self.engine.caution))
+
+    def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
+        """Add up the published cells, or give the law's mean where sums of them are not to be trusted.
+
+        Cells that were inferred one by one are biased, by less than their noise; over a long range bias adds up faster
+        than noise does. The departure of published sums from the noisy ones is known, block by block. All of it is
+        taken for bias, which over a range of a part of a block is at most that part of it: where that could exceed the
+        noise of the range, or the range departs too far by itself, the law's mean is the better answer. So it is
+        where the published cells follow the noisy ones anyway, since little can be won there.
+        """
+        if self.counts is None:
+            return summed
+        low, high, starts = by_question(workload)
+        cells = asked_cells(low, high, starts)
+        long = np.flatnonzero(cells > 1.0)
+        seen, single = self._departures, self._departures[:_SMALL_CLASSES].mean()
+        if not long.size:
+            return summed
+        means = self.engine.ask(low, high, None, starts)[0]
+        if single < _FOLLOWING:
+            return np.where(cells > 1.0, means, summed)
+        noisy, noise = self.engine.least_squares(low, high, None, starts)
+        sizes = 2.0 ** np.arange(seen.size)
+        # The largest block has all cells, which need not be a power of two.
+        sizes[-1] = self.counts.size
+        part = cells[:, None] / sizes
+        bias = np.where(part <= 1.0, part * seen, 0.0).max(axis=1)
+        departs = (noisy - summed) ** 2 > _FAR * noise
+        return np.where((cells > 1.0) & (departs | (bias > _BIASED)), means, summed)
+
+    @cached_property
+    def _departures(self) -> FloatArray:
+        """How far the published sums of blocks of 1, 2, 4 … cells are from the noisy ones: mean squares over noise."""
+        return np.zeros(0) if self.counts is None else self.engine.departures(self.counts)
 
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on what is published, and be off by its distance from the law's mean."""
@@ -93,10 +137,7 @@ class PredictiveErrors:
         """Expected squared errors of published answers; question j has the boxes ``starts[j]`` to ``starts[j + 1]``."""
         mean, known, inner = self.engine.ask(low, high, None, starts)
         plain, noise = self.engine.least_squares(low, high, None, starts)
-        cells = np.prod(np.maximum(high - low, 0).astype(np.float64), axis=1)
-        if starts is not None:
-            cells = np.add.reduceat(cells, starts[:-1]) if cells.size else np.zeros(0)
-        caution = self.engine.caution_of(cells)
+        caution = self.engine.caution_of(asked_cells(low, high, starts))
         return np.minimum(
             caution * (known + inner) + (mean - published) ** 2,
             _PLAIN * (noise + 2.0 * inner) + (plain - published) ** 2,
@@ -119,6 +160,14 @@ def by_question(workload: Workload) -> tuple[IntArray, IntArray, IntArray | None
         low, high = np.concatenate([low, none])[again], np.concatenate([high, none])[again]
         count = np.maximum(count, 1)
     return low, high, np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+
+
+def asked_cells(low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
+    """How many cells every question is about."""
+    cells = np.prod(np.maximum(high - low, 0).astype(np.float64), axis=1)
+    if starts is None:
+        return cells
+    return np.add.reduceat(cells, starts[:-1]) if cells.size else np.zeros(0)
 
 
 def proven(
