@@ -164,7 +164,7 @@ def by_question(workload: Workload) -> tuple[IntArray, IntArray, IntArray | None
 
 def asked_cells(low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
     """How many cells every question is about."""
-    cells = np.prod(np.maximum(high - low, 0).astype(np.float64), axis=1)
+    cells: FloatArray = np.prod(np.maximum(high - low, 0).astype(np.float64), axis=1)
     if starts is None:
         return cells
     return np.add.reduceat(cells, starts[:-1]) if cells.size else np.zeros(0)
