@@ -8,6 +8,7 @@ was too smooth is checked against plain least squares, whose errors are known (`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,6 +34,9 @@ ShortArray = NDArray[np.int32]
 
 # Half-widths are never below 1.1 deviations' worth of one: what the prior gets wrong on average.
 LEAST_CAUTION = 1.21
+# A tree that stopped early taught the prior little: the least caution grows with one over the root of how many
+# deviations of its noise the total is. On made-up lines no kind of long range then fell below 0.93 at 95 %.
+_LITTLE_LEARNED = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,7 @@ class Engine:
     size: FloatArray
     best: FloatArray
     spread: FloatArray
+    least_caution: float = LEAST_CAUTION
 
     @classmethod
     def of_tree(cls, tree: MeasuredTree) -> Engine:
@@ -60,7 +65,11 @@ class Engine:
             tree.variance,
         )
         best, spread = best_totals(left, value, variance)
-        return cls(tuple(tree.shape), left, low, high, size, best, spread)
+        seen = (
+            max(1.0, float(best[0]) / math.sqrt(float(spread[0]))) if best.size and spread[0] > 0 else np.inf
+        )
+        least = LEAST_CAUTION * (1.0 + _LITTLE_LEARNED / math.sqrt(seen))
+        return cls(tuple(tree.shape), left, low, high, size, best, spread, least)
 
     @classmethod
     def of_cells(cls, noisy: NDArray[Any], variance: float) -> Engine:
@@ -169,4 +178,4 @@ class Engine:
         excess = (plain - mean) ** 2 - noise + variance
         ends = np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
         ratio = np.add.reduceat(excess, ends) / np.maximum(np.add.reduceat(variance, ends), 1e-9)
-        return np.maximum(LEAST_CAUTION, 1.0 + ratio)
+        return np.maximum(self.least_caution, 1.0 + ratio)
