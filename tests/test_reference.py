@@ -17,6 +17,7 @@ import pytest
 import dphist
 from dphist import planning, release, report, uses, web
 from dphist.mechanisms import CLASSES, Entry
+from dphist.model.workload.questions import Questions
 from dphist.release.doors import Doors
 from dphist.release.tables import Tables
 
@@ -48,7 +49,7 @@ PUBLIC = public()
 
 
 # Classes that are a part of one public class, in a file of their own.
-PARTS = (Doors, Tables)
+PARTS = (Doors, Questions, Tables)
 
 
 def methods(cls: type) -> Iterator[tuple[str, Any]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +12,6 @@ from dphist.cli import plugins, screen
 
 app = typer.Typer(
     help="Publish histograms and data cubes with differential privacy: records in, one private release out.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -29,13 +27,26 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to r
 Confidence = Annotated[float, typer.Option(help="How often the interval should hold the true count.")]
 
 
-class WorkloadName(StrEnum):
-    """What the release will be asked."""
+WorkloadText = typer.Option(
+    help="What the release will be asked: cells, prefixes, ranges, marginals, marginals:2 (every table of two "
+    "attributes) or marginals:age,sex;sex,region (those tables)."
+)
 
-    CELLS = "cells"
-    PREFIXES = "prefixes"
-    RANGES = "ranges"
-    MARGINALS = "marginals"
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    """Answer --version; every command has a help of its own."""
+    if version:
+        from dphist.version import __version__
+
+        screen.line(f"dphist {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        screen.line(context.get_help())
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -52,8 +63,10 @@ def publish(
     epsilon: Annotated[str, typer.Option(help="The privacy loss to spend, for example 1, 0.1 or 1/3.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the release goes.")],
     mechanism: Annotated[str | None, typer.Option(help="A name, or name(option=value, …).")] = None,
-    workload: Annotated[
-        WorkloadName | None, typer.Option(help="What the release will be asked most.")
+    workload: Annotated[str | None, WorkloadText] = None,
+    marginals: Annotated[
+        list[str] | None,
+        typer.Option(help="A table that will be looked up, such as age,sex; may be given several times."),
     ] = None,
     partition_by: Annotated[
         list[str] | None,
@@ -61,7 +74,9 @@ def publish(
     ] = None,
     ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
-    rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
+    rows: Annotated[
+        int | None, typer.Option(help="How many rows one person may own; 1, or as the schema says.")
+    ] = None,
     person: Annotated[
         str | None,
         typer.Option("--id", help="The column that names the person; keeps at most --rows rows of each."),
@@ -82,7 +97,7 @@ def publish(
 
     with screen.progress("counting records") as say:
         release = publish_file(
-            source, schema, epsilon, output, mechanism=mechanism, workload=workload and workload.value,
+            source, schema, epsilon, output, mechanism=mechanism, workload=workload, marginals=marginals,
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
             nonnegative=nonnegative, integer=integer, say=say,
         )  # fmt: skip
@@ -92,30 +107,26 @@ def publish(
 @app.command()
 def query(
     release: ReleaseFile,
-    question: Annotated[str, typer.Argument(help="For example: age between 30 and 40 and sex = 'F'")] = "",
+    question: Annotated[
+        list[str] | None,
+        typer.Argument(help="For example: \"age between 30 and 40 and sex = 'F'\"; several if you like."),
+    ] = None,
     confidence: Confidence = 0.95,
     guaranteed: Annotated[
         bool, typer.Option("--guaranteed", help="An interval that is a theorem for any data; wider.")
     ] = False,
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="The intervals of all questions hold together; wider.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Count the records in a range, with an honest interval."""
-    from dphist.release import load
-    from dphist.release.language import read_question
+    """Count the records in a range, or in several, each with an honest interval."""
+    from dphist.cli.uses import show_answers
 
-    loaded = load(release)
-    asked = read_question(question, loaded.domain)
-    kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
-    answer = loaded.answer(asked, confidence=confidence, interval=kind)[0]
-    if as_json:
-        keys = ("value", "low", "high", "confidence", "method", "details")
-        found = {key: getattr(answer, key) for key in keys}
-        # JSON has no word for "not a number": what was not measured has no bounds.
-        found = {key: None if each != each else each for key, each in found.items()}
-        screen.line(json.dumps(found, ensure_ascii=False))
-    else:
-        screen.line(str(answer))
-        screen.line(f"interval: {answer.method}")
+    show_answers(
+        release, question or [""], confidence=confidence, guaranteed=guaranteed, simultaneous=simultaneous,
+        as_json=as_json,
+    )  # fmt: skip
 
 
 @app.command()
@@ -293,12 +304,7 @@ def bench(context: typer.Context) -> None:
 def plan(
     schema: Annotated[Path | None, typer.Option(help="The public domain, as TOML.")] = None,
     epsilon: Annotated[str, typer.Option(help="The privacy loss you may spend.")] = "1",
-    workload: Annotated[
-        str,
-        typer.Option(
-            help="What the release will be asked: cells, prefixes, ranges, marginals or marginals:2."
-        ),
-    ] = "ranges",
+    workload: Annotated[str, WorkloadText] = "ranges",
     mechanism: Annotated[
         list[str] | None, typer.Option(help="Only these; may be given several times.")
     ] = None,
@@ -362,9 +368,7 @@ def compare(
     source: Annotated[str, typer.Argument(help="Public or made-up records, as for `publish`.")],
     schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],
     epsilon: Annotated[str, typer.Option(help="The privacy loss to compare at.")] = "1",
-    workload: Annotated[
-        WorkloadName, typer.Option(help="What the releases are asked.")
-    ] = WorkloadName.RANGES,
+    workload: Annotated[str, WorkloadText] = "ranges",
     mechanism: Annotated[
         list[str] | None, typer.Option(help="One to compare; may be repeated; all if not given.")
     ] = None,
@@ -384,7 +388,7 @@ def compare(
         typer.confirm(f"{WARNING}. Are they", abort=True, err=True)
     with screen.progress("reading the schema") as say:
         show_comparison(
-            source, schema, epsilon, workload=workload.value, names=mechanism, trials=trials, output=output,
+            source, schema, epsilon, workload=workload, names=mechanism, trials=trials, output=output,
             as_json=as_json, say=say,
         )  # fmt: skip
 

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dphist.cli import screen
-from dphist.cli.publishing import named_workload, read_schema
+from dphist.cli.publishing import read_schema
 from dphist.errors import InputError
 from dphist.extras import need
 from dphist.mechanisms import list_mechanisms
+from dphist.model.workload import Workload
 from dphist.planning.compare import Row, compare
 from dphist.planning.skyline import skyline
 from dphist.release.file import atomic
@@ -36,8 +37,8 @@ def show_comparison(
 ) -> None:
     """Run every mechanism and show its error and time on a workload."""
     domain = read_schema(schema)
-    asked = named_workload(workload, domain)
-    if trials < 1 or asked is None:
+    asked = Workload.parse(domain, workload)
+    if trials < 1:
         raise InputError("trials must be at least 1")
     say("counting records")
     histogram = count(source, domain)

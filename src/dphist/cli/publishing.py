@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace as change
 from pathlib import Path
+from typing import Any
 
 from dphist.errors import DomainError, InputError, OutputError
 from dphist.model.domain import Domain
+from dphist.model.schema import Schema
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.ledger import Ledger
@@ -25,10 +28,11 @@ def publish_file(
     *,
     mechanism: str | None,
     workload: str | None,
+    marginals: list[str] | None = None,
     partition_by: list[str] | None = None,
     ledger: str | None,
     dataset: str | None,
-    rows: int,
+    rows: int | None,
     person: str | None,
     replace: bool,
     nonnegative: bool,
@@ -36,13 +40,14 @@ def publish_file(
     say: Callable[[str], None],
 ) -> Release:
     """Publish to a file, and have the ledger remember which file it paid for."""
-    domain = read_schema(schema)
-    unit = Unit(rows=rows, replace=replace, id=person)
+    declared = read_declared(schema)
+    domain = declared.domain
+    unit = _unit(declared.unit or Unit(), rows, replace, person)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
     _check_writable(output)
     recipe = mechanism or DEFAULT_MECHANISM
-    hint = named_workload(workload, domain)
+    hint = _asked(declared, workload, marginals)
     if ledger is None or dataset is None:
         release = publish(
             source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by
@@ -64,29 +69,34 @@ def publish_file(
     return release
 
 
-def read_schema(path: Path) -> Domain:
-    """Read a schema file."""
+def read_declared(path: Path) -> Schema:
+    """Read a schema file: the domain, and what it says of who is protected and what will be asked."""
     if not path.is_file():
         raise InputError(f"there is no schema {path}; draft one with `dphist schema new`")
     try:
-        return Domain.from_toml(path)
+        return Schema.read(path)
     except DomainError as error:
         raise DomainError(f"{path}: {error}") from None
 
 
-def named_workload(name: str | None, domain: Domain) -> Workload | None:
-    """Give the workload of that name."""
-    match name:
-        case None:
-            return None
-        case "cells":
-            return Workload.cells(domain)
-        case "prefixes":
-            return Workload.prefixes(domain)
-        case "marginals":
-            return Workload.marginals(domain)
-        case _:
-            return Workload.all_ranges(domain)
+def read_schema(path: Path) -> Domain:
+    """Read the domain of a schema file."""
+    return read_declared(path).domain
+
+
+def _unit(declared: Unit, rows: int | None, replace: bool, person: str | None) -> Unit:
+    """Who is protected: as the schema says, and what the command says instead."""
+    given: dict[str, Any] = {"rows": rows, "replace": replace or None, "id": person}
+    return change(declared, **{name: value for name, value in given.items() if value is not None})
+
+
+def _asked(declared: Schema, workload: str | None, marginals: list[str] | None) -> Workload | None:
+    """What will be asked: the command's word before the schema's."""
+    if workload is not None and marginals:
+        raise InputError("--workload and --marginals say the same thing: give one of them")
+    if marginals:
+        return Workload.parse(declared.domain, "marginals:" + ";".join(marginals))
+    return declared.workload if workload is None else Workload.parse(declared.domain, workload)
 
 
 def write_records(release: Release, count: int | None, seed: int, output: Path | None) -> None:

@@ -6,13 +6,14 @@ import json
 from dataclasses import replace as replace_in
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dphist.cli import screen
 from dphist.cli.publishing import read_schema
 from dphist.model.unit import Unit
 from dphist.planning.forecast import MECHANISMS, Forecast, plan
 from dphist.release import load
+from dphist.release.language import read_questions
 from dphist.uses.sql import ask_sql
 
 
@@ -64,6 +65,39 @@ def show_plan(
             f"simulated: on made-up populations of {records:,} records; in brackets the best and the worst run over "
             "all of them. Yours may lie outside"
         )
+
+
+def show_answers(
+    release: Path,
+    questions: list[str],
+    *,
+    confidence: float,
+    guaranteed: bool,
+    simultaneous: bool,
+    as_json: bool,
+) -> None:
+    """Print the answer to each question, with its interval and what that is."""
+    loaded = load(release)
+    kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
+    answers = loaded.answer(
+        read_questions(questions, loaded.domain),
+        confidence=confidence,
+        interval=kind,
+        simultaneous=simultaneous,
+    )
+    if as_json:
+        keys = ("value", "low", "high", "confidence", "method", "details")
+        # JSON has no word for "not a number": what was not measured has no bounds.
+        found = [
+            {key: None if each != each else each for key in keys for each in (getattr(answers[i], key),)}
+            for i in range(len(questions))
+        ]
+        screen.line(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False))
+        return
+    for i, question in enumerate(questions):
+        screen.line(f"{question}: {answers[i]}" if len(questions) > 1 else str(answers[i]))
+    for method in dict.fromkeys(answers[i].method for i in range(len(questions))):
+        screen.line(f"interval: {method}")
 
 
 def show_sql(release: Path, query: str, *, as_json: bool) -> None:

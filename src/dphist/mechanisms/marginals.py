@@ -42,6 +42,11 @@ _MOST_DENOISED = 1 << 16
 
 def tables_of(workload: Workload) -> tuple[Axes, ...]:
     """Which tables the boxes of a workload are cells of: the axes on which each box is bounded."""
+    if workload.tables is not None:
+        # Boxes are not bounded on an attribute of one value.
+        sizes = workload.domain.shape
+        rows = {tuple(a in t and sizes[a] > 1 for a in range(len(sizes))) for t in workload.tables}
+        return tuple(tuple(a for a, bounded in enumerate(row) if bounded) for row in sorted(rows))
     full = (workload.low == 0) & (workload.high == np.array(workload.domain.shape))
     kinds = np.unique(~full, axis=0)
     return tuple(tuple(int(a) for a in np.flatnonzero(row)) for row in kinds)

@@ -73,6 +73,33 @@ class Unit:
         """
         return {"rows": self.rows, "replace": self.replace, "id": self.id}
 
+    @classmethod
+    def parse(cls, given: Unit | str | Mapping[str, Any] | None) -> Unit:
+        """Read who is protected from what people write.
+
+        Args:
+            given: A `Unit`; a mapping such as ``{"rows": 5, "id": "user"}``; the same as text, ``"rows=5, id=user"``,
+                where ``"replace"`` stands for ``replace=true`` and ``"row"`` for one row; or None for one row.
+
+        Returns:
+            The unit.
+
+        Example:
+            >>> Unit.parse("rows=5, id=user") == Unit.parse({"rows": 5, "id": "user"}) == Unit(rows=5, id="user")
+            True
+            >>> Unit.parse("row, replace")
+            Unit(rows=1, replace=True, id=None)
+        """
+        if given is None or isinstance(given, Unit):
+            return given or cls()
+        if isinstance(given, str):
+            return cls.from_json(_read(given))
+        if isinstance(given, Mapping):
+            return cls.from_json(given)
+        raise InputError(
+            f"unit: expected a dphist.Unit, text or a mapping, not a {type(given).__name__}; {_FORMS}"
+        )
+
     @staticmethod
     def from_json(value: Any) -> Unit:
         """Read what `to_json` wrote.
@@ -86,3 +113,26 @@ class Unit:
         if not isinstance(value, Mapping) or not set(value) <= {"rows", "replace", "id"}:
             raise InputError("unit: must be a mapping with rows, replace and id")
         return Unit(**value)
+
+
+_FORMS = 'write for example "row", "rows=5", "rows=5, id=user" or "row, replace"'
+
+
+def _read(text: str) -> dict[str, Any]:
+    """What a text says of a unit: names, each with a whole number, a text or true."""
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, sign, value = (each.strip() for each in part.partition("="))
+        if name in found or not name or bool(sign) != bool(value):
+            raise InputError(f"unit: {text[:60]!r} is not understood; {_FORMS}")
+        if name == "row" and not sign:
+            continue
+        if not sign and name != "replace":
+            raise InputError(f"unit: {text[:60]!r} is not understood; {_FORMS}")
+        if name == "id":
+            found[name] = value
+        elif name == "replace":
+            found[name] = {"": True, "true": True, "false": False}.get(value.lower(), value)
+        else:
+            found[name] = int(value) if value.isascii() and value.isdigit() and len(value) < 10 else value
+    return found

@@ -7,12 +7,12 @@ on each other, and lone cells with a heavy tail.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import InputError
 from dphist.inference.estimate import integers
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
@@ -79,27 +79,14 @@ POPULATIONS: dict[str, Callable[[tuple[int, ...], int], NDArray[np.int64]]] = {
 }
 
 
-def questions(domain: Domain, name: str | Workload) -> tuple[Workload, Workload]:
+def questions(domain: Domain, name: str | Mapping[str, Any] | Workload) -> tuple[Workload, Workload]:
     """The workload as a hint for mechanisms, and as many of its questions as a forecast needs."""
     if isinstance(name, Workload):
         return name, name
-    rank = np.unique(np.linspace(0, domain.size - 1, min(domain.size, _QUESTIONS)).astype(np.int64))
-    place = np.stack(np.unravel_index(rank, domain.shape), axis=1).astype(np.int64)
-    if name == "cells":
-        return Workload.cells(domain), Workload(domain, place, place + 1)
-    if name == "prefixes":
-        return Workload.prefixes(domain), Workload(domain, np.zeros_like(place), place + 1)
-    if name == "ranges":
-        return Workload.all_ranges(domain), Workload.random(domain, _QUESTIONS, seed=1)
-    kind, _, order = name.partition(":")
-    if kind == "marginals" and (order or "1").isascii() and (order or "1").isdigit():
-        if not 1 <= int(order or 1) <= len(domain.shape):
-            raise InputError(f"workload: {name} needs as many attributes as its tables have")
-        tables = Workload.marginals(domain, int(order or 1))
-        if len(tables) <= _MOST_TABLED:
-            return tables, tables
-        some = np.unique(np.linspace(0, len(tables) - 1, _MOST_TABLED).astype(np.int64))
-        return tables, Workload(domain, tables.low[some], tables.high[some])
-    raise InputError(
-        "workload must be cells, prefixes, ranges, marginals or marginals:2 (tables of two attributes)"
-    )
+    asked = Workload.parse(domain, name)
+    if asked.kind == "all_ranges":
+        return asked, Workload.random(domain, _QUESTIONS, seed=1)
+    most = _MOST_TABLED if asked.kind == "marginals" else _QUESTIONS
+    if asked.kind == "marginals" and len(asked) <= most:
+        return asked, asked
+    return asked, asked.spread(most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
@@ -46,8 +46,8 @@ def publish(
     epsilon: Number | None = None,
     mechanism: Mechanism | str = DEFAULT_MECHANISM,
     *,
-    unit: Unit | None = None,
-    workload: Workload | None = None,
+    unit: Unit | str | Mapping[str, Any] | None = None,
+    workload: Workload | str | Mapping[str, Any] | None = None,
     partition_by: str | Sequence[str] | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str | None = None,
@@ -67,8 +67,10 @@ def publish(
         domain: What is counted: public, declared before any record is read. A `Histogram` brings its own.
         epsilon: The privacy loss to spend: a number, a text such as ``"1/3"`` or a `Fraction`. There is no default.
         mechanism: A mechanism or its name, with options if you like: ``"tree(fanout=4)"``.
-        unit: Who is protected; one row, added or removed, unless told.
-        workload: What will be asked, where that is known: the mechanism serves it best.
+        unit: Who is protected; one row, added or removed, unless told. A `Unit`, or what `Unit.parse` reads:
+            ``"rows=5, id=user"``.
+        workload: What will be asked, where that is known: the mechanism serves it best. A `Workload`, or what
+            `Workload.parse` reads: ``"cells"``, ``"prefixes"``, ``"ranges"``, ``"marginals:2"`` and the like.
         partition_by: Public attributes; the mechanism runs for each of their values.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
@@ -91,13 +93,11 @@ def publish(
         )
     spend = positive(epsilon, "epsilon")
     recipe = fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism)
-    for name, value, kind in (
-        ("domain", domain, Domain),
-        ("unit", unit, Unit),
-        ("workload", workload, Workload),
-    ):
-        if value is not None and not isinstance(value, kind):
-            raise InputError(f"{name}: expected a dphist.{kind.__name__}, not a {type(value).__name__}")
+    if domain is not None and not isinstance(domain, Domain):
+        raise InputError(f"domain: expected a dphist.Domain, not a {type(domain).__name__}")
+    protected = Unit.parse(unit)
+    cells = source.domain if isinstance(source, Histogram) else domain
+    asked = None if workload is None or cells is None else Workload.parse(cells, workload)
     if partition_by is not None:
         from dphist.publishing.parts import names
 
@@ -110,9 +110,8 @@ def publish(
                 "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
             )
         recipe = ByPart(by=by, inner=recipe)
-    protected = unit or Unit()
     with account(ledger, dataset, epsilon=spend, unit=protected, purpose=show(recipe)) as payer:
-        return _publish(source, domain, spend, recipe, protected, workload, workers, payer)
+        return _publish(source, domain, spend, recipe, protected, asked, workers, payer)
 
 
 def _publish(
@@ -130,10 +129,6 @@ def _publish(
         release = _sparse(source, domain, epsilon, mechanism, unit, pay)
     else:
         histogram = count(source, domain, unit)
-        if workload is not None and workload.domain != histogram.domain:
-            raise InputError(
-                "workload is over another domain than the records; build it from the same domain"
-            )
         preflight(
             epsilon,
             unit,

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Domain
 from dphist.model.workload import Workload
@@ -37,6 +39,14 @@ _HINT = "write for example: age between 30 and 40 and sex = 'F'"
 def read_question(text: str, domain: Domain) -> Workload:
     """Turn one question into the boxes of cells it selects; an empty question selects everything."""
     return boxes(read_conditions(text, domain), domain)
+
+
+def read_questions(texts: Sequence[str], domain: Domain) -> Workload:
+    """Turn several questions into one workload, which can then hold together."""
+    each = [read_question(text, domain) for text in texts]
+    owners = [number for number, one in enumerate(each) for _ in range(len(one.low))]
+    low, high = (np.concatenate([getattr(one, side) for one in each]) for side in ("low", "high"))
+    return Workload(domain, low, high, None if owners == list(range(len(each))) else owners)
 
 
 def read_conditions(text: str, domain: Domain) -> dict[str, list[Span]]:

@@ -141,8 +141,17 @@ def quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+# What a schema may say besides its attributes; `dphist.model.schema` reads these.
+_MORE = ("workload", "unit")
+
+
 def from_toml(source: str | Path) -> list[Attribute]:
-    """Read a schema from TOML text or from a file."""
+    """Read the attributes of a schema from TOML text or from a file."""
+    return [attribute_from_json(table) for table in parsed(source)["attribute"]]
+
+
+def parsed(source: str | Path) -> dict[str, Any]:
+    """A schema's TOML as plain values: its attributes, and what will be asked and who is protected if it says so."""
     import tomllib
 
     text = source if isinstance(source, str) and ("\n" in source or "=" in source) else None
@@ -152,16 +161,19 @@ def from_toml(source: str | Path) -> list[Attribute]:
         except (OSError, ValueError):
             raise DomainError(f"the schema {source} cannot be read as a text file") from None
     try:
-        parsed = tomllib.loads(text)
+        found = tomllib.loads(text)
     except RecursionError:
         raise DomainError("the schema is nested too deeply") from None
     except ValueError as error:
         # Also numbers of thousands of digits, which Python refuses to read.
         raise DomainError(f"the schema is not valid TOML: {error}") from None
-    tables = parsed.get("attribute")
-    if set(parsed) != {"attribute"} or not isinstance(tables, list):
-        raise DomainError("a schema is a list of [[attribute]] tables and nothing else")
-    return [attribute_from_json(_plain(table)) for table in tables]
+    unknown = set(found) - {"attribute", *_MORE}
+    if unknown or not isinstance(found.get("attribute"), list):
+        raise DomainError(
+            "a schema is a list of [[attribute]] tables; before them it may say workload = … and unit = …, nothing else"
+        )
+    plain: dict[str, Any] = _plain(found)
+    return plain
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,293 @@
+"""The questions people ask of a histogram: sums over ranges of cells, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NoReturn, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.errors import QueryError, TooLargeError
+from dphist.model.domain import Domain
+from dphist.model.workload.boxes import (
+    CHUNK,
+    LARGEST,
+    Boxes,
+    IntArray,
+    Kind,
+    Tables,
+    as_array,
+    check_domain,
+    check_size,
+    integers,
+    ruled,
+    tabled,
+)
+
+STRUCTURED = ("cells", "prefixes", "all_ranges")
+
+
+class Questions:
+    """Boxes of cells that are asked about, written out or by a rule: what `Workload` is underneath."""
+
+    domain: Domain
+    kind: Kind
+    size: int
+    query: IntArray | None
+    tables: Tables | None
+    """For marginals, the axes of every table, in order; None for other questions."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        low: npt.ArrayLike,
+        high: npt.ArrayLike,
+        query: npt.ArrayLike | None = None,
+        *,
+        kind: Kind = "ranges",
+    ) -> None:
+        check_domain(domain)
+        bounds = [integers(low, domain, "low"), integers(high, domain, "high")]
+        if bounds[0].shape != bounds[1].shape:
+            raise QueryError("workload: low and high must have as many rows")
+        if bool((bounds[0] < 0).any() or (bounds[0] > bounds[1]).any()) or bool(
+            (bounds[1] > np.array(domain.shape, dtype=np.int64)).any()
+        ):
+            raise QueryError("workload: every box must have 0 ≤ low ≤ high ≤ the size of the axis")
+        size, owner = len(bounds[0]), None
+        if query is not None:
+            owner = as_array(query, "query")
+            if owner.dtype.kind not in "iu" or owner.shape != (size,) or bool((owner < 0).any()):
+                raise QueryError("workload: query must give each box the number of its question")
+            size = int(owner.max()) + 1 if size else 0
+            owner = np.array(owner, dtype=np.int64, order="C")
+            owner.setflags(write=False)
+        for array in bounds:
+            array.setflags(write=False)
+        self._set(domain, kind, size, owner)
+        self.__dict__["_bounds"] = (bounds[0], bounds[1])
+
+    def _set(
+        self, domain: Domain, kind: Kind, size: int, query: IntArray | None, tables: Tables | None = None
+    ) -> None:
+        self.__dict__.update(domain=domain, kind=kind, size=size, query=query, tables=tables)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a workload does not change; make another one")
+
+    @classmethod
+    def _rule(cls, domain: Domain, kind: Kind, size: int, tables: Tables | None = None) -> Self:
+        made = cls.__new__(cls)
+        made._set(domain, kind, size, None, tables)
+        return made
+
+    def __len__(self) -> int:
+        return self.size
+
+    @cached_property
+    def _bounds(self) -> Boxes:
+        check_size(self.size, f"the bounds of {self.kind}")
+        low, high = self._slice(0, self.size)
+        low.setflags(write=False)
+        high.setflags(write=False)
+        return low, high
+
+    @property
+    def low(self) -> IntArray:
+        """The first cell of every box on every axis: int64[boxes, axes]."""
+        return self._bounds[0]
+
+    @property
+    def high(self) -> IntArray:
+        """One past the last cell of every box on every axis: int64[boxes, axes]."""
+        return self._bounds[1]
+
+    def _slice(self, start: int, stop: int) -> Boxes:
+        """Bounds of some questions of a workload that has one box per question."""
+        if "_bounds" in self.__dict__:
+            return self.low[start:stop], self.high[start:stop]
+        return self._at(np.arange(start, stop, dtype=np.int64))
+
+    def _at(self, rank: IntArray) -> Boxes:
+        """Bounds of the questions at some places, in order, of such a workload."""
+        if "_bounds" in self.__dict__:
+            return self.low[rank], self.high[rank]
+        if self.tables is not None:
+            return tabled(self.tables, self.domain.shape, rank)
+        return ruled(self.kind, self.domain.shape, rank)
+
+    def __getitem__(self, index: slice) -> Self:
+        if not isinstance(index, slice):
+            raise QueryError("workload: take a slice of questions, such as workload[:100]")
+        start, stop, step = index.indices(self.size)
+        if self.query is None and step == 1:
+            return type(self)(self.domain, *self._slice(start, max(start, stop)))
+        chosen = np.arange(start, stop, step)
+        if self.query is None:
+            return type(self)(self.domain, self.low[chosen], self.high[chosen])
+        renumbered = np.full(self.size, -1, dtype=np.int64)
+        renumbered[chosen] = np.arange(len(chosen))
+        kept = renumbered[self.query] >= 0
+        made = type(self)(self.domain, self.low[kept], self.high[kept], renumbered[self.query][kept])
+        # The last questions may be empty unions, which no box speaks for.
+        made.__dict__["size"] = len(chosen)
+        return made
+
+    def chunks(self, size: int = CHUNK) -> Iterator[Self]:
+        """The same questions in order, a bounded number at a time.
+
+        Args:
+            size: How many at a time.
+
+        Returns:
+            Workloads of at most so many questions.
+        """
+        if type(size) is not int or size < 1:
+            raise QueryError("workload: size must be a positive whole number")
+        for start in range(0, self.size, size):
+            yield self[start : start + size]
+
+    def spread(self, count: int) -> Self:
+        """Some of the questions, evenly over all of them: what a forecast asks of very many.
+
+        Args:
+            count: How many at most.
+
+        Returns:
+            So many questions of a workload that has one box per question.
+        """
+        if type(count) is not int or count < 1 or self.query is not None:
+            raise QueryError("workload: spread takes a positive whole number, and questions of one box each")
+        chosen = np.unique(np.linspace(0, self.size - 1, min(self.size, count)).astype(np.int64))
+        return type(self)(self.domain, *self._at(chosen))
+
+    def answer(self, counts: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The answer to every question, from counts of the domain's shape (or flat).
+
+        A table of running sums is built once and each box takes 2^d look-ups. Integers are summed exactly as
+        int64.
+
+        Args:
+            counts: A number for every cell.
+
+        Returns:
+            A number for every question.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> Workload.marginals(domain, [["sex"]]).answer(np.ones((100, 2))).tolist()
+            [100.0, 100.0]
+        """
+        values = as_array(counts, "counts")
+        if values.shape not in (self.domain.shape, (self.domain.size,)):
+            raise QueryError(f"workload: counts have shape {values.shape}, the domain {self.domain.shape}")
+        exact = values.dtype.kind in "iub"
+        values = np.ascontiguousarray(values, dtype=np.int64 if exact else np.float64).reshape(
+            self.domain.shape
+        )
+        if self.kind == "cells":
+            return values.reshape(-1).copy()
+        if self.kind == "prefixes":
+            total = values.copy()
+            for axis in range(values.ndim):
+                np.cumsum(total, axis=axis, out=total)
+            return total.reshape(-1)
+        # Compiled code is loaded only when a question needs it.
+        from dphist.kernels.summed_area import running_sums
+
+        self._refuse_too_many()
+        return self.answer_from(running_sums(values))
+
+    def answer_from(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The answer to every question, from running sums that are kept (`kernels.summed_area.running_sums`).
+
+        Who asks the same counts again and again, as an explorer does, builds the table once.
+
+        Args:
+            table: Running sums over every axis, one longer than the domain on each.
+
+        Returns:
+            A number for every question.
+        """
+        from dphist.kernels.summed_area import add_box_sums, all_range_sums
+
+        self._refuse_too_many()
+        # Compiled code does not look where it reads: a table of another shape would be read past its end.
+        shape = tuple(size + 1 for size in self.domain.shape)
+        if not isinstance(table, np.ndarray) or table.shape != shape:
+            raise QueryError(f"table: running sums of the domain have the shape {shape}")
+        if table.dtype not in (np.int64, np.float64):
+            raise QueryError("table: running sums are 64-bit integers or floats")
+        table = np.ascontiguousarray(table)
+        out = np.zeros(self.size, dtype=table.dtype)
+        if self.kind == "all_ranges" and table.ndim == 1:
+            all_range_sums(table, 0, out)
+            return out
+        strides = np.array(table.strides, dtype=np.int64) // table.itemsize
+        flat = table.reshape(-1)
+        if self.query is not None:
+            add_box_sums(flat, strides, self.low, self.high, self.query, out)
+            return out
+        for start in range(0, self.size, CHUNK):
+            low, high = self._slice(start, min(start + CHUNK, self.size))
+            add_box_sums(flat, strides, low, high, np.arange(start, start + len(low)), out)
+        return out
+
+    def _refuse_too_many(self) -> None:
+        if self.size >= LARGEST:
+            raise TooLargeError(
+                f"{self.size:,} answers take {self.size * 8:,} bytes; ask them in parts: workload.chunks()"
+            )
+
+    @property
+    def cells_in_each(self) -> IntArray:
+        """How many cells each question adds up."""
+        if self.kind == "cells":
+            return np.ones(self.size, dtype=np.int64)
+        volumes: IntArray = np.prod(self.high - self.low, axis=1, dtype=np.int64)
+        if self.query is None:
+            return volumes
+        summed = np.zeros(self.size, dtype=np.int64)
+        np.add.at(summed, self.query, volumes)
+        return summed
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` turns back into an equal workload over the same domain.
+
+        Returns:
+            A mapping of plain values.
+        """
+        if self.kind in STRUCTURED:
+            return {"kind": self.kind}
+        if self.tables is not None:
+            return {"kind": self.kind, "tables": [list(axes) for axes in self.tables]}
+        return {
+            "kind": self.kind,
+            "low": self.low.tolist(),
+            "high": self.high.tolist(),
+            "query": None if self.query is None else self.query.tolist(),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Questions):
+            return NotImplemented
+        if (self.domain, self.size) != (other.domain, other.size):
+            return False
+        if self.kind == other.kind and self.kind in STRUCTURED:
+            return True
+        if self.tables is not None and other.tables is not None and self.tables == other.tables:
+            return True
+        if (self.query is None) != (other.query is None):
+            return False
+        same = np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
+        return same and (self.query is None or other.query is None or np.array_equal(self.query, other.query))
+
+    def __hash__(self) -> int:
+        return hash((self.domain, self.size))
+
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{a.name}[{a.size}]" for a in self.domain.attributes)
+        return f"Workload({self.kind}: {self.size:,} questions over {axes})"

@@ -1,0 +1,97 @@
+"""What people write for a workload: ``"ranges"``, ``"marginals:2"``, ``"marginals:age,sex;sex,region"``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from dphist.errors import QueryError, TooLargeError
+from dphist.model.domain import Domain
+from dphist.model.workload.boxes import Kind, Tables
+
+# What is written, and what it is called in a release.
+KINDS: dict[str, Kind] = {
+    "cells": "cells",
+    "prefixes": "prefixes",
+    "ranges": "all_ranges",
+    "all_ranges": "all_ranges",
+    "marginals": "marginals",
+}
+_MOST_TABLES = 1_000_000
+FORMS = "cells, prefixes, ranges, marginals, marginals:2 or marginals:age,sex;sex,region"
+
+
+def read_text(domain: Domain, text: str) -> tuple[Kind, int | list[list[str]]]:
+    """The kind of questions, and for tables which: how many attributes each, or their names."""
+    word, colon, rest = text.strip().partition(":")
+    kind = KINDS.get(word.strip().lower())
+    if kind is None:
+        raise QueryError(f"workload: {text.strip()[:60]!r} is not understood; write {FORMS}")
+    rest = rest.strip()
+    if bool(colon) != bool(rest) or (rest and kind != "marginals"):
+        raise QueryError(f"workload: {text.strip()[:60]!r} is not understood after its colon; write {FORMS}")
+    if not rest:
+        return kind, 1
+    if rest.isascii() and rest.isdigit() and rest not in domain.names:
+        if int(rest[:9]) == 0:
+            raise QueryError("workload: tables have at least one attribute: marginals:1, marginals:2, …")
+        return kind, int(rest[:9])
+    return kind, [[name.strip() for name in table.split(",")] for table in rest.split(";")]
+
+
+def read_mapping(value: Mapping[str, Any]) -> Any:
+    """The tables of ``{"marginals": …}``: how many attributes each, or their names."""
+    if set(value) != {"marginals"}:
+        raise QueryError(
+            "workload: a mapping says {'marginals': 2} or {'marginals': [['age', 'sex'], ['sex', 'region']]}"
+        )
+    return value["marginals"]
+
+
+def tables(domain: Domain, ways: Any) -> Tables:
+    """The axes of every table: all of so many attributes, or those that are named."""
+    if isinstance(ways, int) and not isinstance(ways, bool):
+        if not 0 <= ways <= len(domain.shape):
+            raise QueryError(
+                f"workload: ways must be between 0 and the number of attributes: tables of {ways} are not to be had "
+                f"from {len(domain.shape)}"
+            )
+        if math.comb(len(domain.shape), ways) > _MOST_TABLES:
+            raise TooLargeError(
+                f"workload: all tables of {ways} attributes are too many to list; name those that matter"
+            )
+        return tuple(combinations(range(len(domain.shape)), ways))
+    if isinstance(ways, str) or not isinstance(ways, Sequence):
+        raise QueryError("workload: marginals take a number of attributes, or a list of lists of their names")
+    named = [(table,) if isinstance(table, str) else table for table in ways]
+    if not named:
+        raise QueryError("workload: name at least one table")
+    found = []
+    for table in named:
+        if not isinstance(table, Sequence) or not all(isinstance(name, str) for name in table):
+            raise QueryError("workload: a table is a list of names of attributes")
+        if len(set(table)) < len(table):
+            raise QueryError(f"workload: a table names {max(table, key=list(table).count)} twice")
+        for name in table:
+            if name not in domain.names:
+                raise QueryError(
+                    f"workload: there is no attribute {name[:60]!r}; there are {', '.join(domain.names)}"
+                )
+        found.append(tuple(domain.axis(name) for name in table))
+    return tuple(found)
+
+
+def axes_of(domain: Domain, value: Any) -> Tables:
+    """The tables of a file, by their axes."""
+    if not isinstance(value, list) or not value:
+        raise QueryError("workload: tables must be lists of axes")
+    for axes in value:
+        if (
+            not isinstance(axes, list)
+            or not all(type(axis) is int and 0 <= axis < len(domain.shape) for axis in axes)
+            or len(set(axes)) < len(axes)
+        ):
+            raise QueryError("workload: tables must be lists of axes of the domain, each once")
+    return tuple(tuple(axes) for axes in value)
