@@ -178,7 +178,7 @@ class Questions:
         Example:
             >>> import dphist, numpy as np
             >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
-            >>> Workload.marginals(domain, [["sex"]]).answer(np.ones((100, 2))).tolist()
+            >>> dphist.Workload.marginals(domain, [["sex"]]).answer(np.ones((100, 2))).tolist()
             [100.0, 100.0]
         """
         values = as_array(counts, "counts")
