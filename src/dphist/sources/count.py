@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from dphist.frames import closed
 from dphist.model.domain import Domain
 from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
+from dphist.model.measure import Quantity
 from dphist.model.unit import Unit
 from dphist.sources.engine import Bound, Column, Engine
-from dphist.sources.keys import place, read
+from dphist.sources.keys import amount, place, read
 from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
 
@@ -48,10 +50,29 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
         raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
     check_memory(domain)
     counts = np.zeros(domain.size, dtype=np.int64)
-    cells, rows = occupied(source, domain, unit)
+    cells, rows, _ = occupied(source, domain, unit)
     # Several keys can mean one cell (the upper edge of the last bin), so rows are added, not assigned.
     np.add.at(counts, cells, rows)
     return Histogram(domain, counts.reshape(domain.shape))
+
+
+@closed
+def count_and_sum(
+    source: Any, domain: Domain | None, unit: Unit, quantities: Sequence[Quantity]
+) -> tuple[Histogram, list[IntArray]]:
+    """Count the rows and add up what they have of each quantity, cell by cell, before any centring."""
+    if isinstance(source, Histogram):
+        raise SourceError("measures: a histogram holds counts alone; give the records that sums are made of")
+    if domain is None:
+        raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
+    check_memory(domain)
+    cells, rows, sums = occupied(source, domain, unit, quantities)
+    flat = []
+    for each in (rows, *sums):
+        total = np.zeros(domain.size, dtype=np.int64)
+        np.add.at(total, cells, each)
+        flat.append(total.reshape(domain.shape))
+    return Histogram(domain, flat[0]), flat[1:]
 
 
 @closed
@@ -68,30 +89,38 @@ def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Doma
         raise TooLargeError(
             f"the domain has {domain.size:,} cells, more than can be numbered: use wider bins or fewer attributes"
         )
-    return domain, *occupied(source, domain, unit)
+    cells, rows, _ = occupied(source, domain, unit)
+    return domain, cells, rows
 
 
-def occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArray]:
-    """The flat cells that hold rows, and how many, each perhaps several times; secret as the counts."""
+def occupied(
+    source: Any, domain: Domain, unit: Unit, quantities: Sequence[Quantity] = ()
+) -> tuple[IntArray, IntArray, Sequence[IntArray]]:
+    """The flat cells that hold rows, how many, and sums, each cell perhaps several times; secret as the counts."""
     try:
-        return _occupied(source, domain, unit)
+        return _occupied(source, domain, unit, quantities)
     except DphistError as error:
         # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
         error.__cause__ = error.__context__ = None
         raise
 
 
-def _occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArray]:
+def _occupied(
+    source: Any, domain: Domain, unit: Unit, quantities: Sequence[Quantity]
+) -> tuple[IntArray, IntArray, Sequence[IntArray]]:
     needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
+    needed += [quantity.measure.source for quantity in quantities]
+    needed = list(dict.fromkeys(needed))
     # A column that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
     engine = open_source(source, needed, unit)
     columns = [_column(engine, attribute.name) for attribute in domain.attributes]
+    values = [amount(each, _column(engine, each.measure.source), engine) for each in quantities]
     if unit.id is not None:
         bound = Bound(_column(engine, unit.id), unit.rows)
         cells = [place(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
-        return engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound)
+        return engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, values)
     readings = [read(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
-    groups = engine.group([reading.key for reading in readings])
+    groups = engine.group([reading.key for reading in readings], values)
     flat = np.zeros(len(groups.rows), dtype=np.int64)
     kept = np.ones(len(groups.rows), dtype=bool)
     for attribute, reading, values, missing in zip(
@@ -103,7 +132,7 @@ def _occupied(source: Any, domain: Domain, unit: Unit) -> tuple[IntArray, IntArr
         cell[~missing] = np.where(found < 0, other, found)
         kept &= cell >= 0
         flat = flat * attribute.size + cell
-    return flat[kept], groups.rows[kept]
+    return flat[kept], groups.rows[kept], [total[kept] for total in groups.sums]
 
 
 def _column(engine: Engine, name: str) -> Column:

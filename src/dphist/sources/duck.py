@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
-from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key
+from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, most, refuse_floats
 from dphist.sources.sql import Sql
@@ -82,7 +82,7 @@ class Duck(Sql):
         except duckdb.Error:
             raise unreadable(self.what) from None
 
-    def divide(self, value: str, step: int) -> str:
+    def divide(self, value: str, step: int | str) -> str:
         """A non-negative integer divided, without its remainder."""
         return f"{value} // {step}"
 
@@ -124,24 +124,27 @@ class Duck(Sql):
         width = next((kind for kind, top in _WIDTHS if math.prod(sizes) <= top), "BIGINT")
         return f"TRY_CAST({super().flat(cells, sizes)} AS {width})"
 
-    def group(self, keys: Sequence[Key]) -> Groups:
-        """Count the rows by their keys."""
+    def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
+        """Count the rows by their keys, and add their values up."""
         self.check()
         if self.sized:
             ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
             count_by_position(self.connection, int(rows))
         with shown_progress(self.connection, 1) as done:
-            answer = self._run(self.statement(keys)).fetchnumpy()
+            answer = self._run(self.statement(keys, values)).fetchnumpy()
             done()
         found = [_unmasked(answer[f"k{place}"]) for place in range(len(keys))]
         return Groups(
             keys=[values for values, _ in found],
             missing=[missing for _, missing in found],
             rows=np.asarray(answer["n"], dtype=np.int64),
+            sums=[np.asarray(answer[f"s{place}"], dtype=np.int64) for place in range(len(values))],
         )
 
-    def bounded(self, cell: str, bound: Bound) -> tuple[Integers, Integers]:
-        """Cells and how many rows of them are kept: DuckDB sorts the rows, and the places are taken here.
+    def bounded(
+        self, cell: str, bound: Bound, values: Sequence[Value] = ()
+    ) -> tuple[Integers, Integers, Sequence[Integers]]:
+        """Cells, how many rows of them are kept, and sums: DuckDB sorts the rows, and the places are taken here.
 
         The sorted rows are held in memory. People are therefore taken in K groups by a hash of the id, and the counts
         added: a person lies in one group, so the rows that are kept are the same whatever K is.
@@ -155,30 +158,37 @@ class Duck(Sql):
         answers = []
         with shown_progress(self.connection, len(parts)) as done:
             for part in parts:
-                people, cells = self._sorted(cell, bound, part)
-                answers.append(counted(people, cells, most(bound.rows), self._starts))
+                people, cells, *amounts = self._sorted(cell, bound, part, values)
+                limited = [(found, value.limit) for found, value in zip(amounts, values, strict=True)]
+                answers.append(counted(people, cells, most(bound.rows), self._starts, limited))
                 done()
-        cells, kept = (np.concatenate([answer[place] for answer in answers]) for place in (0, 1))
-        return cells, kept
+        cells, kept, *sums = (np.concatenate(found) for found in zip(*answers, strict=True))
+        return cells, kept, sums
 
-    def bounded_statement(self, cell: str, bound: Bound, part: str | None = None) -> str:
-        """Each row that counts as its person and its cell, people one after the other, each one's cells in order."""
+    def bounded_statement(
+        self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()
+    ) -> str:
+        """Each row that counts as its person, cell and values: people one after the other, each one's rows in order."""
+        names = ["person", "cell", *(f"v{place}" for place in range(len(values)))]
         # The direction is said, because a connection that we were handed may have another by default.
-        return f"SELECT person, cell FROM ({self.placed(cell, bound, part)}) AS placed ORDER BY person ASC, cell ASC"
+        order = ", ".join(f"{name} ASC" for name in names)
+        placed = self.placed(cell, bound, part, values)
+        return f"SELECT {', '.join(names)} FROM ({placed}) AS placed ORDER BY {order}"
 
     def person(self, column: Column) -> str:
         """The id as a 64-bit number or as bytes of text, NULL for nobody."""
         person = super().person(column)
         return f"CAST({person} AS VARCHAR)" if column.type in _WIDE else person
 
-    def _sorted(self, cell: str, bound: Bound, part: str | None) -> tuple[Any, Integers]:
-        """People, as an array of numbers or an Arrow column of texts, and their cells."""
-        answer = self._run(self.bounded_statement(cell, bound, part))
+    def _sorted(self, cell: str, bound: Bound, part: str | None, values: Sequence[Value]) -> tuple[Any, ...]:
+        """People, as an array of numbers or an Arrow column of texts, and their cells and values."""
+        answer = self._run(self.bounded_statement(cell, bound, part, values))
+        names = ["cell", *(f"v{place}" for place in range(len(values)))]
         if str(answer.description[0][1]) not in ("VARCHAR", "STRING"):
             found = answer.fetchnumpy()
-            return np.asarray(found["person"], dtype=np.int64), np.asarray(found["cell"], dtype=np.int64)
+            return tuple(np.asarray(found[name], dtype=np.int64) for name in ["person", *names])
         table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
-        return table.column("person"), table.column("cell").to_numpy().astype(np.int64)
+        return table.column("person"), *(table.column(name).to_numpy().astype(np.int64) for name in names)
 
     def _starts(self, people: Any) -> Integers:
         """The hashes of some ids."""

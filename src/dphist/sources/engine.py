@@ -55,12 +55,28 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class Value:
+    """What a row adds to its cell for a measure, in whole steps; NULL for a row that is in no cell.
+
+    ``limit`` is what the rows of one person may add up to, in absolute values, where people are told apart.
+    """
+
+    amount: Expression
+    limit: int | None = None
+
+
+# A cell's sum is cut here: a record still moves it by no more than its own value, and nothing that is added overflows.
+LARGEST_SUM = 2**60
+
+
+@dataclass(frozen=True, slots=True)
 class Groups:
-    """The answer to the GROUP BY: each key's values and where they are NULL, and the numbers of rows."""
+    """The answer to the GROUP BY: each key's values and where they are NULL, numbers of rows, and sums of values."""
 
     keys: list[npt.NDArray[Any]]
     missing: list[npt.NDArray[np.bool_]]
     rows: npt.NDArray[np.int64]
+    sums: Sequence[Integers] = ()
 
 
 class Engine(Protocol):
@@ -128,8 +144,16 @@ class Engine(Protocol):
     def flat(self, cells: Sequence[Key], sizes: Sequence[int]) -> Expression:
         """The number of a cell of the whole domain; NULL for a row in no cell."""
 
-    def group(self, keys: Sequence[Key]) -> Groups:
-        """Count the rows by their keys."""
+    def times(self, value: Expression, factor: Expression) -> Expression:
+        """A product."""
 
-    def bounded(self, cell: Expression, bound: Bound) -> tuple[Integers, Integers]:
-        """Cells and how many rows of them are kept, at most ``bound.rows`` of a person; see `dphist.sources.people`."""
+    def plus(self, value: Expression, more: Expression) -> Expression:
+        """A sum."""
+
+    def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
+        """Count the rows by their keys, and add their values up."""
+
+    def bounded(
+        self, cell: Expression, bound: Bound, values: Sequence[Value] = ()
+    ) -> tuple[Integers, Integers, Sequence[Integers]]:
+        """Cells, how many rows are kept, and sums: at most ``bound.rows`` of a person; see `dphist.sources.people`."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.model.unit import Unit
-from dphist.sources.engine import Bound, Column, Engine, Expression, Family, Groups, Integers, Key
+from dphist.sources.engine import Bound, Column, Engine, Expression, Family, Groups, Integers, Key, Value
 from dphist.sources.expressions import check_expression, made_in_memory
 from dphist.sources.people import DIGITS, SALT, exact_below, is_decimal, most, refuse_floats, refuse_type
 from dphist.sources.remote import backend_of, ibis_columns
@@ -161,25 +161,47 @@ class IbisTable:
             number = number * size + value.cast("int64")
         return number
 
-    def group(self, keys: Sequence[Key]) -> Groups:
-        """Count the rows by their keys."""
+    def times(self, value: Expression, factor: Expression) -> Expression:
+        """A product."""
+        return value * factor
+
+    def plus(self, value: Expression, more: Expression) -> Expression:
+        """A sum."""
+        return value + more
+
+    def _values(self, values: Sequence[Value]) -> dict[str, Expression]:
+        import ibis
+
+        found = {}
+        for place, value in enumerate(values):
+            amount = value.amount if isinstance(value.amount, ibis.Value) else ibis.literal(value.amount)
+            found[f"v{place}"] = amount.cast("int64")
+        return found
+
+    def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
+        """Count the rows by their keys, and add their values up."""
         names = [f"k{place}" for place in range(len(keys))]
-        values = {
+        found = {
             name: self.when(key.inside, key.value, None)
             if key.other and key.inside is not None
             else key.value
             for name, key in zip(names, keys, strict=True)
         }
+        amounts = self._values(values)
         filters = [key.inside for key in keys if key.inside is not None and not key.other]
         table = self.table.filter(filters) if filters else self.table
-        keyed = table.select(**values)
-        counted = keyed.group_by(names).aggregate(n=keyed.count())
+        keyed = table.select(**found, **amounts)
+        if amounts:
+            keyed = keyed.filter(*(keyed[name].notnull() for name in amounts))
+        totals = {f"s{place}": keyed[name].sum() for place, name in enumerate(amounts)}
+        counted = keyed.group_by(names).aggregate(n=keyed.count(), **totals)
         answer = self._run(counted)
         columns = [answer.column(name) for name in names]
         return Groups(
             keys=[_values(column) for column in columns],
             missing=[column.is_null().to_numpy() for column in columns],
             rows=answer.column("n").to_numpy().astype(np.int64),
+            sums=[answer.column(name).to_numpy().astype(np.int64) for name in totals],
         )
 
     def person(self, column: Column) -> Expression:
@@ -196,8 +218,10 @@ class IbisTable:
         # Put together with something, a text is no longer a column, and has no column's collation.
         return SALT + value.cast("string")
 
-    def bounded(self, cell: Expression, bound: Bound) -> tuple[Integers, Integers]:
-        """Cells and how many rows of them are kept; the places are those of `dphist.sources.sql`.
+    def bounded(
+        self, cell: Expression, bound: Bound, values: Sequence[Value] = ()
+    ) -> tuple[Integers, Integers, Sequence[Integers]]:
+        """Cells, how many rows of them are kept, and sums; the places are those of `dphist.sources.sql`.
 
         Only where we know that texts are told apart by their bytes, and can say so.
         """
@@ -214,23 +238,36 @@ class IbisTable:
             if self._run(self.table.aggregate(n=beyond.sum())).column("n").to_pylist()[0]:
                 raise refuse_floats(bound.id)
         rows = most(bound.rows)
-        placed = self.table.select(person=self.person(bound.id), cell=cell)
-        placed = placed.filter(placed.person.notnull(), placed.cell.notnull())
+        amounts = self._values(values)
+        placed = self.table.select(person=self.person(bound.id), cell=cell, **amounts)
+        there = [placed[name].notnull() for name in ("person", "cell", *amounts)]
+        placed = placed.filter(*there)
         own = ibis.window(group_by=placed.person)
+        order = [placed[name] for name in ("cell", *amounts)]
         ranked = placed.select(
             cell=placed.cell,
             person=placed.person,
             total=placed.count().over(own),
-            place=ibis.row_number().over(ibis.window(group_by=placed.person, order_by=placed.cell)),
+            place=ibis.row_number().over(ibis.window(group_by=placed.person, order_by=order)),
+            **{name: placed[name] for name in amounts},
         )
         # Not by the engine's own remainder: SQLite's computes in floats, and the hash has 60 bits.
         left = (_start()(ranked.person, ranked.total) - ranked.place * rows) % ranked.total
         kept = ranked.filter((ranked.total <= rows) | ((left + ranked.total) % ranked.total < rows))
-        answer = self._run(kept.group_by("cell").aggregate(n=kept.count()))
-        return (
-            answer.column("cell").to_numpy().astype(np.int64),
-            answer.column("n").to_numpy().astype(np.int64),
-        )
+        for name, value in zip(amounts, values, strict=True):
+            if value.limit is not None:
+                kept = kept.mutate(
+                    whole=kept[name].abs().sum().over(ibis.window(group_by=kept.person)).cast("int64")
+                )
+                cut = (kept[name].abs() * value.limit) // kept.whole
+                signed = ibis.cases((kept[name] < 0, -cut), else_=cut).cast("int64")
+                kept = kept.mutate(
+                    **{name: ibis.cases((kept.whole <= value.limit, kept[name]), else_=signed)}
+                )
+        totals = {f"s{place}": kept[name].sum() for place, name in enumerate(amounts)}
+        answer = self._run(kept.group_by("cell").aggregate(n=kept.count(), **totals))
+        found = [answer.column(name).to_numpy().astype(np.int64) for name in ("cell", "n", *totals)]
+        return found[0], found[1], found[2:]
 
     def _run(self, expression: Any) -> Any:
         from ibis.common.exceptions import OperationNotDefinedError, UnsupportedOperationError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy.typing as npt
 from dphist.errors import SourceError
 from dphist.model.domain import Attribute, Nominal
 from dphist.model.domain.scales import Bins, Dates, IntArray, Integers, Steps
-from dphist.sources.engine import Column, Engine, Expression, Family, Key
+from dphist.model.measure import Quantity
+from dphist.sources.engine import Column, Engine, Expression, Family, Key, Value
 
 # A list this short is searched by position; a longer one is tested by hash and looked up here.
 _SHORT = 64
@@ -71,6 +73,32 @@ def place(attribute: Attribute, column: Column, engine: Engine) -> Key:
         return key
     value = key.value if key.inside is None else engine.when(key.inside, key.value, None)
     return Key(None, engine.otherwise(value, attribute.other_cell), True)
+
+
+def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
+    """What a row adds for a measure, in whole steps: ⌊value ÷ step + ½⌋ within the bounds, NULL for no value.
+
+    Every engine computes it in 64-bit floats, whatever type the column has, so the same row gives the same number. The
+    result is cut to the bounds once more: what the gate relies on must not hang on how a float is rounded.
+    """
+    measure = quantity.measure
+    value = engine.real(_number(column, engine)[0])
+    low, high = measure.lowest, measure.highest
+    scaled = value if measure.size == 1 else engine.times(value, engine.literal(float(1 / measure.size)))
+    steps = engine.floor(engine.plus(scaled, engine.literal(0.5)))
+    steps = engine.when(engine.before(steps, low), low, engine.when(engine.before(steps, high), steps, high))
+    # NaN lies above every number, infinity among them: it is no value.
+    known = engine.between(value, -math.inf, math.inf)
+    below = engine.before(value, engine.literal(float(Fraction(measure.low))))
+    inside = engine.before(value, engine.literal(float(Fraction(measure.high))))
+    clipped = engine.when(below, low, engine.when(inside, steps, high))
+    found = engine.when(known, clipped, None)
+    if measure.missing is not None:
+        found = engine.otherwise(found, int(Fraction(measure.missing) / measure.size))
+    if quantity.squared:
+        away = engine.steps(found, measure.middle, 1)
+        return Value(engine.times(away, away))
+    return Value(found, None if measure.per_person is None else measure.limit)
 
 
 def _found(attribute: Attribute, categories: Sequence[Any], column: Column, engine: Engine) -> Key:

@@ -21,6 +21,10 @@ L·n. The sorted cells of a person are the same in every order of the rows, on e
 threads: rows of one person in one cell are the same to the histogram, so it does not matter which of them stands at
 a place. Nothing but the id, the n cells and L was used. ∎
 
+*With measures* rows of one cell are no longer the same, so the order is that of cells, then of the values in whole
+steps: rows that are equal in all of these are the same to the counts and to the sums. A limit on what a person adds
+up to is applied to the rows that are kept (`limited`), so it is a function of that person's rows, too.
+
 *Fairness.* As r runs over 0 … n − 1, the numbers r + i·n run over 0 … L·n − 1, each once, and exactly L of them
 have the quotient p. So a uniform r keeps every row with the probability L/n, and each cell holds, over all people,
 what uniform picking would leave in expectation; of one person with m of n rows in a cell either ⌊Lm/n⌋ or ⌈Lm/n⌉
@@ -82,9 +86,13 @@ def kept(person: str, cells: Sequence[int], rows: int) -> list[int]:
 
 
 def counted(
-    people: Any, cells: Integers, rows: int, starts: Callable[[Any], Integers]
-) -> tuple[Integers, Integers]:
-    """The same for many people at once: the cells of their kept rows, and how many rows each.
+    people: Any,
+    cells: Integers,
+    rows: int,
+    starts: Callable[[Any], Integers],
+    values: Sequence[tuple[Integers, int | None]] = (),
+) -> tuple[Integers, ...]:
+    """The same for many people at once: the cells of their kept rows, how many rows each, and sums of their values.
 
     The place p is some ⌊(r + i·n) / L⌋ exactly if r − p·L is below L modulo n. Only people of more than ``rows`` rows
     are hashed.
@@ -94,14 +102,16 @@ def counted(
         cells: the rows' cells, each person's in order.
         rows: how many may be kept of each.
         starts: gives the hashes of people.
+        values: what each row adds for each measure, rows of one person in one cell in the order of these; and what a
+            person may add up to in absolute values, or None.
 
     Returns:
-        Cells, each once, and how many rows of them are kept.
+        Cells, each once, how many rows of them are kept, and the sums of each of the values.
     """
     import pyarrow.compute
 
     if not len(cells):
-        return cells, cells
+        return cells, cells, *(cells for _ in values)
     changes = np.empty(len(cells), dtype=bool)
     changes[0] = True
     numbers = isinstance(people, np.ndarray)
@@ -123,8 +133,44 @@ def counted(
         each = np.repeat(totals, totals)
         places = among - np.repeat(begins, totals)
         chosen[among] = (np.repeat(first, totals) - places * rows) % each < rows
-    found, kept = np.unique(cells[chosen], return_counts=True)
-    return found, kept.astype(np.int64)
+    if not values:
+        found, kept = np.unique(cells[chosen], return_counts=True)
+        return found, kept.astype(np.int64)
+    found, place, kept = np.unique(cells[chosen], return_inverse=True, return_counts=True)
+    whose = (np.cumsum(changes) - 1)[chosen]
+    sums = []
+    for amounts, limit in values:
+        cut = amounts[chosen] if limit is None else limited(amounts[chosen], whose, limit)
+        total = np.zeros(found.size, dtype=np.int64)
+        np.add.at(total, place.reshape(-1), cut)
+        sums.append(total)
+    return found, kept.astype(np.int64), *sums
+
+
+def limited(amounts: Integers, whose: Integers, limit: int) -> Integers:
+    """Cut the values of people who have more than the limit in absolute values, all of a person's by one factor.
+
+    Σ ⌊|v|·limit ÷ t⌋ ≤ limit where t = Σ |v|: in whole numbers, so that it holds exactly, and a function of that
+    person's kept rows alone.
+
+    Args:
+        amounts: A value for every kept row.
+        whose: The person of each, as a number from 0 on.
+        limit: What one person may add up to.
+
+    Returns:
+        The values that count, with their signs.
+
+    Example:
+        >>> import numpy as np
+        >>> limited(np.array([30, -60, 5]), np.array([0, 0, 1]), 10).tolist()
+        [3, -6, 5]
+    """
+    size = np.abs(amounts)
+    totals = np.zeros(int(whose[-1]) + 1 if whose.size else 0, dtype=np.int64)
+    np.add.at(totals, whose, size)
+    total = totals[whose]
+    return np.where(total <= limit, amounts, np.sign(amounts) * (size * limit // np.maximum(total, 1)))
 
 
 def whole_text(value: float) -> str | None:

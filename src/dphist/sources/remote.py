@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import SourceError
-from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key
+from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import refuse_floats
 from dphist.sources.sql import Sql
 
@@ -18,22 +18,32 @@ class Remote(Sql):
 
     name = "the engine"
 
-    def group(self, keys: Sequence[Key]) -> Groups:
-        """Count the rows by their keys."""
-        *columns, rows = self._answer(self.statement(keys))
+    def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
+        """Count the rows by their keys, and add their values up."""
+        answer = self._answer(self.statement(keys, values))
+        columns, rows, sums = answer[: len(keys)], answer[len(keys)], answer[len(keys) + 1 :]
         return Groups(
-            keys=[_filled(values) for values in columns],
-            missing=[np.array([value is None for value in values], dtype=bool) for values in columns],
+            keys=[_filled(column) for column in columns],
+            missing=[np.array([value is None for value in column], dtype=bool) for column in columns],
             rows=np.array(rows, dtype=np.int64),
+            sums=[np.array(column, dtype=np.int64) for column in sums],
         )
 
-    def bounded(self, cell: str, bound: Bound) -> tuple[Integers, Integers]:
-        """Cells and how many rows of them are kept."""
+    def bounded(
+        self, cell: str, bound: Bound, values: Sequence[Value] = ()
+    ) -> tuple[Integers, Integers, Sequence[Integers]]:
+        """Cells, how many rows of them are kept, and sums of their values."""
         asked = [sql for sql in (self.too_large(bound.id),) if sql is not None]
-        *looked, (cells, rows) = self._answers([*asked, self.bounded_statement(cell, bound)])
+        *looked, (cells, rows, *sums) = self._answers(
+            [*asked, self.bounded_statement(cell, bound, values=values)]
+        )
         if looked and looked[0] != [[0]]:
             raise refuse_floats(bound.id)
-        return np.array(cells, dtype=np.int64), np.array(rows, dtype=np.int64)
+        return (
+            np.array(cells, dtype=np.int64),
+            np.array(rows, dtype=np.int64),
+            [np.array(column, dtype=np.int64) for column in sums],
+        )
 
     def _answer(self, sql: str) -> list[list[Any]]:
         return self._answers([sql])[0]

@@ -90,9 +90,13 @@ class Spark(Remote):
         """As a 64-bit integer; NULL where it is none."""
         return f"TRY_CAST({value} AS BIGINT)"
 
-    def divide(self, value: str, step: int) -> str:
+    def divide(self, value: str, step: int | str) -> str:
         """A non-negative integer divided, without its remainder."""
         return f"{value} DIV {step}"
+
+    def total(self, name: str) -> str:
+        """The sum of whole numbers; Spark's own of 64-bit integers may overflow."""
+        return f"sum(CAST({name} AS DECIMAL(24, 0)))"
 
     def position(self, value: str, choices: Sequence[str]) -> str:
         """The place of a text in a short list, counted from 1."""

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dphist.sources.engine import Bound, Column, Family, Key
+from dphist.sources.engine import LARGEST_SUM, Bound, Column, Family, Key, Value
 from dphist.sources.people import exact_below, is_decimal, most, refuse_type
 
 
@@ -110,7 +110,7 @@ class Sql:
         """How many whole steps an integer is above the first."""
         return f"({self.divide(f'({value} - {first})', step)})" if step > 1 else f"({value} - {first})"
 
-    def divide(self, value: str, step: int) -> str:
+    def divide(self, value: str, step: int | str) -> str:
         """A non-negative integer divided, without its remainder."""
         return f"{value} / {step}"
 
@@ -185,40 +185,97 @@ class Sql:
         largest = self.literal(sys.float_info.max)
         return f"SELECT count(*) AS n FROM {self.relation} WHERE abs({value}) BETWEEN {below} AND {largest}"
 
-    def statement(self, keys: Sequence[Key]) -> str:
+    def times(self, value: str, factor: Any) -> str:
+        """A product."""
+        return f"({value} * {self._sql(factor)})"
+
+    def plus(self, value: str, more: Any) -> str:
+        """A sum."""
+        return f"({value} + {self._sql(more)})"
+
+    def total(self, name: str) -> str:
+        """The sum of a column of whole numbers, exactly, however many they are."""
+        return f"sum({name})"
+
+    def totals(self, values: Sequence[Value]) -> str:
+        """The sums of the columns v0, v1, …, as s0, s1, …, each within what a 64-bit integer holds."""
+        return "".join(
+            f", CAST(least(greatest({self.total(f'v{place}')}, -{LARGEST_SUM}), {LARGEST_SUM}) AS BIGINT) AS s{place}"
+            for place in range(len(values))
+        )
+
+    def _valued(self, values: Sequence[Value]) -> tuple[str, list[str], list[str]]:
+        """The values as columns of a SELECT, their names, and that all of them are there."""
+        names = [f"v{place}" for place in range(len(values))]
+        columns = "".join(
+            f", CAST({self._sql(value.amount)} AS BIGINT) AS {name}"
+            for value, name in zip(values, names, strict=True)
+        )
+        return columns, names, [f"{name} IS NOT NULL" for name in names]
+
+    def statement(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> str:
         """The GROUP BY."""
         filters = [f"({key.inside})" for key in keys if key.inside is not None and not key.other]
-        values = [
+        found = [
             self.when(key.inside, key.value, None) if key.other and key.inside is not None else key.value
             for key in keys
         ]
         names = [f"k{place}" for place in range(len(keys))]
         listed = ", ".join(names)
-        named = ", ".join(f"{self._sql(value)} AS {name}" for value, name in zip(values, names, strict=True))
+        named = ", ".join(f"{self._sql(value)} AS {name}" for value, name in zip(found, names, strict=True))
+        columns, _, there = self._valued(values)
         # Keys by name from a subquery: an expression repeated in GROUP BY need not be computed once.
-        inner = f"SELECT {named} FROM {self.relation}{where(filters)}"
-        return f"SELECT {listed}, count(*) AS n FROM ({inner}) AS keyed GROUP BY {listed}"
+        inner = f"SELECT {named}{columns} FROM {self.relation}{where(filters)}"
+        asked = f"{listed}, count(*) AS n{self.totals(values)}"
+        return f"SELECT {asked} FROM ({inner}) AS keyed{where(there)} GROUP BY {listed}"
 
-    def placed(self, cell: str, bound: Bound, part: str | None = None) -> str:
-        """Each row that counts as its person and its cell; ``part`` is a further condition on the person."""
-        inner = f"SELECT {self.person(bound.id)} AS person, {cell} AS cell FROM {self.relation}"
-        known = ["person IS NOT NULL", "cell IS NOT NULL", *([part] if part else [])]
-        return f"SELECT person, cell FROM ({inner}) AS rows_of{where(known)}"
+    def placed(self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()) -> str:
+        """Each row that counts as its person, cell and values; ``part`` is a further condition on the person."""
+        columns, names, there = self._valued(values)
+        inner = f"SELECT {self.person(bound.id)} AS person, {cell} AS cell{columns} FROM {self.relation}"
+        known = ["person IS NOT NULL", "cell IS NOT NULL", *there, *([part] if part else [])]
+        return f"SELECT {', '.join(['person', 'cell', *names])} FROM ({inner}) AS rows_of{where(known)}"
 
-    def bounded_statement(self, cell: str, bound: Bound, part: str | None = None) -> str:
-        """Count the rows that are kept, by cell: at most ``bound.rows`` of a person.
+    def bounded_statement(
+        self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()
+    ) -> str:
+        """Count the rows that are kept, by cell: at most ``bound.rows`` of a person; and add their values up.
 
         `dphist.sources.people` says which and why. The place p is some (r + i·n) // L exactly if r − p·L is below L
         modulo n, and all places are if n ≤ L.
         """
         rows = most(bound.rows)
+        names = [f"v{place}" for place in range(len(values))]
+        listed = ", ".join(["cell", *names])
         ranked = (
-            f"SELECT cell, {self.start('person')} AS start, count(*) OVER (PARTITION BY person) AS total, "
-            "row_number() OVER (PARTITION BY person ORDER BY cell) - 1 AS place "
-            f"FROM ({self.placed(cell, bound, part)}) AS placed"
+            f"SELECT person, {listed}, {self.start('person')} AS start, count(*) OVER (PARTITION BY person) AS total, "
+            f"row_number() OVER (PARTITION BY person ORDER BY {listed}) - 1 AS place "
+            f"FROM ({self.placed(cell, bound, part, values)}) AS placed"
         )
         chosen = f"total <= {rows} OR ((start % total - place * {rows}) % total + total) % total < {rows}"
-        return f"SELECT cell, count(*) AS n FROM ({ranked}) AS ranked WHERE {chosen} GROUP BY cell"
+        kept = f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE {chosen}"
+        if any(value.limit is not None for value in values):
+            kept = self._limited(kept, values)
+        return f"SELECT cell, count(*) AS n{self.totals(values)} FROM ({kept}) AS kept GROUP BY cell"
+
+    def _limited(self, kept: str, values: Sequence[Value]) -> str:
+        """Cut the values of a person who has more than the limit, all by the same factor, towards zero.
+
+        Σ ⌊|v|·limit ÷ t⌋ ≤ limit where t = Σ |v|: in whole numbers, so that it holds exactly.
+        """
+        sums, cut = [], []
+        for place, value in enumerate(values):
+            name = f"v{place}"
+            if value.limit is None:
+                cut.append(name)
+                continue
+            sums.append(f"CAST(sum(abs({name})) OVER (PARTITION BY person) AS BIGINT) AS t{place}")
+            up = self.divide(f"({name} * {value.limit})", f"t{place}")
+            down = self.divide(f"(-{name} * {value.limit})", f"t{place}")
+            whole = f"WHEN t{place} <= {value.limit} THEN {name}"
+            cut.append(f"CASE {whole} WHEN {name} < 0 THEN -({down}) ELSE {up} END AS {name}")
+        summed = f"SELECT *, {', '.join(sums)} FROM ({kept}) AS chosen"
+        return f"SELECT cell, {', '.join(cut)} FROM ({summed}) AS summed"
 
     def _sql(self, value: Any) -> str:
         return value if isinstance(value, str) else self.literal(value)
