@@ -102,6 +102,8 @@ class Marginals:
     Args:
         tables: The axes of each table; every single attribute unless told.
         shares: What each table costs; they sum to 1. Equal unless told.
+        nonnegative: Whether to fit a cube without negative cells; without, it is plain least squares, which sums of
+            signed values need.
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -112,6 +114,7 @@ class Marginals:
 
     tables: tuple[Axes, ...] | None = None
     shares: tuple[Fraction, ...] | None = None
+    nonnegative: bool = True
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -132,7 +135,8 @@ class Marginals:
         names = ", ".join("×".join(f"axis {a}" for a in table) for table in axes)
         how = "an equal share" if len(set(shares)) == 1 else "a share of its own"
         note = f"{len(axes)} tables were measured directly, each with {how} ({names})"
-        return Estimate(fit_cube(measured), TableNoise(measured), note)
+        cube = fit_cube(measured) if self.nonnegative else measured.table(measured.everything)
+        return Estimate(cube, TableNoise(measured), note)
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
         axes = self.tables

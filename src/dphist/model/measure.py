@@ -283,16 +283,13 @@ class Quantity:
 
         One row moves one cell by at most ``reach`` steps, so ``rows`` rows move the sums by rows · reach in L1, and
         no more in L2. Who is replaced takes that away and adds as much: also to the same cell, where a negative value that
-        leaves and a positive one that comes move it the same way. So the finer L2 factor of a replaced row, which
-        leaves one cell and enters another, does not hold for sums, and the unit given here is twice as many steps that
-        are added. With ``per_person`` the L1 move of a person is at most that limit.
+        leaves and a positive one that comes move it the same way. So finer L2 factors, which
+        hold for counts (of a replaced row; of few rows in each of several cells), are not used for sums: the unit given
+        here is that many steps of either sign, anywhere, which group privacy covers for every question. With ``per_person`` the L1 move of a person is at most that limit.
         """
         times = 2 if unit.replace else 1
         if self.measure.per_person is not None and not self.squared:
             return Unit(rows=self.measure.limit * times)
-        if getattr(unit, "cells", None) is not None:
-            per_cell = (unit.per_cell or 1) * self.reach * times  # type: ignore[attr-defined]
-            return Unit(cells=unit.cells, per_cell=per_cell, rows=unit.cells * per_cell)  # type: ignore
         return Unit(rows=unit.rows * self.reach * times)
 
 
