@@ -219,7 +219,9 @@ def test_people_in_parts_keep_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(
         duck.Duck,
         "bounded_statement",
-        lambda self, cell, bound, part=None: asked.append(part) or statement(self, cell, bound, part),  # type: ignore[func-returns-value]
+        lambda self, cell, bound, part=None, values=(): (
+            asked.append(part) or statement(self, cell, bound, part, values)  # type: ignore[func-returns-value]
+        ),
     )
     assert count(table, DOMAIN, Unit(rows=2, id="user")) == whole
     assert len(asked) == 9

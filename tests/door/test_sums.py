@@ -61,20 +61,20 @@ def steps(measure: Measure, value: float | None) -> int | None:
 
 
 def expected(table: pa.Table, unit: Unit, quantities: list[Quantity]) -> tuple[np.ndarray, list[np.ndarray]]:
-    people: dict[Any, list[tuple[int, ...]]] = defaultdict(list)
+    people: dict[Any, list[Any]] = defaultdict(list)
     for i, row in enumerate(table.to_pylist()):
-        values = [steps(q.measure, row[q.measure.source]) for q in quantities]
+        values: list[Any] = [steps(q.measure, row[q.measure.source]) for q in quantities]
         if not 0 <= row["age"] < 4 or row["sex"] is None or None in values:
             continue
         amounts = [
             (v - q.measure.middle) ** 2 if q.squared else v for v, q in zip(values, quantities, strict=True)
-        ]  # type: ignore[operator]
+        ]
         person = i if unit.id is None else row["user"]
-        people[person].append((2 * row["age"] + "FM".index(row["sex"]), *amounts))  # type: ignore[arg-type]
+        people[person].append((2 * row["age"] + "FM".index(row["sex"]), *amounts))
     counts, sums = np.zeros(8, dtype=np.int64), [np.zeros(8, dtype=np.int64) for _ in quantities]
     for person, rows in people.items():
         for place, quantity in enumerate(quantities):
-            kept = picked(str(person), sorted(rows), unit.rows) if unit.id else rows  # type: ignore[arg-type,type-var]
+            kept: list[Any] = picked(str(person), sorted(rows), unit.rows) if unit.id else rows
             whole = sum(abs(row[1 + place]) for row in kept)
             for row in kept:
                 value = row[1 + place]

@@ -209,7 +209,8 @@ class Measure:
         parts = parts[: len(parts) - squares]
         if not 3 <= len(parts) <= 4:
             raise InputError("a measure is name:low:high or name:low:high:step, such as cost:0:5000:1")
-        return Measure(*parts, squares=squares)
+        name, low, high, step = [*parts, "1"][:4]
+        return Measure(name, low, high, step, squares=squares)
 
 
 def check_measures(measures: Iterable[Measure], unit: Unit) -> tuple[Measure, ...]:
@@ -281,11 +282,12 @@ class Quantity:
     def in_steps(self, unit: Unit) -> Unit:
         """The unit that the gate must hide among sums: as many *steps* as one protected unit can move them.
 
-        One row moves one cell by at most ``reach`` steps, so ``rows`` rows move the sums by rows · reach in L1, and
-        no more in L2. Who is replaced takes that away and adds as much: also to the same cell, where a negative value that
-        leaves and a positive one that comes move it the same way. So finer L2 factors, which
-        hold for counts (of a replaced row; of few rows in each of several cells), are not used for sums: the unit given
-        here is that many steps of either sign, anywhere, which group privacy covers for every question. With ``per_person`` the L1 move of a person is at most that limit.
+        One row moves one cell by at most ``reach`` steps, so ``rows`` rows move the sums by rows · reach in L1, and no
+        more in L2. Who is replaced takes that away and adds as much: also to the same cell, where a negative value
+        that leaves and a positive one that comes move it the same way. So finer L2 factors, which hold for counts (of
+        a replaced row; of few rows in each of several cells), are not used for sums: the unit given here is that many
+        steps of either sign, anywhere, which group privacy covers for every question. With ``per_person`` the L1 move
+        of a person is at most that limit.
         """
         times = 2 if unit.replace else 1
         if self.measure.per_person is not None and not self.squared:

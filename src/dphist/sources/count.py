@@ -114,13 +114,13 @@ def _occupied(
     # A column that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
     engine = open_source(source, needed, unit)
     columns = [_column(engine, attribute.name) for attribute in domain.attributes]
-    values = [amount(each, _column(engine, each.measure.source), engine) for each in quantities]
+    added = [amount(each, _column(engine, each.measure.source), engine) for each in quantities]
     if unit.id is not None:
         bound = Bound(_column(engine, unit.id), unit.rows)
         cells = [place(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
-        return engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, values)
+        return engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
     readings = [read(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
-    groups = engine.group([reading.key for reading in readings], values)
+    groups = engine.group([reading.key for reading in readings], added)
     flat = np.zeros(len(groups.rows), dtype=np.int64)
     kept = np.ones(len(groups.rows), dtype=bool)
     for attribute, reading, values, missing in zip(
