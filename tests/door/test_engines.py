@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import combinations
 from itertools import count as counting
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 from test_sources import DOMAIN, EDGES, people, with_other
 
 from dphist.errors import SourceError
+from dphist.model.coded import sum_others
 from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
+from dphist.sources import coded as coded_module
 from dphist.sources import count
+from dphist.sources.coded import coded
 
 ENGINES = [
     "duckdb",
@@ -149,6 +153,29 @@ def test_a_cube_of_everything(engine: Any) -> None:
 
 def test_no_rows(engine: Any) -> None:
     assert count(engine.put(people(0)), DOMAIN) == Histogram(DOMAIN, np.zeros(DOMAIN.shape, dtype=np.int64))
+
+
+def test_coded_records_give_the_tables_of_the_cube(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codes, and tables counted from them in memory, by streaming or by the engine, are those of the counted cube."""
+    every = [axes for order in range(4) for axes in combinations(range(5), order)]
+    table = people(1500, seed=5)
+    put = engine.put(table)
+    for unit in (Unit(), Unit(rows=2, id="user")):
+        cube = count(table, DOMAIN, unit).counts
+        held = coded(put, DOMAIN, unit)
+        monkeypatch.setattr(coded_module, "_KEPT", 0)
+        for way in (held, coded(put, DOMAIN, unit)):
+            for axes, found in zip(every, way.tables(every), strict=True):
+                assert np.array_equal(found, sum_others(cube, axes)), axes
+        monkeypatch.undo()
+    for name, attribute, column, cells in EDGES:
+        if attribute.size < 100:
+            asked = Domain([with_other(attribute)])
+            expected = np.bincount([cell % asked.size for cell in cells], minlength=asked.size)
+            assert (
+                coded(engine.put(pa.table({"x": column})), asked).tables([(0,)])[0].tolist()
+                == expected.tolist()
+            ), name
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])

@@ -45,7 +45,7 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     """
     unit = unit or Unit()
     if isinstance(source, Histogram):
-        return _pass_through(source, domain, unit)
+        return pass_through(source, domain, unit)
     if domain is None:
         raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
     check_memory(domain)
@@ -79,7 +79,7 @@ def count_and_sum(
 def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Domain, IntArray, IntArray]:
     """The domain, the flat cells that hold rows and how many: for domains that no array can hold."""
     if isinstance(source, Histogram):
-        histogram = _pass_through(source, domain, unit)
+        histogram = pass_through(source, domain, unit)
         flat = histogram.counts.reshape(-1)
         cells = np.flatnonzero(flat)
         return histogram.domain, cells, flat[cells]
@@ -113,10 +113,10 @@ def _occupied(
     needed = list(dict.fromkeys(needed))
     # A column that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
     engine = open_source(source, needed, unit)
-    columns = [_column(engine, attribute.name) for attribute in domain.attributes]
-    added = [amount(each, _column(engine, each.measure.source), engine) for each in quantities]
+    columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
+    added = [amount(each, column_of(engine, each.measure.source), engine) for each in quantities]
     if unit.id is not None:
-        bound = Bound(_column(engine, unit.id), unit.rows)
+        bound = Bound(column_of(engine, unit.id), unit.rows)
         cells = [place(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
         return engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
     readings = [read(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
@@ -135,7 +135,8 @@ def _occupied(
     return flat[kept], groups.rows[kept], [total[kept] for total in groups.sums]
 
 
-def _column(engine: Engine, name: str) -> Column:
+def column_of(engine: Engine, name: str) -> Column:
+    """A column by its name."""
     for column in engine.columns:
         if column.name == name:
             return column
@@ -145,7 +146,8 @@ def _column(engine: Engine, name: str) -> Column:
     )
 
 
-def _pass_through(histogram: Histogram, domain: Domain | None, unit: Unit) -> Histogram:
+def pass_through(histogram: Histogram, domain: Domain | None, unit: Unit) -> Histogram:
+    """A histogram that may stand for records of this domain and unit."""
     if domain is not None and domain != histogram.domain:
         raise SourceError(
             "domain: the histogram has another one; leave it out or project the histogram first"

@@ -9,7 +9,7 @@ said to DuckDB directly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
+from dphist.model.coded import code_type
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, most, refuse_floats
@@ -37,6 +38,9 @@ _FAMILIES: dict[str, Family] = {
 }
 # Whole numbers that need not fit in 64 bits with a sign: as ids they are told apart as texts.
 _WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
+# The types of codes, and how many rows are handed over at a time.
+_CODES: dict[Any, str] = {np.uint8: "UTINYINT", np.uint16: "USMALLINT", np.int32: "INTEGER"}
+_BATCH = 1 << 18
 _WIDTHS = (("SMALLINT", 2**15), ("INTEGER", 2**31))
 
 
@@ -164,6 +168,40 @@ class Duck(Sql):
                 done()
         cells, kept, *sums = (np.concatenate(found) for found in zip(*answers, strict=True))
         return cells, kept, sums
+
+    def code(self, key: Key, size: int) -> str:
+        """The number of an attribute's cell in the narrowest type; NULL for a row that has none there."""
+        value = key.value if key.inside is None else self.when(key.inside, key.value, None)
+        return f"TRY_CAST({self._sql(value)} AS {_CODES[code_type(size)]})"
+
+    def first_bits(self, person: str) -> str:
+        """The first 60 bits of the hash of an id."""
+        return f"CAST('0x' || substr(md5('{SALT}' || CAST({person} AS VARCHAR)), 1, {DIGITS}) AS BIGINT)"
+
+    def coded_blocks(
+        self, cells: Sequence[Key], sizes: Sequence[int], bound: Bound | None
+    ) -> Iterator[list[npt.NDArray[Any]]]:
+        """The codes of the rows that count, block by block: an array for every attribute, in no order."""
+        import duckdb
+
+        self.check()
+        sql = None if bound is None else self.too_large(bound.id)
+        if bound is not None and sql is not None and self._run(sql).fetchall() != [(0,)]:
+            raise refuse_floats(bound.id)
+        with shown_progress(self.connection, 1) as done:
+            answer = self._run(self.codes(cells, sizes, bound))
+            reader = (
+                answer.to_arrow_reader if hasattr(answer, "to_arrow_reader") else answer.fetch_record_batch
+            )(_BATCH)
+            while True:
+                try:
+                    batch = reader.read_next_batch()
+                except StopIteration:
+                    break
+                except (duckdb.Error, OSError, ValueError):
+                    raise unreadable(self.what) from None
+                yield [np.array(column.to_numpy(zero_copy_only=False)) for column in batch.columns]
+            done()
 
     def bounded_statement(
         self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()

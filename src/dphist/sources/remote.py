@@ -45,6 +45,27 @@ class Remote(Sql):
             [np.array(column, dtype=np.int64) for column in sums],
         )
 
+    def count_tables(
+        self,
+        cells: Sequence[Key],
+        sizes: Sequence[int],
+        bound: Bound | None,
+        batches: Sequence[Sequence[tuple[int, ...]]],
+    ) -> list[tuple[Integers, Integers, Integers]]:
+        """Count batches of tables: for each, which table of the batch, which cell of it, and how many rows."""
+        asked = []
+        if bound is not None and (sql := self.too_large(bound.id)) is not None:
+            asked.append(sql)
+        codes = self.codes(cells, sizes, bound)
+        statements = [self.tables_statement(codes, batch, sizes) for batch in batches]
+        answers = self._answers([*asked, *statements])
+        if asked and answers.pop(0) != [[0]]:
+            raise refuse_floats(bound.id)  # type: ignore[union-attr]
+        return [
+            tuple(np.array(column, dtype=np.int64) for column in answer)  # type: ignore[misc]
+            for answer in answers
+        ]
+
     def _answer(self, sql: str) -> list[list[Any]]:
         return self._answers([sql])[0]
 

@@ -277,6 +277,62 @@ class Sql:
         summed = f"SELECT *, {', '.join(sums)} FROM ({kept}) AS chosen"
         return f"SELECT cell, {', '.join(cut)} FROM ({summed}) AS summed"
 
+    def code(self, key: Key, size: int) -> str:
+        """The number of an attribute's cell; NULL for a row that has none there."""
+        value = f"CAST({self._sql(key.value)} AS BIGINT)"
+        return value if key.inside is None else self.when(key.inside, value, None)
+
+    def codes(self, cells: Sequence[Key], sizes: Sequence[int], bound: Bound | None) -> str:
+        """The codes of every row that counts, c0, c1 and so on; of a person at most ``bound.rows`` rows.
+
+        Ordered by their codes a person's rows are ordered by their cells, so these are the rows that
+        `dphist.sources.people` keeps; the condition is that of `bounded_statement`.
+        """
+        names = [f"c{place}" for place in range(len(cells))]
+        listed = ", ".join(names)
+        named = [f"{self.code(key, size)} AS {c}" for key, size, c in zip(cells, sizes, names, strict=True)]
+        known = [f"{name} IS NOT NULL" for name in names]
+        if bound is None:
+            inner = f"SELECT {', '.join(named)} FROM {self.relation}"
+            return f"SELECT {listed} FROM ({inner}) AS coded{where(known)}"
+        inner = f"SELECT {self.person(bound.id)} AS person, {', '.join(named)} FROM {self.relation}"
+        placed = f"SELECT person, {listed} FROM ({inner}) AS rows_of{where(['person IS NOT NULL', *known])}"
+        order = ", ".join(f"{name} ASC" for name in names)
+        ranked = (
+            f"SELECT {listed}, {self.first_bits('person')} AS start, count(*) OVER (PARTITION BY person) AS total, "
+            f"row_number() OVER (PARTITION BY person ORDER BY {order}) - 1 AS place FROM ({placed}) AS placed"
+        )
+        rows = most(bound.rows)
+        chosen = f"total <= {rows} OR ((start % total - place * {rows}) % total + total) % total < {rows}"
+        return f"SELECT {listed} FROM ({ranked}) AS ranked WHERE {chosen}"
+
+    def first_bits(self, person: str) -> str:
+        """The first 60 bits of the hash of an id, as a number that can be divided."""
+        return self.start(person)
+
+    def tables_statement(self, codes: str, tables: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> str:
+        """Count several tables in one pass: which table, which of its cells, how many rows.
+
+        A code is never NULL, so the columns of a group that are not say which table it belongs to; larger tables are
+        asked for first, because a smaller one's columns may be among theirs.
+        """
+        sets = ", ".join(f"({', '.join(f'c{axis}' for axis in axes)})" for axes in tables)
+        used = sorted({axis for axes in tables for axis in axes})
+        listed = "".join(f"c{axis}, " for axis in used)
+        grouped = f"SELECT {listed}count(*) AS n FROM ({codes}) AS kept GROUP BY GROUPING SETS ({sets})"
+        which, cell = [], []
+        for place in sorted(range(len(tables)), key=lambda t: -len(tables[t])):
+            number = "0"
+            for axis in tables[place]:
+                number = f"({number} * {sizes[axis]} + c{axis})"
+            here = " AND ".join(f"c{axis} IS NOT NULL" for axis in tables[place]) or "TRUE"
+            which.append(f"WHEN {here} THEN {place}")
+            cell.append(f"WHEN {here} THEN {number}")
+        return (
+            f"SELECT CASE {' '.join(which)} END AS which, CASE {' '.join(cell)} END AS cell, n "
+            f"FROM ({grouped}) AS grouped"
+        )
+
     def _sql(self, value: Any) -> str:
         return value if isinstance(value, str) else self.literal(value)
 

@@ -1,0 +1,171 @@
+"""Records as codes: one small whole number for every row and column, and tables of few columns counted from them.
+
+A domain of forty columns has more cells than there are atoms; nobody can hold its histogram. Its records are forty
+codes a row, and any *table* (the counts over a few columns) is counted from them in one pass. What is held here is as
+secret as the records; only `dphist.private` hands anything on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import TooLargeError
+from dphist.model.domain import Domain
+from dphist.model.histogram import Histogram
+
+IntArray = NDArray[np.int64]
+Axes = tuple[int, ...]
+
+# Rows handed to the kernel at a time, and how many of them it counts before it turns to the next table.
+_CHUNK = 1 << 16
+_BLOCK = 1 << 12
+# Cells of all tables that are counted together; eight bytes each.
+LARGEST_TABLES = 1 << 27
+
+
+class Countable(Protocol):
+    """Records of which tables can be counted: coded columns in memory, or rows that stay in an engine."""
+
+    domain: Domain
+
+    def tables(self, tables: Sequence[Axes]) -> list[IntArray]:
+        """Count the tables of these columns (axes of the domain), all in one pass; each in its own shape."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class CodedColumns:
+    """Codes in memory: ``columns[j][i]`` is the cell of row i on attribute j, in the narrowest type that holds it.
+
+    Args:
+        domain: What the codes mean.
+        columns: An array of codes for every attribute, all equally long.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"]), dphist.Nominal("smokes", ["no", "yes"])])
+        >>> coded = CodedColumns(domain, (np.array([0, 1, 1], np.uint8), np.array([0, 0, 1], np.uint8)))
+        >>> [table.tolist() for table in coded.tables([(0,), (0, 1)])]
+        [[1, 2], [[1, 0], [1, 1]]]
+    """
+
+    domain: Domain
+    columns: tuple[NDArray[Any], ...]
+
+    @property
+    def rows(self) -> int:
+        """How many records there are: as secret as they are."""
+        return len(self.columns[0])
+
+    def tables(self, tables: Sequence[Axes]) -> list[IntArray]:
+        """Count the tables of these columns, all in one pass."""
+        return count_blocks(self.domain, tables, self._blocks(sorted({a for axes in tables for a in axes})))
+
+    def _blocks(self, used: Sequence[int]) -> Iterator[NDArray[Any]]:
+        kind = code_type(max((self.domain.shape[axis] for axis in used), default=1))
+        for begin in range(0, self.rows, _CHUNK):
+            block = np.zeros((len(self.columns), min(_CHUNK, self.rows - begin)), dtype=kind)
+            for axis in used:
+                block[axis] = self.columns[axis][begin : begin + _CHUNK]
+            yield block
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramTables:
+    """Records that were counted already: a table is a sum over the other axes.
+
+    Args:
+        histogram: The counts of a small domain.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"]), dphist.Nominal("smokes", ["no", "yes"])])
+        >>> held = HistogramTables(dphist.Histogram(domain, np.array([[1, 0], [1, 1]])))
+        >>> held.tables([(1,)])[0].tolist()
+        [2, 1]
+    """
+
+    histogram: Histogram
+
+    @property
+    def domain(self) -> Domain:
+        """What is counted."""
+        return self.histogram.domain
+
+    def tables(self, tables: Sequence[Axes]) -> list[IntArray]:
+        """Sum the counts over all attributes that a table does not keep."""
+        counts = self.histogram.counts
+        return [sum_others(counts, axes) for axes in tables]
+
+
+def sum_others(counts: IntArray, axes: Axes) -> IntArray:
+    """Sum a cube over all axes but some, which stay in the order they are named."""
+    others = tuple(axis for axis in range(counts.ndim) if axis not in axes)
+    kept = sorted(axes)
+    summed = np.asarray(counts.sum(axis=others, dtype=np.int64))
+    return np.array(summed.transpose([kept.index(axis) for axis in axes]), dtype=np.int64, order="C")
+
+
+def count_blocks(
+    domain: Domain,
+    tables: Sequence[Axes],
+    blocks: Iterable[NDArray[Any]],
+    done: Callable[[int], None] = lambda rows: None,
+) -> list[IntArray]:
+    """Count tables over blocks of codes (columns × rows) as they come; memory is that of the tables.
+
+    Args:
+        domain: What the codes mean.
+        tables: The axes that each table keeps.
+        blocks: Arrays of codes, an array's row for every attribute.
+        done: Told how many rows were counted, after each block.
+
+    Returns:
+        The tables' counts, each in its own shape.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> count_blocks(domain, [(0,)], [np.array([[0, 1]]), np.array([[1, 1]])])[0].tolist()
+        [1, 3]
+    """
+    from dphist.kernels.tables import count_tables
+
+    shape = domain.shape
+    cells = [math.prod(shape[axis] for axis in axes) for axes in tables]
+    check_tables(cells)
+    # Tables of one prefix next to each other: what they share is combined once a block.
+    order = sorted(range(len(tables)), key=lambda t: tables[t])
+    flat = np.array([axis for t in order for axis in tables[t]], dtype=np.int64)
+    starts = np.cumsum([0, *(len(tables[t]) for t in order)]).astype(np.int64)
+    offsets = np.cumsum([0, *(cells[t] for t in order)]).astype(np.int64)
+    out = np.zeros(int(offsets[-1]), dtype=np.int64)
+    sizes = np.array(shape, dtype=np.int64)
+    for block in blocks:
+        if block.shape[1]:
+            count_tables(np.ascontiguousarray(block), sizes, flat, starts, offsets, out, _BLOCK)
+        done(block.shape[1])
+    found: list[IntArray] = [out[:0]] * len(tables)
+    for place, t in enumerate(order):
+        found[t] = out[offsets[place] : offsets[place + 1]].reshape([shape[axis] for axis in tables[t]])
+    return found
+
+
+def check_tables(cells: Sequence[int]) -> None:
+    """Refuse tables that together have more cells than are held at once: a public fact."""
+    if sum(cells) > LARGEST_TABLES:
+        raise TooLargeError(
+            f"the tables have {sum(cells):,} cells together (the largest {max(cells):,}), more than the "
+            f"{LARGEST_TABLES:,} that are held at once: name fewer tables, or use wider bins"
+        )
+
+
+def code_type(size: int) -> type[np.unsignedinteger[Any] | np.signedinteger[Any]]:
+    """The narrowest type for the codes of an attribute of so many values."""
+    return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.int32

@@ -1,0 +1,191 @@
+"""Records as codes: what a right over records holds, for domains of any number of columns.
+
+A row becomes one code an attribute: the number of its cell there, computed from that row alone (`place`, which says
+the same on every engine). A row without a cell on some attribute is dropped, as everywhere. With ``unit.id`` the
+theorem of `dphist.sources.people` holds word for word: a person's rows are put in the order of their codes, attribute
+by attribute, which is the order of the cells' numbers, whether or not such a number fits an integer; which of them are
+kept is a function of the id, of that order and of the limit, hence of that person's rows and public facts.
+
+Files and data frames are read once into columns of the narrowest type, if these fit in memory; else every pass streams
+them through the same kernel. PostgreSQL and Spark count by GROUP BY where the rows are, many tables a statement, and
+only counts come back. Which of these ways was taken changes no count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dphist.errors import DphistError, SourceError
+from dphist.frames import closed
+from dphist.model.coded import (
+    Axes,
+    CodedColumns,
+    Countable,
+    HistogramTables,
+    IntArray,
+    check_tables,
+    code_type,
+    count_blocks,
+)
+from dphist.model.domain import Domain
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.sources.count import column_of, occupied, pass_through
+from dphist.sources.duck import Duck
+from dphist.sources.engine import Bound, Engine, Key
+from dphist.sources.keys import place, read
+from dphist.sources.machine import available_memory
+from dphist.sources.open import open_source
+from dphist.sources.remote import Remote
+
+# Codes up to so many bytes, or a quarter of the free memory if that is less, are kept for the next pass.
+_KEPT = 1 << 29
+# Tables that an engine counts in one statement.
+_AT_ONCE = 24
+
+
+@closed
+def coded(source: Any, domain: Domain | None = None, unit: Unit | None = None) -> Countable:
+    """Read the records of a source as codes of a domain of any size.
+
+    Args:
+        source: what `count` reads, or a `Histogram`.
+        domain: what the columns mean; may be left out for a `Histogram`.
+        unit: who is protected, one row by default.
+
+    Returns:
+        Records of which any table can be counted; as secret as they are.
+
+    Raises:
+        SourceError: the source cannot be read as the domain says.
+    """
+    unit = unit or Unit()
+    if isinstance(source, Histogram):
+        return HistogramTables(pass_through(source, domain, unit))
+    if domain is None:
+        raise SourceError("domain: say what the columns are; taken from the records it would tell about them")
+    try:
+        return _coded(source, domain, unit)
+    except DphistError as error:
+        # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
+        error.__cause__ = error.__context__ = None
+        raise
+
+
+def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
+    engine, keys, bound = _opened(source, domain, unit)
+    if isinstance(engine, Remote):
+        return Passes(source, domain, unit)
+    if not isinstance(engine, Duck):
+        return _grouped(engine, domain, unit, source)
+    blocks: list[Any] = []
+    room, held = min(_KEPT, available_memory() // 4), 0
+    for block in engine.coded_blocks(keys, domain.shape, bound):
+        held += sum(column.nbytes for column in block)
+        if held > room:
+            return Passes(source, domain, unit)
+        blocks.append(block)
+    columns = []
+    for axis, size in enumerate(domain.shape):
+        # Column by column, letting go of the blocks' own: codes are never held twice.
+        parts = [block[axis] for block in blocks]
+        columns.append(np.concatenate(parts) if parts else np.zeros(0, dtype=code_type(size)))
+        for block in blocks:
+            block[axis] = None
+    return CodedColumns(domain, tuple(columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """Records that stay where they are: every call goes over them once more."""
+
+    source: Any
+    domain: Domain
+    unit: Unit
+
+    @closed
+    def tables(self, tables: Sequence[Axes]) -> list[IntArray]:
+        """Count the tables of these columns, all in one pass."""
+        try:
+            engine, keys, bound = _opened(self.source, self.domain, self.unit)
+            if isinstance(engine, Duck):
+                blocks = engine.coded_blocks(keys, self.domain.shape, bound)
+                return count_blocks(self.domain, tables, _stacked(self.domain, blocks))
+            if isinstance(engine, Remote):
+                return _counted(engine, self.domain, keys, bound, tables)
+        except DphistError as error:
+            error.__cause__ = error.__context__ = None
+            raise
+        raise SourceError("source: it cannot be read twice")
+
+
+def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Engine, list[Key], Bound | None]:
+    needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
+    # A column that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
+    engine = open_source(source, needed, unit)
+    columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
+    keys = [place(each, column, engine) for each, column in zip(domain.attributes, columns, strict=True)]
+    return engine, keys, None if unit.id is None else Bound(column_of(engine, unit.id), unit.rows)
+
+
+def _stacked(domain: Domain, blocks: Iterator[list[Any]]) -> Iterator[Any]:
+    kind = code_type(max(domain.shape))
+    for block in blocks:
+        yield np.stack([np.asarray(column, dtype=kind) for column in block])
+
+
+def _counted(
+    engine: Remote, domain: Domain, keys: Sequence[Key], bound: Bound | None, tables: Sequence[Axes]
+) -> list[IntArray]:
+    """Count where the rows are: some tables a statement, of which only the cells that hold rows come back."""
+    sizes = domain.shape
+    cells = [math.prod(sizes[axis] for axis in axes) for axes in tables]
+    check_tables(cells)
+    found = [np.zeros(size, dtype=np.int64) for size in cells]
+    batches = [range(low, min(low + _AT_ONCE, len(tables))) for low in range(0, len(tables), _AT_ONCE)]
+    asked = [[tables[t] for t in batch] for batch in batches]
+    for batch, (which, cell, rows) in zip(
+        batches, engine.count_tables(keys, sizes, bound, asked), strict=True
+    ):
+        for t in range(len(batch)):
+            here = which == t
+            found[batch[t]][cell[here]] = rows[here]
+    return [each.reshape([sizes[axis] for axis in axes]) for each, axes in zip(found, tables, strict=True)]
+
+
+def _grouped(engine: Engine, domain: Domain, unit: Unit, source: Any) -> CodedColumns:
+    """Any other engine that Ibis speaks to: distinct records and how often there are."""
+    if unit.id is not None:
+        if domain.size >= 2**62:
+            raise SourceError(
+                "unit: on this engine a person's rows cannot be bounded over so many columns; give the records as "
+                "Parquet files, a data frame, or a table of DuckDB, PostgreSQL or Spark"
+            )
+        flat, rows, _ = occupied(source, domain, unit)
+        codes = np.unravel_index(flat, domain.shape)
+        kept = np.ones(len(rows), dtype=bool)
+    else:
+        readings = [read(a, column_of(engine, a.name), engine) for a in domain.attributes]
+        groups = engine.group([reading.key for reading in readings])
+        rows, kept, codes = groups.rows, np.ones(len(groups.rows), dtype=bool), ()
+        for attribute, reading, values, missing in zip(
+            domain.attributes, readings, groups.keys, groups.missing, strict=True
+        ):
+            other = -1 if attribute.other_cell is None else attribute.other_cell
+            cell = np.full(len(rows), other, dtype=np.int64)
+            inside = reading.cells(values[~missing])
+            cell[~missing] = np.where(inside < 0, other, inside)
+            kept &= cell >= 0
+            codes += (cell,)
+    return CodedColumns(
+        domain,
+        tuple(
+            np.repeat(cell[kept].astype(code_type(size)), rows[kept])
+            for cell, size in zip(codes, domain.shape, strict=True)
+        ),
+    )
