@@ -32,7 +32,10 @@ LARGEST_TABLES = 1 << 27
 class Countable(Protocol):
     """Records of which tables can be counted: coded columns in memory, or rows that stay in an engine."""
 
-    domain: Domain
+    @property
+    def domain(self) -> Domain:
+        """What the codes mean."""
+        ...
 
     def tables(self, tables: Sequence[Axes]) -> list[IntArray]:
         """Count the tables of these columns (axes of the domain), all in one pass; each in its own shape."""

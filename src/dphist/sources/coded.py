@@ -83,7 +83,7 @@ def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
         return Passes(source, domain, unit)
     if not isinstance(engine, Duck):
         return _grouped(engine, domain, unit, source)
-    blocks: list[Any] = []
+    blocks: list[list[Any]] = []
     room, held = min(_KEPT, available_memory() // 4), 0
     for block in engine.coded_blocks(keys, domain.shape, bound):
         held += sum(column.nbytes for column in block)
@@ -167,7 +167,7 @@ def _grouped(engine: Engine, domain: Domain, unit: Unit, source: Any) -> CodedCo
                 "Parquet files, a data frame, or a table of DuckDB, PostgreSQL or Spark"
             )
         flat, rows, _ = occupied(source, domain, unit)
-        codes = np.unravel_index(flat, domain.shape)
+        codes: tuple[IntArray, ...] = np.unravel_index(flat, domain.shape)
         kept = np.ones(len(rows), dtype=bool)
     else:
         readings = [read(a, column_of(engine, a.name), engine) for a in domain.attributes]
