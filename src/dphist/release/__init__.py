@@ -1,5 +1,6 @@
 """The published thing: a file anyone may read, query and plot."""
 
+from dphist.release.about import About
 from dphist.release.answers import Answer, Answers, Projection
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.file import load
@@ -8,6 +9,7 @@ from dphist.release.release import Release
 from dphist.release.sparse import SparseCells
 
 __all__ = [
+    "About",
     "Answer",
     "Answers",
     "Cells",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.extras import need
 from dphist.inference.estimate import Words
 from dphist.model.domain import Domain
+from dphist.release.columns import as_arrow, free, label_table, to_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -169,25 +169,13 @@ class Projection:
     details: str = ""
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Give a row per cell with readable labels.
+        """Give a row per cell with labels that are numbers, days or texts.
 
         Returns:
             Labels, ``estimate``, ``low`` and ``high``; the last two are NaN where a cell was not measured.
         """
-        pd = need("pandas", "frames")
-
-        columns: dict[str, Any] = label_columns(self.domain)
-        numbers = {"estimate": self.counts, "low": self.low, "high": self.high}
-        return pd.DataFrame({**columns, **{name: values.reshape(-1) for name, values in numbers.items()}})
-
-
-def label_columns(domain: Domain) -> dict[str, NDArray[Any]]:
-    """Give each attribute's label for every cell, in the order of the cells."""
-    columns: dict[str, NDArray[Any]] = {}
-    before, after = 1, domain.size
-    for attribute in domain.attributes:
-        after //= attribute.size
-        labels = np.array(list(attribute.labels), dtype=object)
-        columns[attribute.name] = np.tile(np.repeat(labels, after), before)
-        before *= attribute.size
-    return columns
+        places = np.unravel_index(np.arange(self.domain.size), self.domain.shape)
+        columns = label_table(self.domain, places)
+        for name, values in (("estimate", self.counts), ("low", self.low), ("high", self.high)):
+            columns[free(name, set(columns))] = as_arrow(values.reshape(-1))
+        return to_frame(columns)

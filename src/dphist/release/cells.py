@@ -18,7 +18,7 @@ from dphist.errors import VerificationError
 from dphist.inference.estimate import integers, nonnegative
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
-from dphist.release.answers import PROVEN, Answers, Projection, label_columns, spoken, together
+from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
 
 if TYPE_CHECKING:
     from dphist.release.release import Release
@@ -42,8 +42,10 @@ class Cells(Protocol):
         """A number for every cell, in the domain's shape; refused where no array can be."""
         ...
 
-    def labels(self, domain: Domain) -> dict[str, Any]:
-        """Each attribute's label for every row."""
+    def bounds(
+        self, release: Release, begin: int, end: int, confidence: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """The interval of some rows, each cell by itself: not a number where it was not measured."""
         ...
 
     def positions(self, rows: IntArray) -> IntArray:
@@ -111,9 +113,18 @@ class DenseCells:
         """The array itself."""
         return self.counts
 
-    def labels(self, domain: Domain) -> dict[str, Any]:
-        """Each attribute's label for every cell."""
-        return dict(label_columns(domain))
+    def bounds(
+        self, release: Release, begin: int, end: int, confidence: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ask the estimate's errors about single cells."""
+        low = np.stack(np.unravel_index(np.arange(begin, end), release.domain.shape), axis=1)
+        found = release._estimate.errors.interval(
+            Workload(release.domain, low, low + 1),
+            self.numbers[begin:end],
+            confidence,
+            estimated=release._unpolished.numbers[begin:end] if release.polish else None,
+        )
+        return found.low, found.high
 
     def positions(self, rows: IntArray) -> IntArray:
         """A row is a cell."""
@@ -184,18 +195,6 @@ class DenseCells:
     def describe(self) -> str:
         """Every cell: nothing to add."""
         return ""
-
-
-def labels_at(domain: Domain, flat: IntArray) -> dict[str, Any]:
-    """Give each attribute's label for some cells; a long attribute's labels are made for these cells only."""
-    columns: dict[str, Any] = {}
-    for attribute, place in zip(domain.attributes, places(domain, flat), strict=True):
-        used, inverse = np.unique(place, return_inverse=True)
-        named = attribute.labels
-        words = np.empty(used.size, dtype=object)
-        words[:] = [named[int(cell)] for cell in used]
-        columns[attribute.name] = words[inverse]
-    return columns
 
 
 def places(domain: Domain, flat: IntArray) -> tuple[IntArray, ...]:

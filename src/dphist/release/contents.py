@@ -3,8 +3,9 @@
 `Release.verify` shows that the counts follow from answers that were paid for. A column, a remark or a stretch of bytes
 beside them is paid for by nobody, and another tool may read the labels, which dphist computes anew. So a file is taken
 only if it holds what the writer would have written: these columns in this order, every label where it belongs, no key
-of the description that means nothing, no metadata of others, and no bytes between the parts that Parquet knows of.
-(Free text stays free: whose budget paid, and which program wrote the file.)
+of the description that means nothing, no metadata of others, words that say what the description says, and no bytes
+between the parts that Parquet knows of. Bounds are checked by `Release.verify`, which knows the errors. (Free text
+stays free: what the custodian says of the release, whose budget paid, and which program wrote the file.)
 """
 
 from __future__ import annotations
@@ -14,27 +15,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
+from dphist.release.readable import check_words
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
+IntArray = NDArray[np.int64]
+
 _MAGIC = 4
 _TAIL = 8
 
 
-def check_schema(file: pyarrow.parquet.ParquetFile, expected: pyarrow.Schema, key: bytes) -> None:
+def check_schema(
+    file: pyarrow.parquet.ParquetFile, expected: pyarrow.Schema, key: bytes, words: Mapping[bytes, bytes]
+) -> None:
     """Refuse other columns than the release's, and metadata of others."""
     found = file.schema_arrow
     plain = [(field.name, _plain(field.type)) for field in found]
     if plain != [(field.name, _plain(field.type)) for field in expected]:
         raise ReleaseError("it has other columns than a release has")
-    keys = set(found.metadata or {}) | set(file.metadata.metadata or {})
-    if keys - {key, b"ARROW:schema"}:
-        raise ReleaseError("it carries metadata that no release has")
+    told = {**(file.metadata.metadata or {}), **(found.metadata or {})}
+    check_words({name: text for name, text in told.items() if name not in (key, b"ARROW:schema")}, words)
     for field in found:
         if set(field.metadata or {}) - {b"PARQUET:field_id"}:
             raise ReleaseError("a column carries metadata that no release has")
@@ -74,32 +80,51 @@ def check_description(story: Any, known: Any) -> None:
             check_description(one, other)
 
 
-def check_labels(file: pyarrow.parquet.ParquetFile, domain: Domain, labels: Sequence[pyarrow.Array]) -> None:
-    """Refuse a label that is not its cell's: dphist reads cells by their place, everybody else by their labels."""
-    import pyarrow.compute as pc
+def check_labels(
+    file: pyarrow.parquet.ParquetFile, domain: Domain, columns: Sequence[tuple[str, int, pyarrow.Array]]
+) -> None:
+    """Refuse a label that is not its cell's: dphist reads cells by their place, everybody else by their labels.
 
+    Each column comes with the axis it speaks of and its value for every cell of that axis.
+    """
     strides = np.append(np.cumprod(domain.shape[::-1])[::-1][1:], 1)
+    coded = [(name, axis, _coded(known)) for name, axis, known in columns]
     begin = 0
     for group in range(file.num_row_groups):
-        table = file.read_row_group(group, columns=list(domain.names))
+        table = file.read_row_group(group, columns=[name for name, _, _ in columns])
         places = np.arange(begin, begin + table.num_rows, dtype=np.int64)
         begin += table.num_rows
-        for name, size, stride, known in zip(domain.names, domain.shape, strides, labels, strict=True):
-            wanted, done = places // stride % size, 0
+        for name, axis, (values, codes) in coded:
+            wanted, done = codes[places // strides[axis] % domain.shape[axis]], 0
             for chunk in table.column(name).chunks:
                 here = wanted[done : done + len(chunk)]
                 done += len(chunk)
-                if not hasattr(chunk, "dictionary"):
-                    right = chunk.equals(known.take(here))
-                else:
-                    # Each value is looked up once, however many rows have it. What is missing fits nowhere.
-                    code = pc.fill_null(pc.index_in(chunk.dictionary, known), -1).to_numpy(
-                        zero_copy_only=False
-                    )
-                    index = pc.fill_null(chunk.indices, len(code)).to_numpy(zero_copy_only=False)
-                    right = np.array_equal(np.append(code, -1)[index], here)
-                if not right:
+                if not np.array_equal(_codes(chunk, values), here):
                     raise ReleaseError("a label does not belong to its cell")
+
+
+def _coded(known: pyarrow.Array) -> tuple[pyarrow.Array, IntArray]:
+    """The different values of a column, and which of them each cell has; -1 where it has none."""
+    encoded = known.dictionary_encode()
+    return encoded.dictionary, _filled(encoded.indices, -1)
+
+
+def _codes(chunk: pyarrow.Array, values: pyarrow.Array) -> IntArray:
+    """Which of the known values each row has: -1 where it has none, -2 for one that is not known."""
+    import pyarrow.compute as pc
+
+    if not hasattr(chunk, "dictionary"):
+        chunk = chunk.dictionary_encode()
+    # Each value is looked up once, however many rows have it.
+    code = _filled(pc.index_in(chunk.dictionary, values), -2)
+    return np.append(code, -1)[_filled(chunk.indices, len(code))]
+
+
+def _filled(indices: pyarrow.Array, missing: int) -> IntArray:
+    import pyarrow.compute as pc
+
+    filled = pc.fill_null(indices.cast("int64"), missing)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _plain(kind: Any) -> Any:

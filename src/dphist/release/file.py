@@ -1,8 +1,9 @@
-"""The release as one Parquet file: a row per cell, readable labels, and everything needed to trust it in its metadata.
+"""The release as one Parquet file: a row per cell with its labels and its interval, and in the metadata what to trust.
 
-DuckDB, pandas or a spreadsheet opens it without dphist. Under the key ``dphist`` the footer holds JSON: the format's
-version, domain, guarantee, mechanism, transcript. Answers of the transcript are not stored twice: one that equals the
-estimate points to that column, one with a number per cell gets a column of its own, the rest sit in the footer.
+DuckDB, pandas or a spreadsheet opens it without dphist. The footer says in words what the file is (see `readable`), and
+under the key ``dphist`` it holds JSON: the format's version, domain, guarantee, mechanism, transcript. Answers of the
+transcript are not stored twice: one that equals the estimate points to that column, one with a number per cell gets a
+column of its own, the rest sit in the footer. Files of format 1, without intervals and words, are still read.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -32,17 +32,21 @@ from dphist.model.workload import Workload
 from dphist.private.exact import fraction
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
-from dphist.release import sparse_file
+from dphist.release import format1, sparse_file
+from dphist.release.about import About
+from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
 from dphist.release.cells import DenseCells
+from dphist.release.columns import Column, as_arrow, free, label_columns
 from dphist.release.contents import check_bytes, check_description, check_labels, check_schema
 from dphist.release.guarantee import Guarantee
+from dphist.release.readable import readable
 from dphist.release.release import Release, register_writer
 from dphist.release.sparse import SparseCells
 
 if TYPE_CHECKING:
     import pyarrow
 
-FORMAT = 1
+FORMAT = 2
 KEY = b"dphist"
 _ROWS = 1 << 20
 # What reading a description that was tampered with can raise; numpy reads types as a little language of its own.
@@ -69,13 +73,13 @@ class ForeignMechanism:
         )
 
 
-def save(release: Release, path: str | PathLike[str]) -> None:
+def save(release: Release, path: str | PathLike[str], confidence: float) -> None:
     """Write the release whole or not at all."""
     with atomic(Path(path)) as temporary:
         if isinstance(release.cells, SparseCells):
-            sparse_file.write(release, release.cells, temporary, form=FORMAT, key=KEY)
+            sparse_file.write(release, release.cells, temporary, confidence, form=FORMAT, key=KEY)
         else:
-            _write(release, temporary)
+            _write(release, temporary, confidence)
 
 
 register_writer(save)
@@ -150,7 +154,7 @@ def load(path: str | PathLike[str]) -> Release:
         version = description["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
-    if not isinstance(version, int) or version > FORMAT:
+    if type(version) is not int or version > FORMAT:
         raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
     try:
         if description.get("form") == "sparse":
@@ -159,6 +163,8 @@ def load(path: str | PathLike[str]) -> Release:
         else:
             release = _read(file, description)
             _check(file, place, description, release)
+        if version > 1:
+            keep_written(release, _bounds(file, description))
         return release
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
@@ -174,33 +180,57 @@ def _exists(place: Path) -> bool:
         return False
 
 
-def _write(release: Release, path: Path) -> None:
+def _bounds(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> WrittenBounds:
+    named = description["bounds"]
+    software = file.schema_arrow.metadata[b"software"].decode()
+    return WrittenBounds(
+        file, named["low"], named["high"], check_confidence(description["confidence"]), software
+    )
+
+
+def _write(release: Release, path: Path, confidence: float) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    description, columns = _laid_out(release)
-    dictionaries = [_labels(attribute) for attribute in release.domain.attributes]
-    schema = _schema(release.domain, dictionaries, columns).with_metadata(
-        {KEY: json.dumps(description).encode()}
+    description, columns = _laid_out(release, confidence)
+    labels = label_columns(release.domain)
+    known = [column.every() for column in labels]
+    names = description["bounds"]
+    words = readable(release, confidence, names | {"estimate": description["estimate"]})
+    schema = _schema(labels, known, columns, names).with_metadata(
+        {KEY: json.dumps(description).encode(), **words}
     )
     size = release.domain.size
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for begin in range(0, size, _ROWS):
             end = min(begin + _ROWS, size)
             index = np.unravel_index(np.arange(begin, end), release.domain.shape)
-            arrays = [
-                pa.DictionaryArray.from_arrays(_column(place.astype(np.int32)), labels)
-                for place, labels in zip(index, dictionaries, strict=True)
+            arrays = []
+            for column, values in zip(labels, known, strict=True):
+                place = as_arrow(index[column.axis].astype(np.int32))
+                arrays.append(
+                    pa.DictionaryArray.from_arrays(place, values)
+                    if pa.types.is_string(values.type)
+                    else values.take(place)
+                )
+            # In the order of the schema: the estimate, its bounds, then what else was measured.
+            ends = [
+                as_arrow(each, missing=np.isnan(each))
+                for each in known_bounds(release, begin, end, confidence)
             ]
-            arrays += [_column(values[begin:end]) for values in columns.values()]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            numbers = [as_arrow(values[begin:end]) for values in columns.values()]
+            writer.write_table(
+                pa.Table.from_arrays([*arrays, numbers[0], *ends, *numbers[1:]], schema=schema)
+            )
 
 
-def _laid_out(release: Release, *, pack: bool = True) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _laid_out(
+    release: Release, confidence: float, *, form: int = FORMAT, pack: bool = True
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a release, and the columns of numbers that go with it; answers left out unless ``pack``."""
     import pyarrow as pa
 
-    names = _column_names(release)
+    names = column_names(release, form)
     flat = release.counts.reshape(-1)
     measured: list[NDArray[Any]] = []
     entries = []
@@ -226,7 +256,7 @@ def _laid_out(release: Release, *, pack: bool = True) -> tuple[dict[str, Any], d
             described["data"] = ""
         entries.append(described)
     description = {
-        "format": FORMAT,
+        "format": form,
         "domain": release.domain.to_json(),
         "guarantee": {"epsilon": str(release.epsilon), "unit": release.guarantee.unit.to_json()},
         "mechanism": _describe(release.mechanism),
@@ -237,32 +267,51 @@ def _laid_out(release: Release, *, pack: bool = True) -> tuple[dict[str, Any], d
         "estimate": names["estimate"],
         "transcript": entries,
     }
+    if form > 1:
+        description |= {
+            "about": release.about.given(),
+            "confidence": confidence,
+            "bounds": {"low": names["low"], "high": names["high"]},
+        }
     return description, {names["estimate"]: flat} | {
         f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)
     }
 
 
-def _schema(domain: Domain, labels: list[Any], columns: dict[str, NDArray[Any]]) -> pyarrow.Schema:
+def _schema(
+    labels: list[Column], known: list[Any], columns: dict[str, NDArray[Any]], bounds: dict[str, str]
+) -> pyarrow.Schema:
     import pyarrow as pa
 
     fields = [
-        pa.field(attribute.name, pa.dictionary(pa.int32(), known.type))
-        for attribute, known in zip(domain.attributes, labels, strict=True)
+        pa.field(
+            column.name,
+            pa.dictionary(pa.int32(), values.type) if pa.types.is_string(values.type) else values.type,
+        )
+        for column, values in zip(labels, known, strict=True)
     ]
-    fields += [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
-    return pa.schema(fields)
+    numbers = [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
+    ends = [pa.field(name, pa.float64()) for name in bounds.values()]
+    return pa.schema([*fields, numbers[0], *ends, *numbers[1:]])
 
 
 def _check(
     file: pyarrow.parquet.ParquetFile, path: Path, description: dict[str, Any], release: Release
 ) -> None:
     """Insist that the file holds the release and nothing else."""
-    known, columns = _laid_out(release, pack=False)
-    labels = [_labels(attribute) for attribute in release.domain.attributes]
+    form = int(description["format"])
+    confidence = 0.95 if form == 1 else check_confidence(description["confidence"])
+    known, columns = _laid_out(release, confidence, form=form, pack=False)
     check_description(description, known)
-    check_schema(file, _schema(release.domain, labels, columns), KEY)
+    labels = label_columns(release.domain) if form > 1 else format1.label_columns(release.domain)
+    values = [column.every() for column in labels]
+    names = known.get("bounds", {})
+    if description.get("bounds", {}) != names:
+        raise ReleaseError("its bounds stand in other columns than a release's do")
+    words = readable(release, confidence, names | {"estimate": known["estimate"]}) if form > 1 else {}
+    check_schema(file, _schema(labels, values, columns, names), KEY, words)
     # Reading the labels finds damaged descriptions of columns, of which Arrow's own accessors would die.
-    check_labels(file, release.domain, labels)
+    check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])
     check_bytes(file, path)
 
 
@@ -296,6 +345,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         receipt=None
         if description["receipt"] is None
         else (str(description["receipt"][0]), int(description["receipt"][1])),
+        about=About.of(description.get("about")),
     )
 
 
@@ -338,40 +388,13 @@ def _describe(mechanism: Mechanism) -> dict[str, Any]:
     return mechanism.described if isinstance(mechanism, ForeignMechanism) else to_json(mechanism)
 
 
-def _labels(attribute: Any) -> Any:
-    """Give the labels as the type a person would filter by: integers and days as such, the rest as text."""
-    import pyarrow as pa
-
-    scale = getattr(attribute, "scale", None)
-    if not attribute.other and scale is not None and scale.form == "range":
-        return _column(np.arange(scale.values.start, scale.values.stop, scale.values.step, dtype=np.int64))
-    if not attribute.other and scale is not None and scale.form == "dates" and scale.days == 1:
-        first = (scale.start - date(1970, 1, 1)).days
-        return _column(np.arange(first, first + scale.size, dtype=np.int32), pa.date32())
-    texts = [label.encode() for label in attribute.labels]
-    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-    return pa.Array.from_buffers(
-        pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
-    )
-
-
-def _column(values: NDArray[Any], kind: Any = None) -> Any:
-    """Hand numbers to Arrow as they lie in memory: no copy, and pandas is not loaded (which `pa.array` would do)."""
-    import pyarrow as pa
-
-    whole = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(
-        kind or pa.from_numpy_dtype(whole.dtype), whole.size, [None, pa.py_buffer(whole)]
-    )
-
-
-def _column_names(release: Release) -> dict[str, str]:
+def column_names(release: Release, form: int = FORMAT) -> dict[str, str]:
+    """What the columns of numbers are called: no label column has the same name."""
+    taken = {c.name for c in label_columns(release.domain)} if form > 1 else set(release.domain.names)
     names = {}
-    for name in ("estimate", "measured"):
-        chosen = name
-        while chosen in release.domain.names:
-            chosen += "_"
-        names[name] = chosen
+    for name in ("estimate", "measured", *(("low", "high") if form > 1 else ())):
+        names[name] = free(name, taken)
+        taken.add(names[name])
     return names
 
 

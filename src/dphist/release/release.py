@@ -20,7 +20,9 @@ from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.transcript import Transcript
+from dphist.release.about import About
 from dphist.release.answers import Answer, Answers, Projection
+from dphist.release.bounds import check_confidence, written_bounds
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
@@ -53,6 +55,7 @@ class Release(Tables, Doors):
         polish: The steps that made the counts nicer to read.
         workload: What the mechanism was told would be asked.
         receipt: The budget it was paid from and the reservation's number.
+        about: What the custodian says of it: publisher, licence, contact, and so on.
         test: Whether the noise came from a test seed; such a release is never saved.
         known: The estimate behind the counts, if it is at hand; otherwise it is replayed when first needed.
 
@@ -77,6 +80,7 @@ class Release(Tables, Doors):
     polish: tuple[str, ...] = ()
     workload: Workload | None = None
     receipt: tuple[str, int] | None = None
+    about: About = field(default=About(), repr=False)
     # Noise from a test seed can be subtracted by whoever knows the seed.
     test: bool = field(default=False, repr=False)
     # The estimate is a function of the transcript: at hand after publishing, replayed after loading.
@@ -252,6 +256,18 @@ class Release(Tables, Doors):
         """
         return replace(self, receipt=(dataset, reservation), known=self.__dict__.get("_estimate"))
 
+    def with_about(self, about: About | Mapping[str, Any]) -> Release:
+        """Give the same release with what the custodian says of it.
+
+        Args:
+            about: Texts by name: ``title``, ``publisher``, ``licence``, ``contact``, ``purpose``, ``created``,
+                ``version``. They are added to what was said before.
+
+        Returns:
+            The release, described.
+        """
+        return replace(self, about=self.about.with_more(about), known=self.__dict__.get("_estimate"))
+
     def remade(self, mechanism: Mechanism, estimate: Estimate) -> Release:
         """Give the release that another mechanism makes of the same paid-for answers, at no cost.
 
@@ -277,11 +293,22 @@ class Release(Tables, Doors):
             known=estimate,
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        confidence: float = 0.95,
+        about: About | Mapping[str, Any] | None = None,
+    ) -> None:
         """Write one Parquet file that any tool opens; whole or not at all.
+
+        It has a row per cell: labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, the ends of the
+        cell's interval. What it is, in words, is in the file's metadata.
 
         Args:
             path: Where; what was there is replaced.
+            confidence: How sure each cell's interval is to hold the true count.
+            about: What to say of it besides what `publish` was told, as for `with_about`.
 
         Raises:
             NotPrivate: if the noise came from a test seed.
@@ -301,7 +328,7 @@ class Release(Tables, Doors):
             raise NotPrivate(
                 "this release was made with a test seed and must not be saved; publish without a seed"
             )
-        _writers[0](self, path)
+        _writers[0](self if about is None else self.with_about(about), path, check_confidence(confidence))
 
     # ---- trusting ---------------------------------------------------------------------------------------
 
@@ -332,6 +359,9 @@ class Release(Tables, Doors):
         for said in {self.note, getattr(self.mechanism, "why", "")} - {""}:
             if said != self._estimate.note:
                 raise VerificationError("the release says of itself what its replay does not")
+        written = written_bounds(self)
+        if written is not None:
+            written.check(self)
 
     @cached_property
     def _estimate(self) -> Estimate:
@@ -406,9 +436,10 @@ def _nonnegative_step(total: float | None) -> str:
 
 
 # How a release becomes a file: `dphist.release.file`, which knows releases, puts itself here when imported.
-_writers: list[Callable[[Release, str | PathLike[str]], None]] = []
+Writer = Callable[[Release, str | PathLike[str], float], None]
+_writers: list[Writer] = []
 
 
-def register_writer(write: Callable[[Release, str | PathLike[str]], None]) -> None:
+def register_writer(write: Writer) -> None:
     """Let releases be saved by this from now on."""
     _writers[:] = [write]

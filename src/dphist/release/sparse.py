@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
-from dphist.release.cells import Cells, labels_at, places
+from dphist.release.cells import Cells, places
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import LARGEST_ARRAY, Release
 
@@ -90,9 +90,26 @@ class SparseCells:
         dense.setflags(write=False)
         return dense.reshape(self.domain.shape)
 
-    def labels(self, domain: Domain) -> dict[str, Any]:
-        """The label of every published cell, by attribute."""
-        return labels_at(self.domain, self.flat)
+    def bounds(
+        self, release: Release, begin: int, end: int, confidence: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """The interval of published cells, which holds although they were published for being large.
+
+        Let y be a published count, τ the threshold, b the scale and β the error probability. A count x is left out
+        where the noise, *given that the cell passed the threshold*, would be as far off with probability below β/2;
+        so each published cell's interval holds with at least the stated confidence. Above: passing only pushes y up,
+        so the plain quantile errs on the safe side. Below: for x ≤ τ what y exceeds τ by is geometric whatever x is,
+        Pr[Y ≥ y | Y ≥ τ] = exp(−(y − τ)/b), so all of 0 … τ are possible or none; for x > τ the cell passes with
+        probability at least one half, so the plain tail at most doubles.
+        """
+        values = self.values[begin:end].astype(np.float64)
+        scale, one = float(self.scale), np.ones(1, dtype=np.int64)
+        spread = Spread(np.array([2 * scale**2]), np.array([scale]), one, self.scale)
+        above = half_widths(spread, confidence)[0]
+        below = half_widths(spread, 1 - (1 - confidence) / 2)[0]
+        chance = values - self.threshold <= scale * np.log(2 / (1 - confidence))
+        low = np.where(chance, 0.0, np.maximum(values - below, self.threshold))
+        return np.minimum(low, np.maximum(values, 0.0)), np.maximum(values + above, 0.0)
 
     def positions(self, rows: IntArray) -> IntArray:
         """The cells of some rows."""

@@ -14,9 +14,14 @@ from dphist.model.domain import Domain
 from dphist.model.unit import Unit
 from dphist.private.exact import fraction
 from dphist.private.transcript import Entry, Transcript
+from dphist.release import format1
+from dphist.release.about import About
+from dphist.release.bounds import block_bounds, check_confidence
 from dphist.release.cells import places
+from dphist.release.columns import Column, as_arrow, free, label_columns
 from dphist.release.contents import check_bytes, check_description, check_schema
 from dphist.release.guarantee import Guarantee
+from dphist.release.readable import readable
 from dphist.release.release import Release
 from dphist.release.sparse import SparseCells
 
@@ -24,13 +29,18 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-def write(release: Release, cells: SparseCells, path: Path, *, form: int, key: bytes) -> None:
+def write(
+    release: Release, cells: SparseCells, path: Path, confidence: float, *, form: int, key: bytes
+) -> None:
     """Write a row per published cell."""
     import pyarrow.parquet as pq
 
-    description, table = _laid_out(release, cells, form)
+    description, table = _laid_out(release, cells, confidence, form)
+    words = readable(release, confidence, description["columns"])
     pq.write_table(
-        table.replace_schema_metadata({key: json.dumps(description).encode()}), path, compression="zstd"
+        table.replace_schema_metadata({key: json.dumps(description).encode(), **words}),
+        path,
+        compression="zstd",
     )
 
 
@@ -45,30 +55,40 @@ def check(
     """Insist that the file holds the release and nothing else, every label with its cell."""
     if not isinstance(release.cells, SparseCells):
         raise ReleaseError("its cells are not those of a sparse release")
-    known, table = _laid_out(release, release.cells, int(description["format"]))
+    form = int(description["format"])
+    confidence = 0.95 if form == 1 else check_confidence(description["confidence"])
+    known, table = _laid_out(release, release.cells, confidence, form)
     check_description(description, known)
-    check_schema(file, table.schema, key)
+    if description["columns"] != known["columns"] or description.get("bounds") != known.get("bounds"):
+        raise ReleaseError("its numbers stand in other columns than a release's do")
+    words = readable(release, confidence, known["columns"]) if form > 1 else {}
+    check_schema(file, table.schema, key, words)
     check_bytes(file, path)
-    for name in release.domain.names:
-        found, wanted = file.read(columns=[name]).column(0), table.column(name)
+    for column in _labels(release, form):
+        found, wanted = file.read(columns=[column.name]).column(0), table.column(column.name)
         kind = getattr(wanted.type, "value_type", wanted.type)
         if not found.cast(kind).equals(wanted.cast(kind)):
             raise ReleaseError("a label does not belong to its cell")
 
 
-def _laid_out(release: Release, cells: SparseCells, form: int) -> tuple[dict[str, Any], pyarrow.Table]:
+def _labels(release: Release, form: int) -> list[Column]:
+    return label_columns(release.domain) if form > 1 else format1.label_columns(release.domain)
+
+
+def _laid_out(
+    release: Release, cells: SparseCells, confidence: float, form: int
+) -> tuple[dict[str, Any], pyarrow.Table]:
     """The description of a sparse release, and its table."""
     import pyarrow as pa
 
     if not isinstance(release.mechanism, SparseLaplace):
         raise ReleaseError("only what sparselaplace made can be saved as a sparse release")
 
-    names = {}
-    for name in ("cell", "estimate"):
-        chosen = name
-        while chosen in release.domain.names:
-            chosen += "_"
-        names[name] = chosen
+    labels = _labels(release, form)
+    taken, names = {column.name for column in labels}, {}
+    for name in ("cell", "estimate", *(("low", "high") if form > 1 else ())):
+        names[name] = free(name, taken)
+        taken.add(names[name])
     (entry,) = release.transcript
     description = {
         "format": form,
@@ -85,19 +105,21 @@ def _laid_out(release: Release, cells: SparseCells, form: int) -> tuple[dict[str
             "epsilon": str(entry.epsilon),
         },
     }
+    placed = places(release.domain, cells.flat)
     columns: dict[str, Any] = {}
-    named, placed = cells.labels(release.domain), places(release.domain, cells.flat)
-    for attribute, place in zip(release.domain.attributes, placed, strict=True):
-        labels = named[attribute.name]
-        scale = getattr(attribute, "scale", None)
-        whole = not attribute.other and scale is not None and scale.form == "range"
-        columns[attribute.name] = (
-            pa.array(scale.values.start + scale.values.step * place)
-            if whole and scale is not None
-            else pa.array([str(label) for label in labels], pa.string()).dictionary_encode()
-        )
-    columns[names["cell"]] = pa.array(cells.flat)
-    columns[names["estimate"]] = pa.array(cells.values)
+    for column in labels:
+        values = column.at(placed[column.axis])
+        columns[column.name] = values.dictionary_encode() if pa.types.is_string(values.type) else values
+    columns[names["cell"]] = as_arrow(cells.flat)
+    columns[names["estimate"]] = as_arrow(cells.values)
+    if form > 1:
+        for name, ends in zip(("low", "high"), block_bounds(release, 0, len(cells), confidence), strict=True):
+            columns[names[name]] = as_arrow(ends)
+        description |= {
+            "about": release.about.given(),
+            "confidence": confidence,
+            "bounds": {"low": names["low"], "high": names["high"]},
+        }
     return description, pa.table(columns)
 
 
@@ -133,4 +155,5 @@ def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rele
         mechanism,
         Transcript([entry]),
         receipt=receipt,
+        about=About.of(description.get("about")),
     )

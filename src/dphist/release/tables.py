@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.errors import QueryError
 from dphist.extras import need
 from dphist.model.domain import Domain
-from dphist.release.cells import Cells, labels_at
+from dphist.release.bounds import check_confidence, every_bound
+from dphist.release.cells import Cells, places
+from dphist.release.columns import as_arrow, free, label_columns, label_table, to_frame
 
 if TYPE_CHECKING:
     import pandas
     import polars
+    import pyarrow
     import xarray
+
+    from dphist.release.release import Release
 
 
 class Tables:
@@ -23,28 +29,83 @@ class Tables:
     domain: Domain
     cells: Cells
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """Give a row per published cell with readable labels (needs pandas).
+    def bounds(self, *, confidence: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give the interval of every published cell by itself: what the file's columns ``low`` and ``high`` hold.
+
+        Args:
+            confidence: How sure each interval is to hold the true count.
 
         Returns:
-            A data frame with a column per attribute, and ``estimate``.
+            Lower and upper ends, in the order of the cells; NaN where a cell was not measured.
 
         Example:
             >>> import dphist, numpy as np
             >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
             >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
-            >>> list(release.to_pandas().columns)
-            ['sex', 'estimate']
+            >>> low, high = release.bounds()
+            >>> bool((low <= high).all())
+            True
         """
-        pd = need("pandas", "frames")
+        return every_bound(cast("Release", self), check_confidence(confidence))
 
-        return pd.DataFrame({**self.cells.labels(self.domain), "estimate": self.cells.numbers})
+    def to_arrow(self, *, confidence: float | None = 0.95) -> pyarrow.Table:
+        """Give the columns of the saved file: typed labels, ``estimate``, ``low`` and ``high``.
 
-    def to_polars(self) -> polars.DataFrame:
-        """Give a row per published cell with readable labels (needs polars).
+        Args:
+            confidence: How sure each interval is to hold the true count; None leaves the intervals out.
 
         Returns:
-            A data frame with a column of text per attribute, and ``estimate``.
+            A row per published cell.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("income", edges=[0, 10_000, 25_000])])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
+            >>> release.to_arrow().column_names
+            ['income', 'income_low', 'income_high', 'estimate', 'low', 'high']
+        """
+        import pyarrow as pa
+
+        return pa.table(self._columns(confidence))
+
+    def _columns(self, confidence: float | None) -> dict[str, pyarrow.Array]:
+        numbers = self.cells.numbers
+        flat = self.cells.positions(np.arange(numbers.size, dtype=np.int64))
+        columns = label_table(self.domain, places(self.domain, flat))
+        columns[free("estimate", set(columns))] = as_arrow(numbers)
+        if confidence is not None:
+            for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):
+                columns[free(name, set(columns))] = as_arrow(ends, missing=np.isnan(ends))
+        return columns
+
+    def to_pandas(self, *, confidence: float | None = 0.95) -> pandas.DataFrame:
+        """Give a row per published cell, with the columns of the saved file (needs pandas).
+
+        Args:
+            confidence: How sure each interval is to hold the true count; None leaves the intervals out.
+
+        Returns:
+            Labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, which are NaN where a cell was not
+            measured.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(18, 20))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
+            >>> list(release.to_pandas().columns), release.to_pandas()["age"].tolist()
+            (['age', 'estimate', 'low', 'high'], [18, 19])
+        """
+        return to_frame(self._columns(confidence))
+
+    def to_polars(self, *, confidence: float | None = 0.95) -> polars.DataFrame:
+        """Give a row per published cell, with the columns of the saved file (needs polars).
+
+        Args:
+            confidence: How sure each interval is to hold the true count; None leaves the intervals out.
+
+        Returns:
+            Labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, which are null where a cell was
+            not measured.
 
         Example:
             >>> import dphist, numpy as np
@@ -52,20 +113,21 @@ class Tables:
             >>> histogram = dphist.Histogram(domain, np.full((100, 2), 50))
             >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
             >>> release.to_polars().columns
-            ['age', 'sex', 'estimate']
+            ['age', 'sex', 'estimate', 'low', 'high']
         """
         pl = need("polars", "frames")
 
-        columns = {
-            name: [str(label) for label in labels] for name, labels in self.cells.labels(self.domain).items()
-        }
-        return pl.DataFrame({**columns, "estimate": self.cells.numbers})
+        return pl.from_arrow(self.to_arrow(confidence=confidence))
 
-    def to_xarray(self) -> xarray.DataArray:
+    def to_xarray(self, *, confidence: float | None = 0.95) -> xarray.DataArray:
         """Give a labelled array, an axis per attribute (needs xarray).
 
+        Args:
+            confidence: How sure each interval is to hold the true count; None leaves the intervals out.
+
         Returns:
-            The counts with each attribute's labels as coordinates.
+            The counts with each attribute's labels as coordinates, numbers and days as such; what more is known of the
+            labels (bounds of bins, levels) and the intervals' ends ``low`` and ``high`` are coordinates, too.
 
         Raises:
             TooLargeError: if the release is sparse and its domain has more cells than an array can.
@@ -80,9 +142,16 @@ class Tables:
         """
         xr = need("xarray", "frames")
 
-        counts = self.cells.dense(self.domain)
-        labels = {attribute.name: list(attribute.labels) for attribute in self.domain.attributes}
-        return xr.DataArray(counts, coords=labels, dims=list(self.domain.names), name="estimate")
+        counts, names = self.cells.dense(self.domain), self.domain.names
+        coordinates: dict[str, Any] = {}
+        for column in label_columns(self.domain):
+            values = to_frame({column.name: column.every()})[column.name].to_numpy()
+            # An axis of texts is one of objects: numpy would pad them all to the longest.
+            coordinates[column.name] = (names[column.axis], values)
+        if confidence is not None and self.cells.form == "dense":
+            for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):
+                coordinates[free(name, set(coordinates))] = (names, ends.reshape(counts.shape))
+        return xr.DataArray(counts, coords=coordinates, dims=list(names), name="estimate")
 
     def records(self, count: int | None = None, *, seed: int = 0) -> pandas.DataFrame:
         """Make synthetic records that follow the release: each cell within one record of its share.
@@ -94,7 +163,7 @@ class Tables:
             seed: A public number: another one gives other roundings.
 
         Returns:
-            A data frame with a row per record and a column of labels per attribute.
+            A data frame with a row per record and the label columns of the saved file: numbers, days, texts.
 
         Example:
             >>> import dphist, numpy as np
@@ -103,7 +172,7 @@ class Tables:
             >>> len(release.records(10))
             10
         """
-        pd = need("pandas", "frames")
+        need("pandas", "frames")
 
         flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
         total = float(flat.sum())
@@ -118,4 +187,4 @@ class Tables:
         start = ((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64) / 2**64
         points = (np.arange(wanted) + start) * (total / max(1, wanted))
         rows = np.minimum(np.searchsorted(np.cumsum(flat), points, side="right"), flat.size - 1)
-        return pd.DataFrame(labels_at(self.domain, self.cells.positions(rows)))
+        return to_frame(label_table(self.domain, places(self.domain, self.cells.positions(rows))))

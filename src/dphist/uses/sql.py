@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
 from dphist.errors import QueryError
 from dphist.release import Release, load
 
@@ -43,11 +41,11 @@ def ask_sql(
     rows: int | None = None,
     parameters: Sequence[Any] = (),
 ) -> Rows:
-    """Run one SELECT over the table ``release``: a column for each attribute, and ``estimate``.
+    """Run one SELECT over the table ``release``, which has the columns of the saved file: labels, ``estimate``, bounds.
 
     The query sees that table and nothing else: no files, no network, no extensions, no Python objects. Sums of
-    estimates are estimates; for intervals, and for which sums were not measured at all, ask the release itself or
-    `dphist.uses.cube.Cube`.
+    estimates are estimates, but sums of bounds are far too wide: for intervals of sums, and for which sums were not
+    measured at all, ask the release itself or `dphist.uses.cube.Cube`.
 
     Args:
         release: A release, or the path of one.
@@ -72,7 +70,7 @@ def ask_sql(
     held = release if isinstance(release, Release) else load(release)
     connection = duckdb.connect(":memory:")
     try:
-        connection.register("incoming", _arrow(held))
+        connection.register("incoming", held.to_arrow())
         connection.execute("CREATE TABLE release AS SELECT * FROM incoming")
         connection.unregister("incoming")
         for setting in _CONFINE:
@@ -100,26 +98,6 @@ def _kinds(query: str, connection: Any) -> list[Any]:
         raise QueryError(f"DuckDB cannot read the query: {_first_line(error)}") from None
     except (TypeError, UnicodeError):
         raise QueryError("the query holds characters that are no text") from None
-
-
-def _arrow(release: Release) -> Any:
-    """The released estimate as a table, labels as the type a person would filter by."""
-    import pyarrow as pa
-
-    from dphist.release.file import _labels
-
-    domain = release.domain
-    index = np.unravel_index(np.arange(domain.size), domain.shape)
-    columns: dict[str, Any] = {}
-    for attribute, place in zip(domain.attributes, index, strict=True):
-        columns[attribute.name] = pa.DictionaryArray.from_arrays(
-            pa.array(place.astype(np.int32)), _labels(attribute)
-        ).dictionary_decode()
-    name = "estimate"
-    while name in columns:
-        name += "_"
-    columns[name] = pa.array(release.counts.reshape(-1))
-    return pa.table(columns)
 
 
 def _first_line(error: Exception) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.trials import trial_boxes
+from dphist.kernels.predictive.cells import ask_cells, path_variances
 from dphist.kernels.predictive.halving import halve_cells, halve_families
 from dphist.kernels.predictive.splits import (
     WAYS,
@@ -132,6 +133,8 @@ class Engine:
         weight: FloatArray | None,
         starts: IntArray | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if weight is None and starts is None and bool((np.asarray(high) - low == 1).all()):
+            return self._ask_cells(law, np.ascontiguousarray(low, dtype=np.int64))
         means, variances, inner = ask_boxes(
             self.left,
             self.low,
@@ -154,6 +157,23 @@ class Engine:
         number = np.rint(np.log2(self.size)).astype(np.int64)
         count = np.bincount(number)
         return np.bincount(number, square) / np.maximum(count, 1)
+
+    def _ask_cells(
+        self, law: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], cells: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        mean, slope, rest, variance, unevenness = law
+        along = self._along.get(id(law))
+        if along is None:
+            along = self._along[id(law)] = path_variances(self.left, slope, rest, float(variance[0]))
+        means, variances, inner = ask_cells(
+            self.left, self.low, self.high, mean, along, variance, unevenness, cells
+        )
+        return means, variances, inner
+
+    @cached_property
+    def _along(self) -> dict[int, FloatArray]:
+        """What each node's slope adds to a variance, for either law; both are kept as long as the engine."""
+        return {}
 
     # ---- the check ----
 

@@ -1,0 +1,71 @@
+"""Mean and variance of single cells, of which a file asks for every one: no node is visited that does not hold the cell.
+
+Above a cell only one side of every split has a slope, so Σ (β_l − β_r)²·rest is a sum along its path. Per unit of slope
+it is V(child) = rest(parent) + γ²·V(parent), the same for all cells below, and worked out once from the root down.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.compile import kernel
+from dphist.kernels.predictive.visits import _inside
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+ShortArray = NDArray[np.int32]
+
+
+@kernel
+def path_variances(left: IntArray, slope: FloatArray, rest: FloatArray, top: float) -> FloatArray:
+    """What a slope of one in each node adds to the variance, along the path from the root."""
+    along = np.zeros(left.size)
+    along[0] = top
+    # Children stand behind their parent.
+    for i in range(left.size):
+        c = left[i]
+        if c >= 0:
+            along[c] = rest[i] + slope[i] * slope[i] * along[i]
+            along[c + 1] = rest[i] + (1.0 - slope[i]) * (1.0 - slope[i]) * along[i]
+    return along
+
+
+@kernel
+def ask_cells(
+    left: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    mean: FloatArray,
+    along: FloatArray,
+    variance: FloatArray,
+    unevenness: FloatArray,
+    cells: IntArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean and variance of cells, as `ask_boxes` gives them for boxes of one cell."""
+    axes = low.shape[1]
+    means = np.zeros(len(cells))
+    variances = np.zeros(len(cells))
+    inner = np.zeros(len(cells))
+    beyond = np.empty(axes, dtype=np.int64)
+    for j in range(len(cells)):
+        i = 0
+        while left[i] >= 0:
+            c = left[i]
+            for a in range(axes):
+                if cells[j, a] < low[c, a] or cells[j, a] >= high[c, a]:
+                    c = left[i] + 1
+                    break
+            i = c
+        share = 1.0
+        for a in range(axes):
+            share /= high[i, a] - low[i, a]
+            beyond[a] = cells[j, a] + 1
+        means[j] = share * mean[i]
+        variances[j] = share * share * along[i]
+        if unevenness.size > 0 and share < 1.0:
+            shared = _inside(
+                i, low, high, cells[j], beyond, cells[j], beyond, mean[i], mean[i] ** 2 + variance[i], unevenness
+            )  # fmt: skip
+            inner[j] = max(shared, 0.0)
+    return means, variances, inner

@@ -1,0 +1,130 @@
+"""The interval of every cell by itself: what the file's columns ``low`` and ``high`` hold, in blocks of cells.
+
+A block at a time, so that a release of a hundred million cells needs memory for a quarter of a million questions. The
+bounds are arithmetic on released numbers: whoever has the file can compute them again, and `Release.verify` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError, QueryError, VerificationError
+from dphist.version import __version__
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+    from dphist.release.release import Release
+
+FloatArray = NDArray[np.float64]
+Pair = tuple[FloatArray, FloatArray]
+
+BLOCK = 1 << 18
+# Arithmetic differs in the last digits from one platform to the next; a forger gains nothing there.
+_SLACK = 1e-9
+
+
+def block_bounds(release: Release, begin: int, end: int, confidence: float) -> Pair:
+    """Lower and upper ends for some rows, not a number where a cell was not measured."""
+    parts = [
+        release.cells.bounds(release, start, min(start + BLOCK, end), confidence)
+        for start in range(begin, end, BLOCK)
+    ]
+    low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
+    return low, high
+
+
+def known_bounds(release: Release, begin: int, end: int, confidence: float) -> Pair:
+    """The same, from the file that the release was read from where it has them.
+
+    A mechanism that is not installed here cannot be replayed, so nothing is known of its errors.
+    """
+    written = written_bounds(release)
+    if written is not None and written.confidence == confidence:
+        return written.rows(begin, end)
+    try:
+        return block_bounds(release, begin, end, confidence)
+    except MechanismError:
+        unknown = np.full(end - begin, np.nan)
+        return unknown, unknown
+
+
+def check_confidence(confidence: Any) -> float:
+    """Insist on a share between 0 and 1."""
+    if isinstance(confidence, bool) or not isinstance(confidence, float | int) or not 0 < confidence < 1:
+        raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
+    return float(confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenBounds:
+    """The bounds that a file holds; they are read when somebody wants them."""
+
+    file: pyarrow.parquet.ParquetFile
+    low: str
+    high: str
+    confidence: float
+    software: str
+
+    def rows(self, begin: int, end: int) -> Pair:
+        """Some rows of both columns."""
+        first, parts = 0, []
+        for group in range(self.file.num_row_groups):
+            size = self.file.metadata.row_group(group).num_rows
+            start, stop = max(begin - first, 0), min(end - first, size)
+            if start < stop:
+                table = self.file.read_row_group(group, columns=[self.low, self.high])
+                parts.append(
+                    [
+                        table.column(name).to_numpy(zero_copy_only=False)[start:stop].astype(np.float64)
+                        for name in (self.low, self.high)
+                    ]
+                )
+            first += size
+        low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
+        return low, high
+
+    def check(self, release: Release) -> None:
+        """Insist that they are the release's own."""
+        size = int(release.cells.numbers.size)
+        for begin in range(0, size, 4 * BLOCK):
+            end = min(begin + 4 * BLOCK, size)
+            found, wanted = self.rows(begin, end), block_bounds(release, begin, end, self.confidence)
+            for one, other in zip(found, wanted, strict=True):
+                if not np.allclose(one, other, rtol=_SLACK, atol=_SLACK, equal_nan=True):
+                    raise VerificationError(
+                        "a bound in the file is not what this release's interval is, as dphist "
+                        f"{__version__} computes it (the file was written by {self.software})"
+                    )
+
+
+def keep_written(release: Release, written: WrittenBounds) -> None:
+    """Remember what the file says; whatever changes the release forgets it."""
+    object.__setattr__(release, "_written", written)
+
+
+def written_bounds(release: Release) -> WrittenBounds | None:
+    """What the file said that the release was read from, if it is still that release."""
+    found: WrittenBounds | None = release.__dict__.get("_written")
+    return found
+
+
+def every_bound(release: Release, confidence: float) -> Pair:
+    """Both ends for every row, kept: a release is asked again and again, and never changes."""
+    kept = release.__dict__.setdefault("_bounds", {})
+    if confidence not in kept:
+        kept.clear()
+        kept[confidence] = known_bounds(release, 0, int(release.cells.numbers.size), confidence)
+    low, high = kept[confidence]
+    return low, high
+
+
+def blocks(size: int, rows: int) -> Iterator[tuple[int, int]]:
+    """Half-open ranges of rows that cover everything; one empty range where there is nothing."""
+    for begin in range(0, max(size, 1), rows):
+        yield begin, min(begin + rows, size)

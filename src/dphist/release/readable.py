@@ -1,0 +1,53 @@
+"""What a file says of itself in words, beside what dphist reads: for whoever opens it with any other tool.
+
+Each fact is a key of the Parquet file's own metadata, which DuckDB's `parquet_kv_metadata` and pyarrow's `read_schema`
+show. They follow from the description, so `dphist.load` refuses a file whose words say something else. That is why the
+wording belongs to the format: change it only together with the format's number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dphist.errors import ReleaseError
+from dphist.release.columns import label_columns
+from dphist.version import __version__
+
+if TYPE_CHECKING:
+    from dphist.release.release import Release
+
+_SOFTWARE = re.compile(r"dphist \d+\.\d+\.\d+[\w.+-]{0,40}")
+
+
+def readable(release: Release, confidence: float, columns: Mapping[str, str]) -> dict[bytes, bytes]:
+    """The words of a file, by key; ``columns`` names the columns of numbers."""
+    estimate, low, high = (columns[name] for name in ("estimate", "low", "high"))
+    percent = f"{100 * confidence:g}"
+    told = [f"{column.name}: {column.words}" for column in label_columns(release.domain)]
+    told.append(f"{estimate}: how many records the cell is estimated to hold; noise was added on purpose")
+    told.append(f"{low}, {high}: the true count lies between them with {percent} % confidence")
+    words = release.about.given() | {
+        "guarantee": release.guarantee.describe(),
+        "confidence": f"{confidence:g}",
+        "intervals": (
+            f"{low} and {high} are the ends of a {percent} % interval for the true count of each cell by itself; "
+            "they are empty where a cell was not measured"
+        ),
+        "columns": "\n".join(told),
+        "software": f"dphist {__version__}",
+    }
+    return {name.encode(): text.encode() for name, text in words.items()}
+
+
+def check_words(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> None:
+    """Refuse words that say something else than the release; which dphist wrote the file is free to say."""
+    if set(found) != set(expected):
+        raise ReleaseError("it says other things about itself than a release does")
+    for key, text in found.items():
+        if key == b"software":
+            if not _SOFTWARE.fullmatch(text.decode(errors="replace")):
+                raise ReleaseError("the program that wrote it has a strange name")
+        elif text != expected[key]:
+            raise ReleaseError(f"its {key.decode()} in words is not what the release says")
