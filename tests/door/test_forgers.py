@@ -26,6 +26,7 @@ from dphist.private.noise import Keystream, Noise
 from dphist.private.transcript import same_answers
 from dphist.publishing.checking import digest, verify_file
 from dphist.publishing.door import _release
+from dphist.release import file as release_file
 from dphist.release.release import Release
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(20, 26)), dphist.Nominal("sex", ["F", "M"])])
@@ -113,6 +114,16 @@ def set_in(*keys: Any, to: Any) -> Callable[[Story], None]:
     return change
 
 
+def words(**told: str) -> Forge:
+    """Say something in the file's own words that its description does not."""
+
+    def forge(description: Story, table: pa.Table) -> tuple[Story, pa.Table]:
+        said = {name.encode(): text.encode() for name, text in told.items()}
+        return description, table.replace_schema_metadata((table.schema.metadata or {}) | said)
+
+    return forge
+
+
 def replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
     return table.set_column(table.schema.get_field_index(name), name, values)
 
@@ -125,6 +136,16 @@ FORGERIES: dict[str, Forge] = {
     "true counts in place of the estimate": columns(
         lambda t: replaced(t, "estimate", pa.array(TRUE.reshape(-1).astype(float)))
     ),
+    "a lower bound edited": columns(lambda t: replaced(t, "low", pa.array(t["low"].to_numpy() + 1.0))),
+    "an upper bound edited": columns(
+        lambda t: replaced(t, "high", pa.array(np.append(t["high"].to_numpy()[:-1], 5e5)))
+    ),
+    "true counts as bounds": columns(lambda t: replaced(t, "low", pa.array(TRUE.reshape(-1).astype(float)))),
+    "a bound missing": columns(lambda t: replaced(t, "low", pa.array([None, *t["low"].to_pylist()[1:]]))),
+    "bounds exchanged": columns(lambda t: replaced(replaced(t, "low", t["high"]), "high", t["low"])),
+    "bounds for another confidence": story(set_in("confidence", to=0.5)),
+    "a confidence that is none": story(set_in("confidence", to=2)),
+    "bounds in other columns": story(set_in("bounds", to={"low": "estimate", "high": "high"})),
     "a count missing": columns(
         lambda t: replaced(t, "estimate", pa.array([None, *t["estimate"].to_pylist()[1:]]))
     ),
@@ -164,6 +185,12 @@ FORGERIES: dict[str, Forge] = {
     "true counts in the metadata": columns(
         lambda t: t.replace_schema_metadata({b"remark": json.dumps(TRUE.tolist()).encode()})
     ),
+    "a stronger promise in words": words(guarantee="0.1-differential privacy for one row"),
+    "another confidence in words": words(confidence="0.99"),
+    "another publisher in words": words(publisher="somebody else"),
+    "true counts in words": words(remark="518 women of twenty"),
+    "true counts as the program's name": words(software="dphist 518 women of twenty"),
+    "true counts in what the custodian says": story(lambda s: s["about"].update(truth="518")),
     "true counts in a column's metadata": columns(
         lambda t: t.cast(
             pa.schema([t.schema.field(0).with_metadata({b"truth": b"518"}), *list(t.schema)[1:]])
@@ -176,7 +203,9 @@ FORGERIES: dict[str, Forge] = {
     "true counts in the domain": story(lambda s: s["domain"].update(truth=518)),
     "true counts in an attribute": story(lambda s: s["domain"]["attributes"][0].update(truth=518)),
     "true counts in the note": story(set_in("note", to="518 women of twenty")),
-    "a column under another name": columns(lambda t: t.rename_columns(["age", "sex", "count"])),
+    "a column under another name": columns(
+        lambda t: t.rename_columns(["age", "sex", "count", "low", "high"])
+    ),
     "labels exchanged": columns(lambda t: replaced(t, "sex", pa.array(["M", "F"] * 6).dictionary_encode())),
     "a label as a message": columns(
         lambda t: replaced(t, "sex", pa.array(["F 518", "M"] * 6).dictionary_encode())
@@ -282,7 +311,7 @@ def test_parts_of_two_releases_can_be_exchanged_and_that_is_harmless_to_people(t
         told["transcript"][1] = second["transcript"][1]
         return told, replaced(mine, "estimate", pa.array(mixed))
 
-    path = forged(one, tmp_path / "out.parquet", glue)
+    path = invented(one, tmp_path / "out.parquet", glue)
     assert accepted(path)
     assert digest(path) not in {digest(tmp_path / "one.parquet"), digest(tmp_path / "other.parquet")}
 
@@ -308,7 +337,16 @@ INVENTED: dict[str, Forge] = {
     "another payment": story(set_in("receipt", to=["people", 2])),
     "another population": story(set_in("receipt", to=["others", 3])),
     "no payment": story(set_in("receipt", to=None)),
+    "another publisher": story(lambda s: s["about"].update(publisher="somebody else")),
 }
+
+
+def invented(release: Release, path: Path, forge: Forge) -> Path:
+    """A forger who knows the format: the words and the bounds are made to fit what was forged."""
+    file = pq.ParquetFile(forged(release, path, forge))
+    read = release_file._read(file, json.loads(file.schema_arrow.metadata[b"dphist"]))
+    read.save(path)
+    return path
 
 
 @pytest.mark.parametrize("forgery", INVENTED)
@@ -324,7 +362,7 @@ def test_what_is_invented_as_a_whole_is_known_by_the_ledger(forgery: str, tmp_pa
             verify_file(path, book)  # not written down yet
         book.complete(release.receipt[1], digest(path))  # type: ignore[index]
         assert verify_file(path, book).epsilon == 1
-        forged(release, tmp_path / "forged.parquet", INVENTED[forgery])
+        invented(release, tmp_path / "forged.parquet", INVENTED[forgery])
         assert accepted(tmp_path / "forged.parquet")
         with pytest.raises(VerificationError):
             verify_file(tmp_path / "forged.parquet", book)
@@ -336,7 +374,7 @@ def test_an_insider_who_writes_down_the_forged_file_is_noticed(tmp_path: Path) -
         with dphist.Ledger.open(tmp_path / f"{forgery}.db") as book:
             book.create("people", 1)
             release = publish(mechanism="laplace", ledger=book, dataset="people")
-            book.complete(release.receipt[1], digest(forged(release, path, INVENTED[forgery])))  # type: ignore[index]
+            book.complete(release.receipt[1], digest(invented(release, path, INVENTED[forgery])))  # type: ignore[index]
             with pytest.raises(VerificationError, match="something else"):
                 verify_file(path, book)
 
@@ -377,6 +415,8 @@ SPARSE: dict[str, Forge] = {
         lambda t: replaced(t, "cell", pa.array(np.append(t["cell"].to_numpy()[:-1], 10**6)))
     ),
     "cells in another order": columns(lambda t: t.take(list(range(len(t)))[::-1])),
+    "a bound edited": columns(lambda t: replaced(t, "low", pa.array(t["low"].to_numpy() / 2))),
+    "a stronger promise in words": words(guarantee="0.1-differential privacy for one row"),
     "another threshold": story(set_in("threshold", to=1)),
     "a smaller ε": story(set_in("guarantee", "epsilon", to="1/10")),
     "more rows a person, which means another threshold": story(set_in("guarantee", "unit", "rows", to=3)),

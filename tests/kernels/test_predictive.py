@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import dphist
 from dphist.inference.predictive.engine import Engine
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.halving import halve_cells
@@ -203,3 +204,24 @@ def test_too_much_smoothing_is_noticed():
     comb = Engine.of_cells(truth + rng.laplace(0, 20, 512).round(), 800.0)
     assert even.caution[0] < 1.6
     assert comb.caution.min() >= 1.21
+
+
+@pytest.mark.parametrize("shape", [(37, 21), (400,)])
+def test_single_cells_by_their_path_are_boxes_of_one_cell(shape):
+    from dphist.kernels.predictive.cells import ask_cells, path_variances
+    from dphist.kernels.predictive.visits import ask_boxes
+
+    counts = np.random.default_rng(4).poisson(2, shape)
+    domain = dphist.Domain([dphist.Ordinal(f"a{i}", range(n)) for i, n in enumerate(shape)])
+    release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/5", mechanism="adaptivetree")
+    engine = release._estimate.errors.engine
+    cells = np.stack(np.unravel_index(np.arange(counts.size), shape), axis=1)
+    for law in (engine._posterior, engine._plain):
+        mean, slope, rest, variance, unevenness = law
+        along = path_variances(engine.left, slope, rest, float(variance[0]))
+        found = ask_cells(engine.left, engine.low, engine.high, mean, along, variance, unevenness, cells)
+        wanted = ask_boxes(
+            engine.left, engine.low, engine.high, *law, cells, cells + 1, np.ones(len(cells)), np.arange(len(cells) + 1)
+        )  # fmt: skip
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

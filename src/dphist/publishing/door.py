@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account
 from dphist.publishing.preflight import empty, preflight
+from dphist.release.about import About
 from dphist.release.cells import DenseCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
@@ -51,6 +53,7 @@ def publish(
     partition_by: str | Sequence[str] | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str | None = None,
+    about: About | Mapping[str, Any] | None = None,
     workers: int | None = None,
 ) -> Release:
     """Turn records into one private release.
@@ -74,6 +77,8 @@ def publish(
         partition_by: Public attributes; the mechanism runs for each of their values.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
+        about: What readers of the file should know, in your words: ``title``, ``publisher``, ``licence``, ``contact``,
+            ``purpose``, ``version``, and ``created``, which is today unless told.
         workers: How many processes run parts; every core unless told.
 
     Returns:
@@ -110,8 +115,9 @@ def publish(
                 "partition_by: sparselaplace visits no empty cell, so it needs no partitions"
             )
         recipe = ByPart(by=by, inner=recipe)
+    told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     with account(ledger, dataset, epsilon=spend, unit=protected, purpose=show(recipe)) as payer:
-        return _publish(source, domain, spend, recipe, protected, asked, workers, payer)
+        return _publish(source, domain, spend, recipe, protected, asked, workers, payer).with_about(told)
 
 
 def _publish(

@@ -113,7 +113,7 @@ MUTANTS = [
     ),
     dict(
         file=_FILE,
-        old="    check_labels(file, release.domain, labels)\n",
+        old="    check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])\n",
         new="",
         tests=_FORGED,
         why="labels may be exchanged",

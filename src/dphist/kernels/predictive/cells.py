@@ -1,4 +1,4 @@
-"""Mean and variance of single cells, of which a file asks for every one: no node is visited that does not hold the cell.
+"""Mean and variance of single cells, of which a file asks for every one: only nodes that hold the cell are visited.
 
 Above a cell only one side of every split has a slope, so Σ (β_l − β_r)²·rest is a sum along its path. Per unit of slope
 it is V(child) = rest(parent) + γ²·V(parent), the same for all cells below, and worked out once from the root down.
