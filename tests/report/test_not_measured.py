@@ -137,6 +137,7 @@ def test_cube_says_so(release):
     assert cube.quantiles("age", [0.5]).labels["from"] != ["not measured"]
 
 
-def test_sql_has_estimates_alone(release):
+def test_sql_has_no_bounds_where_a_cell_was_not_measured(release):
     found = ask_sql(release, "select * from release limit 1")
-    assert found.columns == ("age", "sex", "job", "estimate")
+    assert found.columns == ("age", "sex", "job", "estimate", "low", "high")
+    assert found.rows[0][-2:] == (None, None)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dphist.cli import plugins, screen
+from dphist.cli import handing, plugins, screen
 
 app = typer.Typer(
     help="Publish histograms and data cubes with differential privacy: records in, one private release out.",
@@ -212,6 +212,9 @@ def records(
     from dphist.release import load
 
     write_records(load(release), count, seed, output)
+
+
+app.command()(handing.export)
 
 
 @app.command()

@@ -6,14 +6,13 @@ bounds are arithmetic on released numbers: whoever has the file can compute them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError, QueryError, VerificationError
+from dphist.errors import MechanismError, QueryError, ReleaseError, VerificationError
 from dphist.version import __version__
 
 if TYPE_CHECKING:
@@ -73,6 +72,14 @@ class WrittenBounds:
 
     def rows(self, begin: int, end: int) -> Pair:
         """Some rows of both columns."""
+        import pyarrow as pa
+
+        try:
+            return self._rows(begin, end)
+        except (pa.ArrowException, OSError, ValueError):
+            raise ReleaseError("the file is damaged: its bounds cannot be read") from None
+
+    def _rows(self, begin: int, end: int) -> Pair:
         first, parts = 0, []
         for group in range(self.file.num_row_groups):
             size = self.file.metadata.row_group(group).num_rows
@@ -122,9 +129,3 @@ def every_bound(release: Release, confidence: float) -> Pair:
         kept[confidence] = known_bounds(release, 0, int(release.cells.numbers.size), confidence)
     low, high = kept[confidence]
     return low, high
-
-
-def blocks(size: int, rows: int) -> Iterator[tuple[int, int]]:
-    """Half-open ranges of rows that cover everything; one empty range where there is nothing."""
-    for begin in range(0, max(size, 1), rows):
-        yield begin, min(begin + rows, size)

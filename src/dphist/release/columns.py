@@ -75,6 +75,15 @@ def free(name: str, taken: set[str]) -> str:
     return name
 
 
+def number_names(domain: Domain) -> dict[str, str]:
+    """What the columns of numbers are called, by what they hold: no column of labels has the same name."""
+    taken, names = {column.name for column in label_columns(domain)}, {}
+    for name in ("estimate", "low", "high"):
+        names[name] = free(name, taken)
+        taken.add(names[name])
+    return names
+
+
 def label_table(domain: Domain, places: tuple[IntArray, ...]) -> dict[str, pyarrow.Array]:
     """Every label column for some rows, given each row's cell on every axis."""
     return {column.name: column.at(places[column.axis]) for column in label_columns(domain)}

@@ -154,7 +154,7 @@ def load(path: str | PathLike[str]) -> Release:
         version = description["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
-    if type(version) is not int or version > FORMAT:
+    if not isinstance(version, int) or version > FORMAT:
         raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
     try:
         if description.get("form") == "sparse":

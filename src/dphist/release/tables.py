@@ -12,7 +12,7 @@ from dphist.extras import need
 from dphist.model.domain import Domain
 from dphist.release.bounds import check_confidence, every_bound
 from dphist.release.cells import Cells, places
-from dphist.release.columns import as_arrow, free, label_columns, label_table, to_frame
+from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -71,11 +71,11 @@ class Tables:
     def _columns(self, confidence: float | None) -> dict[str, pyarrow.Array]:
         numbers = self.cells.numbers
         flat = self.cells.positions(np.arange(numbers.size, dtype=np.int64))
-        columns = label_table(self.domain, places(self.domain, flat))
-        columns[free("estimate", set(columns))] = as_arrow(numbers)
+        columns, names = label_table(self.domain, places(self.domain, flat)), number_names(self.domain)
+        columns[names["estimate"]] = as_arrow(numbers)
         if confidence is not None:
             for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):
-                columns[free(name, set(columns))] = as_arrow(ends, missing=np.isnan(ends))
+                columns[names[name]] = as_arrow(ends, missing=np.isnan(ends))
         return columns
 
     def to_pandas(self, *, confidence: float | None = 0.95) -> pandas.DataFrame:
