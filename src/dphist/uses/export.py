@@ -27,8 +27,8 @@ def export(
 ) -> list[Path]:
     """Write a release's table: a row per cell with its labels, ``estimate``, ``low`` and ``high``.
 
-    ``.csv`` and ``.tsv`` come with a second file that says what the columns are and what was promised, under the name and
-    in the form that "CSV on the Web" gives it. ``.xlsx`` says so on a sheet of its own (needs ``dphist[excel]``).
+    ``.csv`` and ``.tsv`` come with a second file that says what the columns are and what was promised, under the name
+    and in the form that "CSV on the Web" gives it. ``.xlsx`` says so on a sheet of its own (needs ``dphist[excel]``).
 
     Args:
         release: What to write.
