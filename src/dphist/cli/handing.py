@@ -21,7 +21,7 @@ def export(
 ) -> None:
     """Write a release's table for programs that do not read Parquet: labels, estimate, low and high."""
     from dphist.release import load
-    from dphist.uses.export import export as write
+    from dphist.uses.exporting import export as write
 
     with screen.progress("writing the table"):
         written = write(load(release), output, confidence=confidence)

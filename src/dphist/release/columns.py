@@ -177,6 +177,7 @@ def _nominal(attribute: Nominal) -> Iterator[Part]:
 def _edges(scale: Bins, step: int) -> Callable[[IntArray], Any]:
     def edges(places: IntArray) -> Any:
         outside = places >= scale.size
+        made: NDArray[Any]
         if isinstance(scale.edges, range):
             made = scale.edges.start + scale.edges.step * (places + step)
         else:

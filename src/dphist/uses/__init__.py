@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dphist.uses.classify import ReleaseID3, weighted_cells
     from dphist.uses.cube import Cube
-    from dphist.uses.export import export
+    from dphist.uses.exporting import export
     from dphist.uses.linkage import Blocking
     from dphist.uses.sql import ask_sql
 
@@ -17,7 +17,7 @@ _HOMES = {
     "Cube": "cube",
     "ReleaseID3": "classify",
     "ask_sql": "sql",
-    "export": "export",
+    "export": "exporting",
     "weighted_cells": "classify",
 }
 __all__ = ["Blocking", "Cube", "ReleaseID3", "ask_sql", "export", "weighted_cells"]
