@@ -148,15 +148,21 @@ class Engine:
         return means, variances, inner
 
     def departures(self, cells: NDArray[Any]) -> FloatArray:
-        """How far other cells' sums are from the noisy ones: mean squares over noise, for blocks of 1, 2, 4 … cells."""
+        """How far other cells' sums are from the noisy ones: mean squares over noise, for boxes of 1, 2, 4 … cells."""
         from dphist.kernels.summed_area import box_sums
 
-        low, high = self.low.astype(np.int64), self.high.astype(np.int64)
+        low, high, ends = self._trials
         sums = box_sums(np.ascontiguousarray(cells, dtype=np.float64).reshape(self.shape), low, high)
-        square = (sums - self.best) ** 2 / self.spread
-        number = np.rint(np.log2(self.size)).astype(np.int64)
-        count = np.bincount(number)
-        return np.bincount(number, square) / np.maximum(count, 1)
+        plain, noise = self.least_squares(low, high)
+        count = np.diff([*ends, len(low)])
+        return np.asarray(np.add.reduceat((sums - plain) ** 2 / noise, ends) / count, dtype=np.float64)
+
+    @cached_property
+    def _trials(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Boxes of every size class, and where each class starts."""
+        trials = trial_boxes(self.shape)
+        low, high = (np.concatenate([each[side] for each in trials]) for side in range(2))
+        return low, high, np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
 
     def _ask_cells(
         self, law: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], cells: IntArray
@@ -190,12 +196,10 @@ class Engine:
         error of m (Stein's identity, with V for the covariance of m and l); over many boxes of one size it is set
         against V. What lies inside leaves that a box cuts was never measured: there l says nothing, and V counts twice.
         """
-        trials = trial_boxes(self.shape)
-        low, high = (np.concatenate([each[side] for each in trials]) for side in range(2))
+        low, high, ends = self._trials
         mean, known, inner = self.ask(low, high)
         plain, noise = self.least_squares(low, high)
         variance = known + inner
         excess = (plain - mean) ** 2 - noise + variance
-        ends = np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
         ratio = np.add.reduceat(excess, ends) / np.maximum(np.add.reduceat(variance, ends), 1e-9)
         return np.maximum(self.least_caution, 1.0 + ratio)
