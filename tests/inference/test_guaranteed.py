@@ -17,6 +17,7 @@ from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.testing import run
 from dphist.testing.gates import as_histogram
@@ -248,7 +249,9 @@ def test_sums_of_draws_are_held_as_often_as_they_say(confidence):
     for noise in range(-200, 201):
         noisy = np.full(cells, truth // cells)
         noisy[0] += noise
-        low, high = NoisySums(noisy, scale).bounds(np.array([[0]]), np.array([[cells]]), confidence)
+        low, high = NoisySums(noisy, NoiseLaw("laplace", scale)).bounds(
+            np.array([[0]]), np.array([[cells]]), confidence
+        )
         held += whole[middle + noise] * bool(low[0] <= truth <= high[0])
     # Not too rarely, and not so much too often that twice the error would pass.
     assert confidence - 1e-9 <= held < 1 - (1 - confidence) / 2

@@ -92,6 +92,9 @@ class Marked:
         self.sizes: Counter[Fraction] = Counter()
         self.marks = marks
 
+    def add(self, values: Any, scale: Fraction, variance: Fraction, out: Any = None) -> Any:
+        return self.add_laplace(values, scale, out)
+
     def add_laplace(self, values: Any, scale: Fraction, out: Any = None) -> Any:
         if scale not in self.scales:
             self.scales.append(scale)

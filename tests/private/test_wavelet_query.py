@@ -39,7 +39,7 @@ def layout(domain):
 
 
 def priced(seed, budget=1):
-    return _Priced(Noise(Keystream.for_tests(seed)), Fraction(budget))
+    return _Priced(Noise(Keystream.for_tests(seed)), "laplace", 1 / Fraction(budget))
 
 
 class Recorded:
@@ -47,6 +47,9 @@ class Recorded:
 
     def __init__(self, seed, largest):
         self.rng, self.largest = np.random.default_rng(seed), largest
+
+    def add(self, values, scale, variance, out=None):
+        return self.add_laplace(values, scale, out)
 
     def add_laplace(self, values, scale, out=None):
         with np.errstate(over="ignore"):
@@ -95,6 +98,9 @@ def test_scales_multiply_along_the_axes():
 
 class Revealing:
     """Not noise at all, but the scale it was asked for: shows where noise goes and how much."""
+
+    def add(self, values, scale, variance, out=None):
+        return self.add_laplace(values, scale, out)
 
     def add_laplace(self, values, scale, out=None):
         assert (scale * 36).denominator == 1

@@ -92,7 +92,7 @@ def test_wrong_figures_are_refused(release):
 def test_the_budget_tree_adds_up_to_what_was_spent(mechanism):
     made = publish(["age"], mechanism, "1/3")
     tree = budget_tree(made)
-    assert tree.epsilon == made.transcript.spent() <= made.epsilon
+    assert tree.cost == made.transcript.spent() <= made.epsilon
     assert tree.parts
     words = mechanism_words(made)
     assert words["words"]

@@ -7,6 +7,7 @@ from dphist.errors import QueryError
 from dphist.inference.estimate import IndependentNoise, PieceNoise, integers, nonnegative
 from dphist.inference.intervals import Spread, half_widths
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 
@@ -15,7 +16,9 @@ LINE = Domain([Ordinal("x", range(40))])
 
 def spread_of(terms, scale):
     size = np.array([terms], dtype=np.int64)
-    return Spread(2.0 * size * float(scale) ** 2, np.array([float(scale)]), size, Fraction(scale))  # type: ignore[arg-type]
+    return Spread(
+        2.0 * size * float(scale) ** 2, np.array([float(scale)]), size, NoiseLaw("laplace", Fraction(scale))
+    )  # type: ignore[arg-type]
 
 
 def test_one_draw_is_exact():
@@ -67,7 +70,7 @@ def test_no_noise_no_width_and_bad_confidence_is_named():
 
 def test_many_sizes_are_rounded_up_only():
     terms = np.arange(0, 3000, dtype=np.int64)
-    spread = Spread(2.0 * terms, np.ones(terms.size), terms, Fraction(1))  # type: ignore[arg-type]
+    spread = Spread(2.0 * terms, np.ones(terms.size), terms, NoiseLaw("laplace", Fraction(1)))  # type: ignore[arg-type]
     wide = half_widths(spread, 0.95)
     for size in (0, 1, 17, 500, 2999):
         single = half_widths(spread_of(size, 1), 0.95)[0]

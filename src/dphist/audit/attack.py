@@ -15,7 +15,7 @@ from dphist.audit.twin import Finished, Stage, Tally
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
-from dphist.private.exact import Number, positive
+from dphist.model.exact import Number, positive
 
 Observe = Callable[[Estimate], NDArray[np.float64]]
 

@@ -37,8 +37,8 @@ from scipy.special import chdtrc, ndtri
 from dphist.audit.neighbours import Pair
 from dphist.audit.twin import Finished, Stage, Tally
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.exact import Number
 from dphist.model.unit import Unit
-from dphist.private.exact import Number
 from dphist.private.questions import Costs, IntArray, Layout
 
 BEYOND = 6.0

@@ -3,9 +3,10 @@
 The attacker of differential privacy knows everything but which of two neighbouring data sets was used. So may the
 audit: a `Twin` is a right on one data set that follows what happens to the other, verb by verb. When a question is
 answered, by the gate itself and with its own noise, the twin computes the log-ratio of the answer's probabilities
-under the law that the question *claims*: for Laplace noise Σ (|y − q(x′)| − |y − q(x)|) ÷ scale, for a choice the
-difference of its log-weights. The sum over all questions, the *loss* of a run, is the most telling statistic there is
-if the claim is true, and a good one if the noise is a little wrong.
+under the law that the question *claims*: for Laplace noise Σ (|y − q(x′)| − |y − q(x)|) ÷ scale, for Gaussian noise
+Σ ((y − q(x′))² − (y − q(x))²) ÷ 2σ², for a choice the difference of its log-weights. The sum over all questions, the
+*loss* of a run, is the most telling statistic there is if the claim is true, and a good one if the noise is a little
+wrong.
 
 Two things follow. Runs can be ranked by their loss without learning anything from data, and a loss above ε shows by
 itself that a promise was broken. What the loss cannot see is a law that differs from the claimed one; that is
@@ -24,11 +25,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
+from dphist.model.law import Kind
 from dphist.model.unit import Unit
-from dphist.private.exact import Number
 from dphist.private.gate import Noisy, PrivateCounts, open_gate
+from dphist.private.pricing import Purse
 from dphist.private.queries.wavelet import Wavelet
 from dphist.private.questions import (
     Candidates,
@@ -36,7 +40,6 @@ from dphist.private.questions import (
     IntArray,
     Layout,
     Query,
-    Scales,
     Score,
 )
 from dphist.private.transcript import Transcript
@@ -54,7 +57,7 @@ class Tally:
     loss: float = 0.0
     """ln of how much likelier the answers are on the data that were used than on the neighbour."""
     drawn: float = 0.0
-    """The part of the loss that is due to Laplace noise."""
+    """The part of the loss that is due to noise."""
     covered: bool = True
     """Whether every question's law has a formula, or is in ``partitions``."""
     asked: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
@@ -99,19 +102,17 @@ class Twin(PrivateCounts):
         """Separate by attributes on both sides."""
         return self._pair(super().separate(names), self._shadow.separate(names))
 
-    def measure(self, query: Query) -> Noisy:
+    def measure(self, query: Query, noise: Kind | None = None) -> Noisy:
         """Let the gate answer, then compare."""
         counts, layout = self._known(), self._layout
-        noisy = super().measure(query)
+        noisy = super().measure(query, noise)
         other = _counts(self._shadow)
         if hasattr(query, "perturb") and not isinstance(query, Wavelet):
             self._tally.covered = False
         else:
             here, there = query.answer(counts, layout), query.answer(other, layout)
-            further = np.abs(noisy.values - there) - np.abs(noisy.values - here)
-            scales = _scales(query, layout, self._budget)
-            loss = float((further / scales).sum())
-            self._tally.noise.append(np.asarray((noisy.values - here) / scales, dtype=np.float64).reshape(-1))
+            loss, drawn = _log_ratio(noisy, here, there)
+            self._tally.noise.append(drawn)
             self._tally.loss += loss
             self._tally.drawn += loss
         self._tally.keep("measure", noisy.values)
@@ -121,7 +122,7 @@ class Twin(PrivateCounts):
         """Let the gate choose, then compare."""
         counts, layout = self._known(), self._layout
         picks = super().choose(score)
-        rate = float(self._budget / len(picks))
+        rate = float(self._purse.choice(len(picks)))
         here, expected, variance = _log_chance(score, counts, layout, picks, rate)
         self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)[0]
         before = self._tally.surprise
@@ -136,7 +137,7 @@ class Twin(PrivateCounts):
         other = _counts(self._shadow)
         self._tally.partitions.append((counts.tobytes(), other.tobytes(), starts.tobytes()))
         self._tally.segmented.append(
-            (costs, counts.copy(), self._layout, self._budget, tuple(int(start) for start in starts))
+            (costs, counts.copy(), self._layout, self._purse.pure, tuple(int(start) for start in starts))
         )
         self._tally.keep("segment", starts)
         return starts
@@ -146,8 +147,8 @@ class Twin(PrivateCounts):
         counts = self._right[0] if self._right else None
         return np.empty(0, dtype=np.int64) if counts is None else counts
 
-    def _child(self, counts: IntArray | None, layout: Layout, budget: Fraction, path: str) -> PrivateCounts:
-        child = Twin(counts, layout, budget, self._steps, self._book, self._noise, path, unproven=True)
+    def _child(self, counts: IntArray | None, layout: Layout, purse: Purse, path: str) -> PrivateCounts:
+        child = Twin(counts, layout, purse, self._book, self._noise, path, unproven=True)
         child._tally = self._tally
         return child
 
@@ -159,9 +160,10 @@ class Twin(PrivateCounts):
         parts: int,
         domain: Domain | None,
         cells: IntArray | None,
+        purse: Purse | None = None,
     ) -> PrivateCounts:
-        mine = super()._view(change, shape, labels, parts, domain, cells)
-        theirs = self._shadow._view(change, shape, labels, parts, domain, cells)
+        mine = super()._view(change, shape, labels, parts, domain, cells, purse)
+        theirs = self._shadow._view(change, shape, labels, parts, domain, cells, purse)
         return self._pair([mine], [theirs])[0]
 
     def _pair(self, mine: list[PrivateCounts], theirs: list[PrivateCounts]) -> list[PrivateCounts]:
@@ -178,16 +180,16 @@ class Stage:
     """Two neighbours and a budget, for many runs: what the gate does once for all of them is done once."""
 
     def __init__(
-        self, used: Histogram, neighbour: Histogram, epsilon: Number, unit: Unit | None = None
+        self, used: Histogram, neighbour: Histogram, budget: Number | Budget, unit: Unit | None = None
     ) -> None:
-        self._right, _ = open_gate(used, epsilon, unit or Unit())
+        self._right, _ = open_gate(used, budget, unit or Unit())
         self._used = _counts(self._right)
-        self._neighbour = _counts(open_gate(neighbour, epsilon, unit or Unit())[0])
+        self._neighbour = _counts(open_gate(neighbour, budget, unit or Unit())[0])
 
     def open(self, tally: Tally) -> PrivateCounts:
         """Give a right on the data that are used, with the neighbour beside it."""
         right, book = self._right, Transcript()
-        facts = right._layout, right._budget, right._steps, book, right._noise, right._path
+        facts = right._layout, right._purse, book, right._noise, right._path
         # What may be wrong is what an audit is for: here, and nowhere else, questions need no proof.
         twin = Twin(self._used, *facts, unproven=True)
         twin._tally = tally
@@ -200,11 +202,18 @@ def _counts(right: PrivateCounts) -> IntArray:
     return np.empty(0, dtype=np.int64) if counts is None else counts
 
 
-def _scales(query: Query, layout: Layout, budget: Fraction) -> Any:
-    scales = query.scales(layout)
-    if isinstance(scales, Scales):
-        return np.array([float(scale / budget) for scale in scales.values])[scales.index]
-    return float(scales / budget)
+def _log_ratio(noisy: Noisy, here: IntArray, there: IntArray) -> tuple[float, NDArray[np.float64]]:
+    """How much likelier an answer is here than there by the law it claims, and its noise in units of that law's."""
+    away, further = noisy.values - there, noisy.values - here
+    law = noisy.law
+    if law.gaussian:
+        # (a² − b²) = (a − b)(a + b): exact in integers, and no cancellation.
+        loss = float(((away - further) * (away + further) / (2.0 * law.variance)).sum())
+        drawn = further / law.deviation
+    else:
+        scale = float(law.scale) if isinstance(law.scale, Fraction) else law.scale
+        loss, drawn = float(((np.abs(away) - np.abs(further)) / scale).sum()), further / scale
+    return loss, np.asarray(drawn, dtype=np.float64).reshape(-1)
 
 
 def _log_chance(

@@ -233,11 +233,12 @@ def verify(
 
     with Ledger.open(ledger) if ledger else nullcontext() as book:
         loaded = verify_file(release, book)
-    facts = {"verified": True, "epsilon": str(loaded.epsilon), "spent": str(loaded.transcript.spent())}
+    budget, spent = loaded.budget, str(loaded.transcript.spent())
+    facts = {"verified": True, budget.currency: str(budget.amount), "spent": spent}
     if as_json:
         screen.line(json.dumps(facts))
     else:
-        paid = f"{len(loaded.transcript)} paid answers, spent {facts['spent']} of {facts['epsilon']}"
+        paid = f"{len(loaded.transcript)} paid answers, spent {spent} of {budget.amount}"
         screen.line(f"verified: {paid}, and nothing else")
 
 

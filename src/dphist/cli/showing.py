@@ -27,7 +27,8 @@ def describe(release: Release) -> dict[str, Any]:
         + f" = {release.domain.size:,}",
         "guarantee": release.guarantee.describe(),
         "mechanism": show(release.mechanism),
-        "spent": f"{release.transcript.spent()} of {release.epsilon} in {len(release.transcript)} questions",
+        "spent": f"{release.transcript.spent()} of {release.budget.amount} {release.budget.symbol} in "
+        f"{len(release.transcript)} questions",
     }
     if not isinstance(release.mechanism, ForeignMechanism):
         facts["intervals"] = release.answer().method

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dphist.errors import QueryError
 from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.kernels.pieces import box_part_squares, interval_part_squares
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -195,9 +196,14 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class IndependentNoise(NoiseErrors):
-    """Every cell carries its own draw of the same scale, so a range of L cells carries a sum of L draws."""
+    """Every cell carries its own draw of the same law, so a range of L cells carries a sum of L draws.
 
-    scale: Fraction
+    Args:
+        law: The law of one draw; a bare scale is Laplace's.
+        method: The details, in words.
+    """
+
+    law: NoiseLaw | Fraction
     method: str = "the distribution of the sum of the noise in the range"
     short: ClassVar[str] = "exact: the noise in the range has a known distribution"
     theorem: ClassVar[bool] = True
@@ -205,8 +211,12 @@ class IndependentNoise(NoiseErrors):
     def spread(self, workload: Workload) -> Spread:
         """Count the cells of every box."""
         terms = np.prod(np.maximum(workload.high - workload.low, 0), axis=1)
-        scale = float(self.scale)
-        return Spread(2.0 * terms * scale**2, np.full(terms.shape, scale), terms.astype(np.int64), self.scale)
+        return Spread.of_terms(terms.astype(np.int64), laplace_if_bare(self.law))
+
+
+def laplace_if_bare(law: NoiseLaw | Fraction) -> NoiseLaw:
+    """A bare number is the scale of Laplace noise."""
+    return law if isinstance(law, NoiseLaw) else NoiseLaw("laplace", law)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -38,6 +37,7 @@ from numpy.typing import NDArray
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.measured import MeasuredTree
 from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
+from dphist.model.law import NoiseLaw
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -64,10 +64,10 @@ class Theorem(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NoisySums:
-    """Cells that each carry a draw of their own, of one scale: a range carries a sum of draws whose law is known."""
+    """Cells that each carry a draw of their own, of one law: a range carries a sum of draws whose law is known."""
 
     noisy: NDArray[Any]
-    scale: Fraction
+    law: NoiseLaw
 
     def bounds(self, low: IntArray, high: IntArray, confidence: float) -> tuple[FloatArray, FloatArray]:
         """Bound every box by the noisy sum, give or take the quantile of that law.
@@ -83,8 +83,7 @@ class NoisySums:
         from dphist.kernels.summed_area import box_sums
 
         terms = np.prod(np.maximum(high - low, 0), axis=1).astype(np.int64)
-        scale = float(self.scale)
-        spread = Spread(2.0 * terms * scale**2, np.full(terms.shape, scale), terms, self.scale)
+        spread = Spread.of_terms(terms, self.law)
         middle, width = box_sums(self.noisy.astype(np.float64), low, high), half_widths(spread, confidence)
         return np.maximum(middle - width, 0.0), np.maximum(middle + width, 0.0)
 

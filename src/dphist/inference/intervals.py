@@ -1,9 +1,9 @@
 """How wide an honest interval is, given what is known of the noise in an answer.
 
-An answer's noise is a weighted sum of independent Laplace draws. Where it is a plain sum of equal discrete draws
-the interval is exact. Elsewhere it is read off the sum of *equal* Laplace draws that has the same variance and at
-least the same excess kurtosis: at the confidence levels people use, more kurtosis means wider, and the whole
-effect lies between 1.96 and 2.12 standard deviations at 95 %.
+An answer's noise is a weighted sum of independent draws, Laplace or Gaussian. Where it is a plain sum of equal discrete
+draws the interval is exact. Gaussian draws with any weights have a Gaussian sum. For Laplace draws it is read off the
+sum of *equal* Laplace draws that has the same variance and at least the same excess kurtosis: at the confidence levels
+people use, more kurtosis means wider, and the whole effect lies between 1.96 and 2.12 standard deviations at 95 %.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
+from dphist.model.law import NoiseLaw
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -29,15 +30,21 @@ _MOST_EXACT = 256
 class Spread:
     """What is known of the noise in each of several answers.
 
-    ``variance`` counts 2 · (weight · scale)² for every Laplace draw in the answer; ``largest`` is the largest
-    |weight · scale| among them. If every weight is one and every draw has the same ``scale``, then ``terms`` says how
-    many draws there are and the interval is exact.
+    ``variance`` counts 2 · (weight · scale)² for every Laplace draw in the answer and (weight · σ)² for every Gaussian
+    one; ``largest`` is the largest |weight · scale| among the Laplace draws, 0 where there are none. If every weight is
+    one and every draw has the same ``law``, then ``terms`` says how many draws there are and the interval is exact.
     """
 
     variance: FloatArray
     largest: FloatArray
     terms: IntArray | None = None
-    scale: Fraction | None = None
+    law: NoiseLaw | None = None
+
+    @staticmethod
+    def of_terms(terms: IntArray, law: NoiseLaw) -> Spread:
+        """The spread of plain sums of so many equal draws."""
+        largest = np.full(terms.shape, 0.0 if law.gaussian else float(law.scale))
+        return Spread(terms * law.variance, largest, terms, law)
 
     def combine(self, query: IntArray, queries: int) -> Spread:
         """Give the spread of sums of these answers: answer i belongs to query ``query[i]``.
@@ -56,7 +63,7 @@ class Spread:
         np.add.at(terms, query, self.terms)
         variance = np.zeros(queries)
         np.add.at(variance, query, self.variance)
-        return Spread(variance, largest, terms, self.scale)
+        return Spread(variance, largest, terms, self.law)
 
 
 def half_widths(spread: Spread, confidence: float) -> FloatArray:
@@ -64,10 +71,11 @@ def half_widths(spread: Spread, confidence: float) -> FloatArray:
     if not isinstance(confidence, float | int | Fraction) or not 0 < confidence < 1:
         raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
     beta = 1 - confidence
-    if spread.terms is not None and spread.scale is not None:
-        return _plain_sums(spread.terms, spread.scale, beta)
-    noisy = spread.largest > 0
-    draws = np.divide(spread.variance, 2 * spread.largest**2, out=np.ones(noisy.shape), where=noisy)
+    if spread.terms is not None and spread.law is not None:
+        return _plain_sums(spread.terms, spread.law, beta)
+    # No Laplace draw is as good as endlessly many small ones: the sum is Gaussian.
+    heavy = spread.largest > 0
+    draws = np.divide(spread.variance, 2 * spread.largest**2, out=np.full(heavy.shape, np.inf), where=heavy)
     return np.sqrt(spread.variance) * _matched(np.maximum(draws, 1.0), beta)
 
 
@@ -82,11 +90,11 @@ def normal_quantile(confidence: float) -> float:
 
 
 def chernoff_widths(variance: FloatArray, heaviest: FloatArray, confidence: float) -> FloatArray:
-    """How far a sum of independent Laplace noises with known weights reaches: never too little, by Chernoff's bound.
+    """How far a sum of independent noises with known weights reaches: never too little, by Chernoff's bound.
 
     Args:
         variance: Of each sum.
-        heaviest: The largest |weight · scale| in each.
+        heaviest: The largest |weight · scale| of a Laplace draw in each, 0 where all are Gaussian.
         confidence: With which probability the sum must lie within, on both sides together.
 
     Returns:
@@ -107,7 +115,7 @@ def chernoff_widths(variance: FloatArray, heaviest: FloatArray, confidence: floa
     return np.where(variance > 0.0, best, 0.0)
 
 
-def _plain_sums(terms: IntArray, scale: Fraction, beta: float) -> FloatArray:
+def _plain_sums(terms: IntArray, law: NoiseLaw, beta: float) -> FloatArray:
     sizes, place = np.unique(terms, return_inverse=True)
     if sizes.size > _MOST_EXACT:
         # Many different sizes: round each up to one of a few, which only widens the interval (by under 1 %).
@@ -115,35 +123,45 @@ def _plain_sums(terms: IntArray, scale: Fraction, beta: float) -> FloatArray:
         grid = grid if sizes[0] > 0 else np.concatenate([np.zeros(1, dtype=np.int64), grid])
         place = np.searchsorted(grid, sizes)[place]
         sizes = grid
-    return np.array([_sum_quantile(int(size), scale, beta) for size in sizes])[place.reshape(terms.shape)]
+    return np.array([_sum_quantile(int(size), law, beta) for size in sizes])[place.reshape(terms.shape)]
 
 
 @lru_cache(maxsize=4096)
-def _sum_quantile(terms: int, scale: Fraction, beta: float) -> float:
-    """Smallest s with Pr(|sum of ``terms`` discrete Laplace draws| > s) ≤ β.
+def _sum_quantile(terms: int, law: NoiseLaw, beta: float) -> float:
+    """Smallest s with Pr(|sum of ``terms`` discrete draws| > s) ≤ β.
 
-    The characteristic function of one draw is (1 − a)² ÷ (1 − 2a cos θ + a²) with a = exp(−1 ÷ scale); its power is
-    inverted by one FFT. What lies beyond half the transform's length L wraps around; by the Chernoff bound
-    that mass is below 10⁻¹⁵ for the L chosen, and it is added to the tail.
+    The characteristic function of one draw is known; its power is inverted by one FFT. What lies beyond half the
+    transform's length L wraps around; by the Chernoff bound that mass is below 10⁻¹⁵ for the L chosen, and it is added
+    to the tail.
     """
     if terms == 0:
         return 0.0
-    s = float(scale)
-    deviation = np.sqrt(2.0 * terms) * s
-    reach = 2 * max(9.0 * deviation, 40.0 * s) + 8
+    deviation = np.sqrt(terms) * float(law.deviation)
+    reach = 2 * max(9.0 * deviation, 40.0 * float(law.scale)) + 8
     length = 1 << int(np.ceil(np.log2(reach)))
     if length > _LONGEST_TRANSFORM:
         # A lattice this fine is a continuum: the law of a sum of equal Laplace draws is the matched one.
-        return float(np.ceil(deviation * _matched(np.array([float(terms)]), beta)[0]))
-    a = np.exp(-1.0 / s)
-    theta = 2 * np.pi * np.arange(length // 2 + 1) / length
-    # 1 − 2a cos θ + a² = (1 − a)² + 4a sin²(θ/2): no cancellation near zero.
-    one = (1 - a) ** 2
-    spectrum = (one / (one + 4 * a * np.sin(theta / 2) ** 2)) ** terms
+        draws = np.inf if law.gaussian else float(terms)
+        return float(np.ceil(deviation * _matched(np.array([draws]), beta)[0]))
+    spectrum = _characteristic(law, length) ** terms
     mass = np.maximum(np.fft.irfft(spectrum, length), 0.0)
     upper = np.cumsum(mass[1 : length // 2][::-1])[::-1]  # upper[k] = Pr(sum > k)
     tails = 2 * upper + 1e-15
     return float(np.argmax(tails <= beta)) if tails[-1] <= beta else float(length)
+
+
+def _characteristic(law: NoiseLaw, length: int) -> FloatArray:
+    """The characteristic function of one draw at the frequencies of a transform of this length."""
+    if law.gaussian:
+        places = np.arange(length // 2 + 1, dtype=np.float64)
+        weights = np.exp(-(places**2) / (2.0 * float(law.variance)))
+        whole = np.concatenate([weights, weights[-2:0:-1]])
+        return np.asarray(np.fft.rfft(whole / whole.sum()).real, dtype=np.float64)
+    a = np.exp(-1.0 / float(law.size))
+    theta = 2 * np.pi * np.arange(length // 2 + 1) / length
+    # (1 − a)² ÷ (1 − 2a cos θ + a²), and 1 − 2a cos θ + a² = (1 − a)² + 4a sin²(θ/2): no cancellation near zero.
+    one = (1 - a) ** 2
+    return np.asarray(one / (one + 4 * a * np.sin(theta / 2) ** 2), dtype=np.float64)
 
 
 def _matched(draws: FloatArray, beta: float) -> FloatArray:

@@ -30,6 +30,22 @@ def column_sums(columns: IntArray, weights: IntArray, count: int) -> IntArray:
 
 
 @kernel
+def column_squares(rows: IntArray, columns: IntArray, weights: IntArray, count: int) -> IntArray:
+    """Sum of the squared weights in every column; −1 in the first if a row names a column twice."""
+    out = np.zeros(count, np.int64)
+    seen = np.full(count, -1, np.int64)
+    for r in range(len(rows) - 1):
+        for place in range(rows[r], rows[r + 1]):
+            column = columns[place]
+            if seen[column] == r:
+                out[0] = -1
+                return out
+            seen[column] = r
+            out[column] += weights[place] * weights[place]
+    return out
+
+
+@kernel
 def rises(rows: IntArray) -> bool:
     """Tell whether no row pointer is below the one before it."""
     falls = 0

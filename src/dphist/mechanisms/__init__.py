@@ -16,7 +16,7 @@ from dphist.mechanisms.registry import CLASSES, INGREDIENTS, MECHANISMS, Entry, 
 if TYPE_CHECKING:
     from dphist.mechanisms.adaptivetree import AdaptiveTree
     from dphist.mechanisms.auto import Auto
-    from dphist.mechanisms.baseline import Laplace, Uniform
+    from dphist.mechanisms.baseline import Gaussian, Laplace, Uniform
     from dphist.mechanisms.blocks import Blocks, Sort
     from dphist.mechanisms.bypart import ByPart
     from dphist.mechanisms.dpcube import DPCube
@@ -52,6 +52,7 @@ __all__ = [
     "ByPart",
     "DPCube",
     "Entry",
+    "Gaussian",
     "HPartition",
     "HierarchicalKD",
     "Isotonic",

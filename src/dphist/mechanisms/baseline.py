@@ -17,7 +17,8 @@ class Laplace:
 
     Unbiased, with exact intervals, and the best choice for single cells of dense data; a range of L cells
     gathers the noise of L draws. Private because one step moves one cell by one and each cell carries discrete
-    Laplace noise of scale 1/ε (Dwork, McSherry, Nissim and Smith, 2006).
+    Laplace noise of scale 1/ε (Dwork, McSherry, Nissim and Smith, 2006). Under a budget of ρ it pays for its ε with
+    ε·tanh(ε/2); `Gaussian` is its sibling there, and less noisy.
 
     Example:
         >>> from dphist.mechanisms import Laplace
@@ -28,8 +29,31 @@ class Laplace:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once."""
-        noisy = data.measure(Identity())
-        return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.scale))
+        noisy = data.measure(Identity(), "laplace")
+        return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian:
+    """Noise every cell on its own, with Gaussian noise: for budgets of ρ, or of ε with a δ.
+
+    Unbiased, with exact intervals; the best choice for single cells of dense data under ρ. Private because one step
+    moves one cell by one and each cell carries discrete Gaussian noise of variance 1/(2ρ), which is ρ-zCDP (Canonne,
+    Kamath and Steinke, 2020). A person with k cells of c rows each moves them by c√k, and the variance is c²k/(2ρ).
+    Under pure ε it is refused: Gaussian noise is not purely private.
+
+    Example:
+        >>> from dphist.mechanisms import Gaussian
+        >>> from dphist.model.budget import Budget
+        >>> from dphist.testing import run
+        >>> run(Gaussian(), [9, 9, 9, 0, 0, 0, 5, 5], Budget.of(rho="1/2"), seed=1).counts.shape
+        (8,)
+    """
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Ask for every cell once."""
+        noisy = data.measure(Identity(), "gaussian")
+        return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
 
 
 @dataclass(frozen=True, kw_only=True)

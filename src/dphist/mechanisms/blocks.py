@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Errors, Estimate, IndependentNoise, NoiseErrors, PieceNoise, spread_of
+from dphist.inference.estimate import (
+    Errors,
+    Estimate,
+    IndependentNoise,
+    NoiseErrors,
+    PieceNoise,
+    laplace_if_bare,
+    spread_of,
+)
 from dphist.inference.intervals import Spread
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
@@ -19,8 +27,8 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.exact import exact
 from dphist.model.workload import Workload
-from dphist.private.exact import exact
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 
@@ -159,7 +167,7 @@ def _grouped(errors: Errors, labels: IntArray, sizes: IntArray, shape: tuple[int
     if isinstance(errors, IndependentNoise):
         if sizes.max(initial=1) == 1:
             return errors
-        return PieceNoise(shape, labels, np.full(sizes.size, float(errors.scale)))
+        return PieceNoise(shape, labels, np.full(sizes.size, float(laplace_if_bare(errors.law).scale)))
     if len(shape) == 1 and bool((np.diff(labels) >= 0).all()):
         if isinstance(errors, TreeNoise):
             return TreeNoise(_over_cells(errors.tree, sizes))

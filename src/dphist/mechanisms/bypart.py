@@ -180,16 +180,16 @@ class PartNoise(NoiseErrors):
         """Add the spreads of the pieces that each box meets."""
         boxes = len(workload.low)
         variance, largest, terms = np.zeros(boxes), np.zeros(boxes), np.zeros(boxes, dtype=np.int64)
-        scales: set[Any] = set()
+        laws: set[Any] = set()
         for part, met, inside in meetings(self.domain, self.by, workload):
             found = self.laws[part].spread(inside)
             variance[met] += found.variance
             largest[met] = np.maximum(largest[met], found.largest)
-            scales.add(found.scale if found.terms is not None else None)
+            laws.add(found.law if found.terms is not None else None)
             if found.terms is not None:
                 terms[met] += found.terms
-        if len(scales) == 1 and (scale := scales.pop()) is not None:
-            return Spread(variance, largest, terms, scale)
+        if len(laws) == 1 and (law := laws.pop()) is not None:
+            return Spread(variance, largest, terms, law)
         return Spread(variance, largest)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,7 +62,7 @@ class PHPartition:
         """Cut depth by depth, keep a number of cuts, measure the parts."""
         if data.size == 1:
             noisy = data.measure(Identity())
-            return Estimate(noisy.values.astype(np.float64), IndependentNoise(cast(Fraction, noisy.scale)))
+            return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
         shape, n = data.shape, data.size
         half = (1 - self.share) / 2
         cutting, keeping, measuring = data.split(half, half, self.share)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import cast
 
 import numpy as np
 
@@ -36,7 +34,7 @@ class Isotonic:
         noisy = data.measure(Identity())
         counts = isotonic(noisy.values.reshape(-1).astype(np.float64))
         errors = IndependentNoise(
-            cast(Fraction, noisy.scale),
+            noisy.law,
             "noise before the counts were made to rise, wider than needed where many counts are alike; "
             "not covered: falling counts",
         )

@@ -16,8 +16,8 @@ from dphist.inference.intervals import Spread
 from dphist.kernels.medians import part_middles
 from dphist.kernels.segmentation import LARGEST_SUM, segment
 from dphist.mechanisms.options import checked
+from dphist.model.exact import Number, positive
 from dphist.model.workload import Workload
-from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 
@@ -168,7 +168,7 @@ def _published_cells(published: Any) -> tuple[IntArray, Fraction]:
         raise MechanismError(
             "noisefirst: only a release that noised every cell once ('laplace') can be improved"
         )
-    return entries[0].answer, published.guarantee.unit.steps / entries[0].epsilon
+    return entries[0].answer, published.guarantee.unit.steps / entries[0].cost
 
 
 def _on_lattice(flat: NDArray[Any], scale: float) -> tuple[IntArray, float]:

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from dphist.errors import EpsilonError, MechanismError
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import named, to_json
-from dphist.private.exact import exact
+from dphist.model.exact import exact
 
 Class = TypeVar("Class", bound=type)
 _LARGEST = 2**62

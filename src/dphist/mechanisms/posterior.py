@@ -51,5 +51,5 @@ class Posterior:
         else:
             note += f"inferred from its neighbours; levels hold on from cell to cell with probability {model.stay:.2f}"
         law = partial(Engine.of_cells, values, float(noisy.variance))
-        proof = partial(NoisySums, values, noisy.scale)
+        proof = partial(NoisySums, values, noisy.law)
         return Estimate(counts, PredictiveErrors(law, proof, counts), note)

@@ -87,7 +87,7 @@ class Privelet:
         if all(isinstance(axis, PlainAxis) for axis in axes):
             # Nothing to transform: this is the Laplace mechanism, whose intervals are exact.
             noisy = data.measure(Identity())
-            return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.scale))
+            return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
         scale = reference_scale(axes) * data.unit_scale
         errors = WaveletNoise(axes, float(scale), _METHODS[self.threshold])
         if not self.threshold and numerators_fit(axes, data.unit_scale):

@@ -112,6 +112,8 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("auto", "ours", "default", "anything: chooses from what will be asked, and says why", "auto:Auto"),
     Entry("laplace", "baselines", "recommended", "no bias and the plainest intervals: noise on every cell",
           "baseline:Laplace"),
+    Entry("gaussian", "baselines", "recommended", "the same under ρ, or ε with δ: Gaussian noise on every cell",
+          "baseline:Gaussian"),
     Entry("uniform", "baselines", "paper", "the total alone, spread evenly: the least anyone should beat",
           "baseline:Uniform"),
     Entry("sparselaplace", "baselines", "recommended", "domains too large to visit: the cells above a threshold",

@@ -21,7 +21,7 @@ from dphist.kernels.groupings import (
     tree_grouping,
 )
 from dphist.mechanisms.options import checked
-from dphist.private.exact import exact
+from dphist.model.exact import exact
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 from dphist.private.segments import AbsoluteDeviation

@@ -89,4 +89,4 @@ class SparseLaplace:
         method = (
             f"noise of every cell in the range; not covered: cells below {level}, which are published as zero"
         )
-        return Estimate(counts.reshape(data.shape), IndependentNoise(noisy.scale, method))
+        return Estimate(counts.reshape(data.shape), IndependentNoise(noisy.law, method))

@@ -10,7 +10,7 @@ from typing import Any
 from dphist.errors import MechanismError
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.registry import BUILDABLE, build
-from dphist.private.exact import fraction
+from dphist.model.exact import fraction
 
 
 def parse(text: str) -> Mechanism:

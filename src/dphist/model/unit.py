@@ -21,20 +21,28 @@ class Unit:
     - ``Unit(replace=True)``: one row changed into any other.
     - ``Unit(rows=5)``: five rows, and you vouch that nobody has more.
     - ``Unit(rows=5, id="user")``: rows with the same ``user`` are one person's; at most five are counted.
+    - ``Unit(cells=5, per_cell=2, id="user")``: at most two rows in each of at most five cells, so ten rows. Under ρ
+      that is far cheaper to hide than ten rows anywhere, which may all be in one cell.
 
     Args:
-        rows: How many rows one protected unit may have.
+        rows: How many rows one protected unit may have; with ``cells`` it is their product with ``per_cell``.
         replace: Whether a unit is replaced by another rather than added or removed.
         id: The column whose equal values are one person's rows.
+        cells: In how many cells one protected unit may have rows.
+        per_cell: And how many in each; one unless told.
 
     Example:
         >>> Unit(rows=5, id="user").steps, Unit(replace=True).steps
         (5, 2)
+        >>> Unit(cells=5, per_cell=2).steps, Unit(cells=5, per_cell=2).squared, Unit(rows=10).squared
+        (10, 20, 100)
     """
 
     rows: int = 1
     replace: bool = False
     id: str | None = None
+    cells: int | None = None
+    per_cell: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 1:
@@ -43,11 +51,37 @@ class Unit:
             raise InputError("unit: replace must be true or false")
         if self.id is not None and (not isinstance(self.id, str) or not self.id):
             raise InputError("unit: id must be the name of a column")
+        self._check_cells()
+
+    def _check_cells(self) -> None:
+        if self.cells is None:
+            if self.per_cell is not None:
+                raise InputError("unit: per_cell needs cells, the number of cells that one unit may be in")
+            return
+        each = 1 if self.per_cell is None else self.per_cell
+        for name, value in (("cells", self.cells), ("per_cell", each)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"unit: {name} must be an integer of at least 1")
+        if self.rows not in (1, self.cells * each):
+            raise InputError("unit: rows is cells times per_cell; leave it out")
+        object.__setattr__(self, "per_cell", each)
+        object.__setattr__(self, "rows", self.cells * each)
 
     @property
     def steps(self) -> int:
-        """How many steps apart two data sets are that differ in one protected unit."""
+        """How many steps apart two data sets are that differ in one protected unit: the L1 norm of the change."""
         return self.rows * (2 if self.replace else 1)
+
+    @property
+    def squared(self) -> int:
+        """The largest squared L2 norm of the change in the cells.
+
+        At most c rows in each of k cells: kc². Without such a bound all rows may lie in one cell: their number,
+        squared. Who is replaced leaves some cells (a) and enters others (b): ‖a − b‖² = ‖a‖² + ‖b‖² − 2a·b, and
+        a·b ≥ 0 because rows are counted, not weighed; so twice that.
+        """
+        apart = self.rows**2 if self.cells is None else self.rows * (self.per_cell or 1)
+        return apart * (2 if self.replace else 1)
 
     def describe(self) -> str:
         """The unit in plain words, for a release's guarantee.
@@ -56,14 +90,15 @@ class Unit:
             A phrase that follows “for”.
         """
         verb = "replaced by any other" if self.replace else "added or removed"
+        where = "" if self.cells is None else f", at most {self.per_cell} in each of {self.cells} cells"
         if self.id is not None:
             return (
                 f"one person, who may be {verb}: all the rows that share a value of {self.id}, "
-                f"of which at most {self.rows} {'is' if self.rows == 1 else 'are'} counted"
+                f"of which at most {self.rows} {'is' if self.rows == 1 else 'are'} counted{where}"
             )
         if self.rows == 1:
             return f"one row, which may be {verb}"
-        return f"a group of up to {self.rows} rows, which may be {verb}"
+        return f"a group of up to {self.rows} rows{where}, which may be {verb}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` turns back into an equal unit.
@@ -71,7 +106,8 @@ class Unit:
         Returns:
             A mapping of plain values.
         """
-        return {"rows": self.rows, "replace": self.replace, "id": self.id}
+        written = {"rows": self.rows, "replace": self.replace, "id": self.id}
+        return written if self.cells is None else written | {"cells": self.cells, "per_cell": self.per_cell}
 
     @classmethod
     def parse(cls, given: Unit | str | Mapping[str, Any] | None) -> Unit:
@@ -110,8 +146,8 @@ class Unit:
         Returns:
             An equal unit.
         """
-        if not isinstance(value, Mapping) or not set(value) <= {"rows", "replace", "id"}:
-            raise InputError("unit: must be a mapping with rows, replace and id")
+        if not isinstance(value, Mapping) or not set(value) <= set(Unit.__slots__):
+            raise InputError("unit: must be a mapping with rows, replace, id, cells and per_cell")
         return Unit(**value)
 
 

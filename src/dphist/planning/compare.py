@@ -15,10 +15,10 @@ import numpy as np
 from dphist.errors import DphistError
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse, show
+from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.exact import Number
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 

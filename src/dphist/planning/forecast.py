@@ -26,11 +26,11 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse, show
 from dphist.mechanisms.tree import Tree
 from dphist.model.domain import Domain
+from dphist.model.exact import Number, positive
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.populations import POPULATIONS, questions
-from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
 

@@ -2,10 +2,14 @@
 
 A `PrivateCounts` is a *right* (a *query handle* in the literature): private cells fused with the budget that may be
 spent on them. Every verb uses the right up, so a question cannot be asked twice at one price. A mechanism hands out
-shares and may know the noise law of a share (``unit_scale``), which decides accuracy, never privacy: the noise is
+shares and may know the noise law of a share (`PrivateCounts.law`), which decides accuracy, never privacy: the noise is
 computed here from the very number that is charged.
 
-Why this is ε-differentially private. Accounting is per cell: each cell of a right may still cause ``budget`` of
+A budget is an exact amount of pure ε or of concentrated ρ; no verb cares which. Under ε a query's answers get Laplace
+noise of its L1 promise, under ρ Gaussian noise of its L2 promise; what has a proof for Laplace noise only gets, under
+ρ, the ε that ρ pays for (`dphist.private.pricing`).
+
+Why this is private. Accounting is per cell: each cell of a right may still cause ``budget`` of
 loss. Neighbouring data differ by one step in one cell, so
 
 * `split` hands each part of the budget to its own question about the same cells: losses add (sequential composition,
@@ -18,14 +22,15 @@ loss. Neighbouring data differ by one step in one cell, so
   questions with a proof are asked, and of each the gate asks a copy of its own, so that the promise is computed from
   the very numbers that are used.
 
-A person who may own several rows, or be replaced, is several steps. That factor is applied once, in `open_gate`:
-``budget = ε ÷ steps``, and group privacy gives ε for the person.
+A person who may own several rows, or be replaced, is several steps. A right holds the *person's* budget, and what one
+step may cost of it is worked out in `dphist.private.pricing`, which has the proof: ε ÷ steps under ε; under ρ what the
+squared L2 norm of the person's change leaves, steps² at worst.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
@@ -34,20 +39,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError, RightUsed
 from dphist.kernels.grouping import labels_ok, largest_label, part_sums
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import Number, shares
 from dphist.model.histogram import Histogram
+from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.exact import Number, positive, shares
-from dphist.private.noise import Noise, check_scale
-from dphist.private.pricing import Priced, add_noise, select
+from dphist.private.noise import Noise
+from dphist.private.pricing import Purse, add_noise, select
 from dphist.private.questions import (
     Costs,
     FusedQuery,
     IntArray,
     Layout,
+    Moves,
     Query,
-    Scales,
     Score,
     describe,
     is_proven,
@@ -65,24 +72,21 @@ _NO_LABEL = 2**63 - 1
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """A private answer: integers on a public lattice, and how far the noise moved them.
-
-    ``scale`` is the noise's exact `Fraction`, or an array of floats where answers have different ones.
-    """
+    """A private answer: integers on a public lattice, and the law of the noise in them."""
 
     values: NDArray[Any]
-    scale: Any
+    law: NoiseLaw
     unit: Fraction = Fraction(1)
 
     @property
-    def variance(self) -> Any:
-        """The variance of the noise, at most: 2 · scale², a float or one per answer.
+    def scale(self) -> Any:
+        """The scale of Laplace noise of this variance: an exact `Fraction` if it is such noise, or an array."""
+        return self.law.scale
 
-        The discrete Laplace law is the continuous one less an independent fraction, so this bounds it (by less than
-        1/6 of a lattice step squared).
-        """
-        scale = float(self.scale) if isinstance(self.scale, Fraction) else self.scale
-        return 2.0 * scale * scale
+    @property
+    def variance(self) -> Any:
+        """The variance of the noise, at most: a float, or one per answer."""
+        return self.law.variance
 
 
 class PrivateCounts:
@@ -91,12 +95,11 @@ class PrivateCounts:
     __slots__ = (
         "__weakref__",
         "_book",
-        "_budget",
         "_layout",
         "_noise",
         "_path",
+        "_purse",
         "_right",
-        "_steps",
         "_unproven",
     )
 
@@ -104,8 +107,7 @@ class PrivateCounts:
         self,
         counts: IntArray | None,
         layout: Layout,
-        budget: Fraction,
-        steps: int,
+        purse: Purse,
         book: Book,
         noise: Noise | None,
         path: str,
@@ -113,7 +115,7 @@ class PrivateCounts:
     ) -> None:
         # A one-element list popped once: two threads cannot both take the right.
         self._right: list[IntArray | None] = [counts]
-        self._layout, self._budget, self._steps = layout, budget, steps
+        self._layout, self._purse = layout, purse
         self._book, self._noise, self._path, self._unproven = book, noise, path, unproven
 
     # ---- public facts -----------------------------------------------------------------------------------
@@ -155,8 +157,17 @@ class PrivateCounts:
 
     @property
     def unit_scale(self) -> Fraction:
-        """The noise scale that a question of sensitivity one would get for this whole right."""
-        return 1 / self._budget
+        """The scale of Laplace noise that a question of sensitivity one would get for this whole right."""
+        return 1 / self._purse.pure
+
+    def law(self, share: Fraction | int = 1, moves: Moves = "alike") -> NoiseLaw:
+        """The noise that a query of sensitivity one would get for a share of this right.
+
+        Args:
+            share: Of the right's budget.
+            moves: How the cells of one person meet in the query's answers.
+        """
+        return self._purse.share(Fraction(share)).law(moves)
 
     # ---- verbs that hand the right on -------------------------------------------------------------------
 
@@ -165,7 +176,7 @@ class PrivateCounts:
         fractions = shares(parts)
         counts = self._take()
         return tuple(
-            self._child(counts, self._layout, self._budget * share, f"{self._path}/s{i}")
+            self._child(counts, self._layout, self._purse.share(share), f"{self._path}/s{i}")
             for i, share in enumerate(fractions)
         )
 
@@ -191,7 +202,7 @@ class PrivateCounts:
             renumbered = (np.cumsum(keep, dtype=np.int64) - 1)[labels[cells]]
             layout = Layout((cells.size,), renumbered, int(keep.sum()), None, self.workload, cells)
             kept = None if counts is None else counts[cells]
-            sides.append(self._child(kept, layout, self._budget, f"{self._path}/d{side}"))
+            sides.append(self._child(kept, layout, self._purse, f"{self._path}/d{side}"))
         return sides[0], sides[1]
 
     def separate(self, names: Sequence[str]) -> list[PrivateCounts]:
@@ -220,7 +231,7 @@ class PrivateCounts:
             else np.ascontiguousarray(counts.reshape(self.shape).transpose([*axes, *kept])).reshape(parts, -1)
         )
         return [
-            self._child(rows[part], layout, self._budget, f"{self._path}/d{part}") for part in range(parts)
+            self._child(rows[part], layout, self._purse, f"{self._path}/d{part}") for part in range(parts)
         ]
 
     def arrange(self, order: ArrayLike) -> PrivateCounts:
@@ -238,7 +249,10 @@ class PrivateCounts:
         count = largest + 1 if parts is None else parts
         if largest >= min(count, _NO_LABEL):
             raise MechanismError("labels must lie in 0 … parts − 1")
-        return self._view(lambda counts: part_sums(counts, groups, count), (count,), None, 1, None, None)
+        merged = replace(self._purse, change=self._purse.change.merged())
+        return self._view(
+            lambda counts: part_sums(counts, groups, count), (count,), None, 1, None, None, merged
+        )
 
     def sorted(self) -> PrivateCounts:
         """Sort the counts and forget which cell each belonged to.
@@ -246,30 +260,34 @@ class PrivateCounts:
         Raising one count of a multiset of integers raises one entry of its sorted vector (the last copy of that
         value) by one, so one step stays one step. The permutation is never released.
         """
-        return self._view(np.sort, (self.size,), None, 1, None, None)
+        shuffled = replace(self._purse, change=self._purse.change.shuffled())
+        return self._view(np.sort, (self.size,), None, 1, None, None, shuffled)
 
     # ---- verbs that ask ---------------------------------------------------------------------------------
 
-    def measure(self, query: Query) -> Noisy:
-        """Answer a query with exact discrete Laplace noise of its scale ÷ budget."""
+    def measure(self, query: Query, noise: Kind | None = None) -> Noisy:
+        """Answer a query with exact discrete noise: Laplace under ε, Gaussian under ρ where there is an L2 promise.
+
+        Args:
+            query: What is asked.
+            noise: Insist on one kind. Laplace noise can be had under ρ too; Gaussian noise under ε is refused.
+        """
         query = self._question(query)
-        layout, budget = self._layout, self._budget
-        scales = query.scales(layout)
+        layout = self._layout
+        price = self._purse.price(query, layout, noise)
         unit = Fraction(getattr(query, "unit", 1))
-        # Before anything is paid: a scale that cannot be drawn is a public fact.
-        check_scale((scales if isinstance(scales, Fraction) else max(scales.values)) / budget)
+        # Before anything is paid: noise that cannot be drawn is a public fact.
+        price.check()
 
         def draw(counts: IntArray) -> NDArray[Any]:
-            noise = Priced(self._noise_source(), budget)
+            source = price.noise(self._noise_source())
             if isinstance(query, FusedQuery):
-                return query.perturb(counts, layout, noise)
-            return add_noise(query.answer(counts, layout), scales, noise)
+                return query.perturb(counts, layout, source)
+            return add_noise(query.answer(counts, layout), price.sizes, source)
 
-        values = self._ask("measure", query, draw)
-        if isinstance(scales, Scales):
-            each = np.array([float(scale / budget) for scale in scales.values])[scales.index]
-            return Noisy(values, each, unit)
-        return Noisy(values, scales / budget, unit)
+        # Under ε there is one kind; under ρ the transcript says which.
+        kind = {} if self._purse.currency == "epsilon" else {"noise": price.kind}
+        return Noisy(self._ask("measure", query, draw, **kind), price.law, unit)
 
     def choose(self, score: Score) -> IntArray:
         """Choose candidates by the exponential mechanism: an array of draws × parts."""
@@ -277,14 +295,14 @@ class PrivateCounts:
         layout, draws = self._layout, score.draws(self._layout)
         if draws < 1:
             raise MechanismError("a score that makes no draw must not be asked: it would spend for nothing")
-        budget = self._budget / draws
+        rate = self._purse.choice(draws)
 
         def draw(counts: IntArray) -> IntArray:
             picks = np.empty((draws, layout.parts), dtype=np.int64)
             stages = score.stages(counts, layout)
             candidates = next(stages)
             for i in range(draws):
-                picks[i] = select(candidates, budget, self._noise_source())
+                picks[i] = select(candidates, rate, self._noise_source())
                 if i + 1 < draws:
                     candidates = stages.send(picks[i].copy())
             stages.close()
@@ -295,12 +313,12 @@ class PrivateCounts:
     def segment(self, costs: Costs) -> IntArray:
         """Partition the cells by least noisy cost; only the partition leaves, as the starts of its buckets."""
         costs = self._question(costs)
-        layout, budget = self._layout, self._budget
-        check_scale(costs.check(layout) / budget)
+        layout, price = self._layout, self._purse.laplace()
+        price.check(costs.check(layout))
 
         def draw(counts: IntArray) -> IntArray:
             # A copy: what a kernel returns may be part of a larger array, in which other partitions' costs were kept.
-            return costs.segment(counts, layout, Priced(self._noise_source(), budget)).copy()
+            return costs.segment(counts, layout, price.noise(self._noise_source())).copy()
 
         return self._ask("segment", costs, draw)
 
@@ -329,20 +347,20 @@ class PrivateCounts:
             )
         return own_copy(question)
 
-    def _ask(self, verb: str, question: object, draw: Callable[[IntArray], NDArray[Any]]) -> NDArray[Any]:
+    def _ask(
+        self, verb: str, question: object, draw: Callable[[IntArray], NDArray[Any]], **more: str
+    ) -> NDArray[Any]:
         counts = self._take()
         return self._book.ask(
             self._path,
             verb,
-            describe(question),
-            self._budget * self._steps,
+            describe(question) | more,
+            self._purse.amount,
             None if counts is None else lambda: draw(counts),
         )
 
-    def _child(self, counts: IntArray | None, layout: Layout, budget: Fraction, path: str) -> PrivateCounts:
-        return PrivateCounts(
-            counts, layout, budget, self._steps, self._book, self._noise, path, self._unproven
-        )
+    def _child(self, counts: IntArray | None, layout: Layout, purse: Purse, path: str) -> PrivateCounts:
+        return PrivateCounts(counts, layout, purse, self._book, self._noise, path, self._unproven)
 
     def _view(
         self,
@@ -352,10 +370,13 @@ class PrivateCounts:
         parts: int,
         domain: Domain | None,
         cells: IntArray | None,
+        purse: Purse | None = None,
     ) -> PrivateCounts:
         counts = self._take()
         layout = Layout(shape, labels, parts, domain, self.workload, cells)
-        return self._child(None if counts is None else change(counts), layout, self._budget, self._path)
+        return self._child(
+            None if counts is None else change(counts), layout, purse or self._purse, self._path
+        )
 
     def _labels(self, labels: ArrayLike) -> IntArray:
         groups = np.ascontiguousarray(labels, dtype=np.int64).reshape(-1)
@@ -380,7 +401,7 @@ class PrivateCounts:
 
 def open_gate(
     histogram: Histogram,
-    epsilon: Number,
+    budget: Number | Budget,
     unit: Unit,
     *,
     workload: Workload | None = None,
@@ -390,11 +411,11 @@ def open_gate(
 ) -> tuple[PrivateCounts, Transcript]:
     """Fuse private counts with a budget; returns the one right to ask, and the transcript that will fill up.
 
-    ``pay`` is called once, before the first noise is drawn, and must make the spending durable; if it raises, nothing
-    has been drawn. ``unproven`` lets questions without a proof be asked, as they are: for tests and audits of
-    mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes sets it.
+    A bare number is pure ε.     ``pay`` is called once, before the first noise is drawn, and must make the spending
+    durable; if it raises, nothing has been drawn. ``unproven`` lets questions without a proof be asked, as they are:
+    for tests and audits of mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes sets it.
     """
-    budget = positive(epsilon, "epsilon") / unit.steps
+    purse = Purse.of(Budget.of(budget), unit)
     transcript = Transcript(pay=pay)
     # min(x, c) moves by at most one when x does, so a public ceiling keeps one step one step.
     ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
@@ -402,8 +423,7 @@ def open_gate(
     counts = flat if not flat.size or flat.max() <= ceiling else np.minimum(flat, ceiling)
     layout = Layout(histogram.domain.shape, None, 1, histogram.domain, workload)
     source = Noise.system() if noise is None else noise
-    right = PrivateCounts(counts, layout, budget, unit.steps, transcript, source, "root", unproven)
-    return right, transcript
+    return PrivateCounts(counts, layout, purse, transcript, source, "root", unproven), transcript
 
 
 def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:
@@ -417,12 +437,14 @@ def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int])
 
 
 def open_replay(
-    domain: Domain, epsilon: Number, unit: Unit, transcript: Transcript, *, workload: Workload | None = None
+    domain: Domain,
+    budget: Number | Budget,
+    unit: Unit,
+    transcript: Transcript,
+    *,
+    workload: Workload | None = None,
 ) -> tuple[PrivateCounts, Replay]:
     """Open a gate with a transcript behind it and no data at all."""
     book = Replay(transcript)
     layout = Layout(domain.shape, None, 1, domain, workload)
-    right = PrivateCounts(
-        None, layout, positive(epsilon, "epsilon") / unit.steps, unit.steps, book, None, "root"
-    )
-    return right, book
+    return PrivateCounts(None, layout, Purse.of(Budget.of(budget), unit), book, None, "root"), book

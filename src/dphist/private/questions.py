@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 Question = TypeVar("Question")
+# How the cells of one person add up in a question's answers: each has answers of its own; all with weights that are
+# not negative; or anyhow.
+Moves = Literal["apart", "alike", "any"]
 
 _PROVEN: set[type] = set()
 
@@ -153,7 +156,13 @@ class Scales:
 
 
 class PricedNoise(Protocol):
-    """Noise that already knows the budget: a question states scales for ε = 1 and cannot misstate the price."""
+    """Noise that knows the budget: a question states sizes for ε = 1 and ρ = 1/2 and cannot misstate the price."""
+
+    def add(
+        self, values: IntArray, scale: Fraction, variance: Fraction, out: IntArray | None = None
+    ) -> IntArray:
+        """Add noise in one pass: Laplace of that scale, or Gaussian of that variance, as the budget has it."""
+        ...
 
     def laplace(self, scale: Fraction, shape: int | tuple[int, ...]) -> IntArray:
         """Draw exact discrete Laplace noise of ``scale`` ÷ budget."""
@@ -170,6 +179,12 @@ class Query(Protocol):
     The promise: one step moves the answers so that Σ |Δᵢ| ÷ scaleᵢ ≤ 1. Discrete Laplace noise of scaleᵢ ÷ ε on
     answer i then changes no outcome's probability by more than a factor e^ε, since
     Pr[Zᵢ = z] ∝ exp(−ε|z| ÷ scaleᵢ) and the exponents of one outcome differ by at most ε Σ |Δᵢ| ÷ scaleᵢ.
+
+    A query may promise the L2 norm as well, by a method ``variances(layout)`` like `scales`: one step moves the answers
+    so that Σ Δᵢ² ÷ varianceᵢ ≤ 1. Discrete Gaussian noise of varianceᵢ ÷ 2ρ then is ρ-zCDP for that step: for integers
+    Δ moved under noise of parameter σ² the Rényi divergence of order α is at most αΔ²/2σ², and independent answers add
+    up (Canonne, Kamath and Steinke, 2020). What several steps of one person cost depends on how their cells meet in the
+    answers, which an attribute ``moves`` says ("any" if it is missing; `dphist.private.pricing` has the proof).
     """
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:

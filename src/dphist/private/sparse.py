@@ -35,12 +35,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import MechanismError
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import Number
 from dphist.model.unit import Unit
-from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts
 from dphist.private.noise import Noise
 from dphist.private.noise.hits import chance
+from dphist.private.pricing import Purse
 from dphist.private.questions import IntArray, Layout, proven
 from dphist.private.transcript import Transcript
 
@@ -121,7 +123,7 @@ class Above:
 def open_sparse_gate(
     occupied: Occupied,
     domain: Domain,
-    epsilon: Number,
+    budget: Number | Budget,
     unit: Unit,
     *,
     noise: Noise | None = None,
@@ -133,9 +135,9 @@ def open_sparse_gate(
     transcript = Transcript(pay=pay)
     layout = Layout(domain.shape, None, 1, domain)
     source = Noise.system() if noise is None else noise
-    budget = positive(epsilon, "epsilon") / unit.steps
     held: Any = occupied
-    return PrivateCounts(held, layout, budget, unit.steps, transcript, source, "root"), transcript
+    purse = Purse.of(Budget.of(budget), unit)
+    return PrivateCounts(held, layout, purse, transcript, source, "root"), transcript
 
 
 def _occupied(counts: IntArray) -> Occupied:

@@ -22,13 +22,18 @@ Answer = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One question: where in the budget tree it was asked, what it cost and what it returned."""
+    """One question: where in the budget tree it was asked, its cost in the release's currency, and the answer."""
 
     path: str
     verb: str
     question: dict[str, Any]
-    epsilon: Fraction
+    cost: Fraction
     answer: Answer
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it cost, by the name that it has in releases of pure ε."""
+        return self.cost
 
 
 class Book(Protocol):
@@ -39,7 +44,7 @@ class Book(Protocol):
         path: str,
         verb: str,
         question: dict[str, Any],
-        epsilon: Fraction,
+        cost: Fraction,
         draw: Callable[[], Answer] | None,
     ) -> Answer:
         """Answer a question and account for it."""
@@ -83,7 +88,7 @@ class Transcript(Sequence[Entry]):
         path: str,
         verb: str,
         question: dict[str, Any],
-        epsilon: Fraction,
+        cost: Fraction,
         draw: Callable[[], Answer] | None,
     ) -> Answer:
         """Draw an answer and write it down."""
@@ -99,12 +104,12 @@ class Transcript(Sequence[Entry]):
         while isinstance(memory, np.ndarray):
             memory.setflags(write=False)
             memory = memory.base
-        self._entries.append(Entry(path, verb, question, epsilon, answer))
+        self._entries.append(Entry(path, verb, question, cost, answer))
         return answer
 
     def spent(self) -> Fraction:
         """Add the budget up from the questions themselves: sums along splits, the largest over disjoint cells."""
-        return _spent([(tuple(entry.path.split("/")[1:]), entry.epsilon) for entry in self])
+        return _spent([(tuple(entry.path.split("/")[1:]), entry.cost) for entry in self])
 
     def tree(self) -> dict[str, Any]:
         """Give the budget as a tree of splits and disjoint cells, for people to read."""
@@ -128,14 +133,14 @@ class Replay:
         path: str,
         verb: str,
         question: dict[str, Any],
-        epsilon: Fraction,
+        cost: Fraction,
         draw: Callable[[], Answer] | None,
     ) -> Answer:
         """Return the recorded answer to the same question."""
         entry = next(self._entries, None)
         if entry is None:
             raise VerificationError("the mechanism asks more questions than the transcript holds")
-        if (entry.path, entry.verb, entry.question, entry.epsilon) != (path, verb, question, epsilon):
+        if (entry.path, entry.verb, entry.question, entry.cost) != (path, verb, question, cost):
             raise VerificationError(
                 f"the mechanism asks {question['ask']!r} where the transcript has another question"
             )
@@ -150,7 +155,7 @@ class Replay:
 def same_answers(one: Transcript, other: Transcript) -> bool:
     """Tell whether two transcripts hold the same questions and answers, bit for bit."""
     return len(one) == len(other) and all(
-        (a.path, a.verb, a.question, a.epsilon) == (b.path, b.verb, b.question, b.epsilon)
+        (a.path, a.verb, a.question, a.cost) == (b.path, b.verb, b.question, b.cost)
         and a.answer.dtype == b.answer.dtype
         and np.array_equal(a.answer, b.answer)
         for a, b in zip(one, other, strict=True)
@@ -158,11 +163,11 @@ def same_answers(one: Transcript, other: Transcript) -> bool:
 
 
 def _spent(asked: list[tuple[tuple[str, ...], Fraction]]) -> Fraction:
-    here = sum((epsilon for path, epsilon in asked if not path), Fraction(0))
+    here = sum((cost for path, cost in asked if not path), Fraction(0))
     below: dict[str, list[tuple[tuple[str, ...], Fraction]]] = {}
-    for path, epsilon in asked:
+    for path, cost in asked:
         if path:
-            below.setdefault(path[0], []).append((path[1:], epsilon))
+            below.setdefault(path[0], []).append((path[1:], cost))
     children = {step: _spent(entries) for step, entries in below.items()}
     # "s" children share the same cells and add up; "d" children hold disjoint cells and only the largest counts.
     along = sum((spent for step, spent in children.items() if step.startswith("s")), Fraction(0))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dphist.errors import InputError
+from dphist.model.budget import Budget
 from dphist.model.unit import Unit
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Account:
     """One payment that is owed before the first noise; without a ledger it is free."""
 
-    epsilon: Fraction
+    budget: Budget
     unit: Unit
     purpose: str
     ledger: Ledger | None = None
@@ -31,7 +31,7 @@ class Account:
     def pay(self) -> None:
         """Reserve and open, durably: what the gate calls before it draws."""
         if self.ledger is not None:
-            reservation = self.ledger.reserve(self.dataset, self.epsilon, self.purpose, self.unit)
+            reservation = self.ledger.reserve(self.dataset, _charged(self.budget), self.purpose, self.unit)
             reservation.open()
             self.receipt = (self.dataset, reservation.id)
 
@@ -41,7 +41,7 @@ def account(
     ledger: Ledger | str | PathLike[str] | None,
     dataset: str | None,
     *,
-    epsilon: Fraction,
+    budget: Budget,
     unit: Unit,
     purpose: str,
 ) -> Iterator[Account]:
@@ -49,14 +49,19 @@ def account(
     if (ledger is None) != (dataset is None):
         raise InputError("ledger and dataset belong together: give both or neither")
     if ledger is None or dataset is None:
-        yield Account(epsilon, unit, purpose)
+        yield Account(budget, unit, purpose)
         return
     from dphist.private.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     try:
-        book.check(dataset, epsilon, unit)
-        yield Account(epsilon, unit, purpose, book, dataset)
+        book.check(dataset, _charged(budget), unit)
+        yield Account(budget, unit, purpose, book, dataset)
     finally:
         if book is not ledger:
             book.close()
+
+
+def _charged(budget: Budget) -> Any:
+    """What the ledger is asked for: a number is pure ε."""
+    return budget.amount if budget.pure else budget

@@ -58,7 +58,7 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Rele
     entry = next((entry for entry in ledger.entries(dataset) if entry.id == number), None)
     if entry is None:
         raise VerificationError(f"the ledger has no payment {number} for dataset {dataset!r}")
-    promised = (release.epsilon, release.guarantee.unit.describe())
+    promised = (release.budget.amount, release.guarantee.unit.describe())
     if (entry.epsilon, entry.unit) != promised:
         raise VerificationError("the release promises something else than the ledger paid for")
     if entry.digest != digest(path):

@@ -9,18 +9,19 @@ from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from dphist.errors import EpsilonError, InputError, MechanismError
+from dphist.errors import InputError, MechanismError
 from dphist.frames import closed
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.exact import Number, positive
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
@@ -48,6 +49,8 @@ def publish(
     epsilon: Number | None = None,
     mechanism: Mechanism | str = DEFAULT_MECHANISM,
     *,
+    rho: Number | None = None,
+    delta: Number | None = None,
     unit: Unit | str | Mapping[str, Any] | None = None,
     workload: Workload | str | Mapping[str, Any] | None = None,
     partition_by: str | Sequence[str] | None = None,
@@ -63,13 +66,16 @@ def publish(
     what is refused before (a wrong column, a mechanism that does not fit) spends nothing.
 
     ``partition_by`` names public attributes: the mechanism runs once for each of their values, each time with the
-    whole ε, on all cores (``workers``), or on Spark's executors when the source is there.
+    whole budget, on all cores (``workers``), or on Spark's executors when the source is there.
 
     Args:
         source: A path or glob, a data frame, an Ibis table or a `Histogram`.
         domain: What is counted: public, declared before any record is read. A `Histogram` brings its own.
         epsilon: The privacy loss to spend: a number, a text such as ``"1/3"`` or a `Fraction`. There is no default.
+            With ``delta`` it is the ε of (ε, δ)-differential privacy.
         mechanism: A mechanism or its name, with options if you like: ``"tree(fanout=4)"``.
+        rho: The loss in the other currency, the ρ of zero-concentrated differential privacy: instead of ``epsilon``.
+        delta: The δ that goes with ``epsilon``; the pair buys the largest ρ that implies it.
         unit: Who is protected; one row, added or removed, unless told. A `Unit`, or what `Unit.parse` reads:
             ``"rows=5, id=user"``.
         workload: What will be asked, where that is known: the mechanism serves it best. A `Workload`, or what
@@ -91,12 +97,10 @@ def publish(
         >>> release = dphist.publish(histogram, epsilon="1/2", mechanism="laplace")
         >>> release.counts.shape, release.epsilon
         ((100, 2), Fraction(1, 2))
+        >>> dphist.publish(histogram, rho="1/100", mechanism="gaussian").guarantee.describe()
+        '0.01-zCDP (zero-concentrated differential privacy) for one row, which may be added or removed'
     """
-    if epsilon is None:
-        raise EpsilonError(
-            "epsilon is missing: say what privacy loss you may spend, such as publish(source, domain, epsilon=1)"
-        )
-    spend = positive(epsilon, "epsilon")
+    budget = Budget.of(epsilon, rho=rho, delta=delta)
     recipe = fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism)
     if domain is not None and not isinstance(domain, Domain):
         raise InputError(f"domain: expected a dphist.Domain, not a {type(domain).__name__}")
@@ -116,14 +120,14 @@ def publish(
             )
         recipe = ByPart(by=by, inner=recipe)
     told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
-    with account(ledger, dataset, epsilon=spend, unit=protected, purpose=show(recipe)) as payer:
-        return _publish(source, domain, spend, recipe, protected, asked, workers, payer).with_about(told)
+    with account(ledger, dataset, budget=budget, unit=protected, purpose=show(recipe)) as payer:
+        return _publish(source, domain, budget, recipe, protected, asked, workers, payer).with_about(told)
 
 
 def _publish(
     source: Any,
     domain: Domain | None,
-    epsilon: Fraction,
+    budget: Budget,
     mechanism: Mechanism,
     unit: Unit,
     workload: Workload | None,
@@ -132,32 +136,32 @@ def _publish(
 ) -> Release:
     pay = payer.pay
     if isinstance(mechanism, SparseLaplace):
-        release = _sparse(source, domain, epsilon, mechanism, unit, pay)
+        release = _sparse(source, domain, budget, mechanism, unit, pay)
     else:
         histogram = count(source, domain, unit)
         preflight(
-            epsilon,
+            budget,
             unit,
-            lambda dry: _release(empty(histogram.domain), epsilon, mechanism, unit, workload, dry),
+            lambda dry: _release(empty(histogram.domain), budget, mechanism, unit, workload, dry),
         )
         if isinstance(mechanism, ByPart) and mechanism.by:
             from dphist.publishing.parts import run_parts
 
             session = spark_session(source)
             counts, transcript = run_parts(
-                histogram, mechanism, epsilon, unit, workload, pay=pay, workers=workers, session=session
+                histogram, mechanism, budget, unit, workload, pay=pay, workers=workers, session=session
             )
             counts.setflags(write=False)
             release = Release(
                 histogram.domain,
                 DenseCells(counts),
-                Guarantee(epsilon, unit),
+                Guarantee(budget, unit),
                 mechanism,
                 transcript,
                 workload=workload,
             )
         else:
-            release = _release(histogram, epsilon, mechanism, unit, workload, pay=pay)
+            release = _release(histogram, budget, mechanism, unit, workload, pay=pay)
     if payer.receipt is None:
         return release
     return release.with_receipt(*payer.receipt)
@@ -166,7 +170,7 @@ def _publish(
 def _sparse(
     source: Any,
     domain: Domain | None,
-    epsilon: Fraction,
+    budget: Budget,
     mechanism: SparseLaplace,
     unit: Unit,
     pay: Callable[[], None],
@@ -176,15 +180,15 @@ def _sparse(
     domain, cells, counts = occupied_cells(source, domain, unit)
     nobody = Occupied.of(cells[:0], counts[:0])
     preflight(
-        epsilon,
+        budget,
         unit,
-        lambda dry: mechanism.measure(open_sparse_gate(nobody, domain, epsilon, unit, noise=dry)[0]),
+        lambda dry: mechanism.measure(open_sparse_gate(nobody, domain, budget, unit, noise=dry)[0]),
     )
     right, transcript = open_sparse_gate(
-        Occupied.of(cells, counts), domain, epsilon, unit, noise=noise, pay=pay
+        Occupied.of(cells, counts), domain, budget, unit, noise=noise, pay=pay
     )
     pairs = mechanism.measure(right).values
-    guarantee = Guarantee(epsilon, unit)
+    guarantee = Guarantee(budget, unit)
     return Release(
         domain,
         SparseCells.of(domain, pairs, guarantee, mechanism),
@@ -197,21 +201,21 @@ def _sparse(
 
 def _release(
     histogram: Histogram,
-    epsilon: Fraction,
+    budget: Budget,
     mechanism: Mechanism,
     unit: Unit,
     workload: Workload | None,
     noise: Noise | None = None,
     pay: Callable[[], None] | None = None,
 ) -> Release:
-    right, transcript = open_gate(histogram, epsilon, unit, workload=workload, noise=noise, pay=pay)
+    right, transcript = open_gate(histogram, budget, unit, workload=workload, noise=noise, pay=pay)
     estimate = mechanism.estimate(right)
     counts = estimate.counts.reshape(histogram.domain.shape)
     counts.setflags(write=False)
     return Release(
         histogram.domain,
         DenseCells(counts),
-        Guarantee(epsilon, unit),
+        Guarantee(budget, unit),
         _explained(mechanism, estimate.note),
         transcript,
         note=estimate.note,

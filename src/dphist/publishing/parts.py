@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from dphist.errors import EngineError, InputError
 from dphist.mechanisms.bypart import ByPart, joined
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -49,13 +49,13 @@ class Job:
     inner: Mechanism
     domain: Domain
     counts: NDArray[np.int64]
-    epsilon: Fraction
+    budget: Budget
     unit: Unit
     workload: Workload | None
 
     def slice(self, start: int, stop: int) -> Job:
         """The same work on some of the parts."""
-        return Job(self.inner, self.domain, self.counts[start:stop], self.epsilon, self.unit, self.workload)
+        return Job(self.inner, self.domain, self.counts[start:stop], self.budget, self.unit, self.workload)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ def run_job(job: Job, pay: Callable[[], None] | None = None, noise: Noise | None
     for row in job.counts:
         histogram = Histogram(job.domain, row.reshape(job.domain.shape))
         right, transcript = open_gate(
-            histogram, job.epsilon, job.unit, workload=job.workload, noise=noise, pay=pay
+            histogram, job.budget, job.unit, workload=job.workload, noise=noise, pay=pay
         )
         estimate = job.inner.estimate(right)
         outcomes.append(Done(estimate.counts.reshape(-1), tuple(transcript)))
@@ -85,7 +85,7 @@ Run = Callable[[list[Job]], Iterator[list[Done]]]
 def run_parts(
     histogram: Histogram,
     recipe: ByPart,
-    epsilon: Fraction,
+    budget: Budget,
     unit: Unit,
     workload: Workload | None,
     *,
@@ -104,7 +104,7 @@ def run_parts(
         )
     inner = domain.project([domain.names[axis] for axis in kept])
     rows = np.ascontiguousarray(histogram.counts.transpose([*axes, *kept])).reshape(-1, inner.size)
-    job = Job(recipe.inner, inner, rows, epsilon, unit, part_workload(workload, inner, kept))
+    job = Job(recipe.inner, inner, rows, budget, unit, part_workload(workload, inner, kept))
     slots = 0 if session is None else _JOBS_EACH * _parallelism(session)
     # The first part runs here: what the mechanism refuses is refused before anything is paid.
     outcomes = run_job(job.slice(0, 1), pay, noise)
@@ -122,7 +122,7 @@ def run_parts(
             f"root/d{part}{entry.path.removeprefix('root')}",
             entry.verb,
             entry.question,
-            entry.epsilon,
+            entry.cost,
             entry.answer,
         )
         for part, outcome in enumerate(outcomes)

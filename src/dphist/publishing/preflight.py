@@ -13,25 +13,27 @@ from fractions import Fraction
 import numpy as np
 
 from dphist.errors import EpsilonError, InputError
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
+from dphist.private.pricing import Purse
 
 # No mechanism asks for noise of more than 2^53 · this, in units of its budget (tests measure them all).
 _TINY = Fraction(1, 10**6)
 
 
-def preflight(epsilon: Fraction, unit: Unit, run: Callable[[Noise], object]) -> None:
-    """Refuse an ε whose noise cannot be drawn; ``run`` is the release on no records, given a noise source."""
-    if epsilon / unit.steps >= _TINY:
+def preflight(budget: Budget, unit: Unit, run: Callable[[Noise], object]) -> None:
+    """Refuse a budget whose noise cannot be drawn; ``run`` is the release on no records, given a noise source."""
+    if Purse.of(budget, unit).pure >= _TINY:
         return
     try:
         run(Noise(Keystream.for_tests(0)))
     except InputError as error:
         raise EpsilonError(
-            f"epsilon: so little, for this unit, that no release can be made ({error}). Nothing was spent; give more, "
-            "or protect fewer rows"
+            f"{budget.currency}: so little, for this unit, that no release can be made ({error}). "
+            "Nothing was spent; give more, or protect fewer rows"
         ) from None
 
 

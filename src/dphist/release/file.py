@@ -26,10 +26,11 @@ from dphist.errors import DphistError, MechanismError, OutputError, ReleaseError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, to_json
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import fraction
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.exact import fraction
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
 from dphist.release import format1, sparse_file
@@ -239,7 +240,7 @@ def _laid_out(
             "path": entry.path,
             "verb": entry.verb,
             "question": entry.question,
-            "epsilon": str(entry.epsilon),
+            release.budget.currency: str(entry.cost),
             "dtype": str(entry.answer.dtype),
             "shape": list(entry.answer.shape),
         }
@@ -258,7 +259,7 @@ def _laid_out(
     description = {
         "format": form,
         "domain": release.domain.to_json(),
-        "guarantee": {"epsilon": str(release.epsilon), "unit": release.guarantee.unit.to_json()},
+        "guarantee": release.budget.to_json() | {"unit": release.guarantee.unit.to_json()},
         "mechanism": _describe(release.mechanism),
         "note": release.note,
         "polish": list(release.polish),
@@ -326,10 +327,11 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         name: file.read(columns=[name]).column(0).to_numpy(zero_copy_only=False) for name in sorted(wanted)
     }
     counts = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64).reshape(domain.shape)
-    entries = [_entry(described, columns) for described in description["transcript"]]
     guarantee = Guarantee(
-        fraction(description["guarantee"]["epsilon"]), Unit.from_json(description["guarantee"]["unit"])
+        Budget.from_json(description["guarantee"]), Unit.from_json(description["guarantee"]["unit"])
     )
+    currency = guarantee.budget.currency
+    entries = [_entry(described, columns, currency) for described in description["transcript"]]
     workload = (
         None if description["workload"] is None else Workload.from_json(domain, description["workload"])
     )
@@ -349,7 +351,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     )
 
 
-def _entry(described: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Entry:
+def _entry(described: dict[str, Any], columns: dict[str, NDArray[Any]], currency: str) -> Entry:
     """Read one question and its answer; the file may come from anybody, so nothing in it is taken on trust."""
     import pyarrow as pa
 
@@ -372,7 +374,7 @@ def _entry(described: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Entry
         answer = np.frombuffer(raw, dtype=dtype)
     answer = answer.reshape(shape)
     answer.setflags(write=False)
-    return Entry(path, verb, question, fraction(described["epsilon"]), answer)
+    return Entry(path, verb, question, fraction(described[currency]), answer)
 
 
 def _mechanism(described: dict[str, Any]) -> Mechanism:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dphist.model.budget import Budget
+from dphist.model.exact import Number
 from dphist.model.unit import Unit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Guarantee:
-    """What was promised: ε-differential privacy for one unit, and against whom a mistake would count.
+    """What was promised: a budget of privacy loss for one unit, and against whom a mistake would count.
 
     Args:
-        epsilon: The privacy loss, an exact fraction.
+        budget: The privacy loss; a bare number is pure ε.
         unit: Who is protected.
 
     Example:
@@ -22,8 +24,17 @@ class Guarantee:
         '0.5-differential privacy for one row, which may be added or removed'
     """
 
-    epsilon: Fraction
+    budget: Budget
     unit: Unit
+
+    def __init__(self, budget: Budget | Number, unit: Unit) -> None:
+        object.__setattr__(self, "budget", Budget.of(budget))
+        object.__setattr__(self, "unit", unit)
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The pure ε that was promised; None where the promise is one of ρ."""
+        return self.budget.amount if self.budget.pure else None
 
     def describe(self) -> str:
         """Say it in words.
@@ -31,4 +42,4 @@ class Guarantee:
         Returns:
             A phrase such as ``1-differential privacy for one row, which may be added or removed``.
         """
-        return f"{float(self.epsilon):g}-differential privacy for {self.unit.describe()}"
+        return f"{self.budget.describe()} for {self.unit.describe()}"

@@ -16,6 +16,7 @@ from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, Ve
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
@@ -94,8 +95,13 @@ class Release(Tables, Doors):
             object.__setattr__(self, "_estimate", self._shaped(known))
 
     @property
-    def epsilon(self) -> Fraction:
-        """The privacy loss that was paid for."""
+    def budget(self) -> Budget:
+        """The privacy loss that was paid for, and its currency."""
+        return self.guarantee.budget
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The pure ε that was paid for; None where the release was paid for in ρ."""
         return self.guarantee.epsilon
 
     @property
@@ -336,7 +342,7 @@ class Release(Tables, Doors):
         """Replay the mechanism with no data behind the gate, and insist that it gives this very release.
 
         That shows three things: the counts are a function of paid-for answers alone, the answers were paid for by
-        no more than ε, and nothing was altered since.
+        no more than the budget, and nothing was altered since.
 
         Raises:
             VerificationError: if the replay gives anything else.
@@ -348,7 +354,7 @@ class Release(Tables, Doors):
             >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
             >>> release.verify()
         """
-        if self.transcript.spent() > self.epsilon:
+        if self.transcript.spent() > self.budget.amount:
             raise VerificationError("the transcript spends more than the guarantee says")
         cells = self.cells.replayed(self)
         for step in self.polish:
@@ -382,7 +388,7 @@ class Release(Tables, Doors):
     def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made:
         """Ask the transcript what the mechanism asked the data."""
         right, replay = open_replay(
-            self.domain, self.epsilon, self.guarantee.unit, self.transcript, workload=self.workload
+            self.domain, self.budget, self.guarantee.unit, self.transcript, workload=self.workload
         )
         try:
             made = ask(right)

@@ -17,7 +17,9 @@ from dphist.inference.intervals import Spread, half_widths
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
+from dphist.private.pricing import Purse
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
 from dphist.release.cells import Cells, places
 from dphist.release.guarantee import Guarantee
@@ -62,7 +64,7 @@ class SparseCells:
         """Read the pairs (cell, value) that `SparseLaplace.measure` gave under a guarantee."""
         if not isinstance(mechanism, SparseLaplace) or pairs.ndim != 2 or pairs.shape[1] != 2:
             raise ReleaseError("its cells were not made by sparselaplace")
-        scale = guarantee.unit.steps / guarantee.epsilon
+        scale = 1 / Purse.of(guarantee.budget, guarantee.unit).pure
         flat, values = (np.ascontiguousarray(pairs[:, column]) for column in (0, 1))
         return SparseCells(domain, flat, values, scale, mechanism.level(scale, domain.size))
 
@@ -140,8 +142,7 @@ class SparseCells:
                 np.add.at(total, workload.query, each)
                 gathered.append(total)
             sums, published, sizes = gathered[0], gathered[1].astype(np.int64), gathered[2]
-        scale = float(self.scale)
-        whole = Spread(2 * sizes * scale**2, np.full(sizes.shape, scale), sizes.astype(np.int64), self.scale)
+        whole = Spread.of_terms(sizes.astype(np.int64), NoiseLaw("laplace", self.scale))
         # These bounds are a theorem already, so "guaranteed" changes nothing.
         share = shared_confidence(confidence, len(workload), simultaneous)
         low, high = self._interval(sums, published, sizes, half_widths(whole, share), share)
@@ -195,12 +196,7 @@ class SparseCells:
         sums = np.bincount(flat, weights=self.values, minlength=domain.size).astype(np.float64)
         published = np.bincount(flat, minlength=domain.size)
         size = self.domain.size / domain.size
-        spread = Spread(
-            np.array([2 * size * float(self.scale) ** 2]),
-            np.array([float(self.scale)]),
-            np.array([round(size)]),
-            self.scale,
-        )
+        spread = Spread.of_terms(np.array([round(size)]), NoiseLaw("laplace", self.scale))
         width = np.full(domain.size, half_widths(spread, confidence)[0])
         low, high = self._interval(sums, published, np.full(domain.size, size), width, confidence)
         value, least, most = (

@@ -10,9 +10,10 @@ import numpy as np
 
 from dphist.errors import ReleaseError
 from dphist.mechanisms.sparselaplace import SparseLaplace
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import fraction
 from dphist.model.unit import Unit
-from dphist.private.exact import fraction
 from dphist.private.transcript import Entry, Transcript
 from dphist.release import format1
 from dphist.release.about import About
@@ -94,7 +95,7 @@ def _laid_out(
         "format": form,
         "form": "sparse",
         "domain": release.domain.to_json(),
-        "guarantee": {"epsilon": str(release.epsilon), "unit": release.guarantee.unit.to_json()},
+        "guarantee": release.budget.to_json() | {"unit": release.guarantee.unit.to_json()},
         "threshold": release.mechanism.threshold,
         "receipt": release.receipt,
         "columns": names,
@@ -102,7 +103,7 @@ def _laid_out(
             "path": entry.path,
             "verb": entry.verb,
             "question": entry.question,
-            "epsilon": str(entry.epsilon),
+            release.budget.currency: str(entry.cost),
         },
     }
     placed = places(release.domain, cells.flat)
@@ -136,12 +137,11 @@ def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rele
     described = description["entry"]
     answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
     answer.setflags(write=False)
-    entry = Entry(
-        described["path"], described["verb"], described["question"], fraction(described["epsilon"]), answer
-    )
     guarantee = Guarantee(
-        fraction(description["guarantee"]["epsilon"]), Unit.from_json(description["guarantee"]["unit"])
+        Budget.from_json(description["guarantee"]), Unit.from_json(description["guarantee"]["unit"])
     )
+    cost = fraction(described[guarantee.budget.currency])
+    entry = Entry(described["path"], described["verb"], described["question"], cost, answer)
     receipt = (
         None
         if description["receipt"] is None

@@ -68,7 +68,7 @@ class Spend:
     """A part of the budget: what it bought, how much it cost, and what it was divided into."""
 
     title: str
-    epsilon: Fraction
+    cost: Fraction
     share: float
     parts: tuple[Spend, ...] = ()
     disjoint: bool = False
@@ -76,16 +76,16 @@ class Spend:
 
 def budget_tree(release: Release) -> Spend:
     """Give the budget as a tree: shares of the same people's budget add up, disjoint cells cost only the largest."""
-    return _spend(release.transcript.tree(), "everything", release.epsilon)
+    return _spend(release.transcript.tree(), "everything", release.budget.amount)
 
 
 def _spend(node: dict[str, Any], title: str, whole: Fraction) -> Spend:
     parts = [_bought(entry, whole) for entry in node["asked"][:_MOST_SHOWN]]
     left = len(node["asked"]) - len(parts)
     if left > 0:
-        cost = sum((entry.epsilon for entry in node["asked"][_MOST_SHOWN:]), Fraction(0))
+        cost = sum((entry.cost for entry in node["asked"][_MOST_SHOWN:]), Fraction(0))
         parts.append(Spend(f"{left:,} more questions", cost, float(cost / whole)))
-    asked = sum((entry.epsilon for entry in node["asked"]), Fraction(0))
+    asked = sum((entry.cost for entry in node["asked"]), Fraction(0))
     along, beside = Fraction(0), Fraction(0)
     for step, child in node["children"].items():
         disjoint = step.startswith("d")
@@ -93,7 +93,7 @@ def _spend(node: dict[str, Any], title: str, whole: Fraction) -> Spend:
         below = _spend(child, name, whole)
         # A share that bought one thing is that thing; a reader need not open it.
         parts.append(below.parts[0] if len(below.parts) == 1 and not disjoint else below)
-        along, beside = (along, max(beside, below.epsilon)) if disjoint else (along + below.epsilon, beside)
+        along, beside = (along, max(beside, below.cost)) if disjoint else (along + below.cost, beside)
     total = asked + along + beside
     return Spend(title, total, float(total / whole), tuple(parts), any(s[0] == "d" for s in node["children"]))
 
@@ -103,7 +103,7 @@ def _bought(entry: Entry, whole: Fraction) -> Spend:
     what = _ASKED.get(asked) or re.sub(r"(?<!^)(?=[A-Z])", " ", asked).lower()
     size = f"{entry.answer.size:,} number{'s' if entry.answer.size != 1 else ''}"
     title = f"{what}: {_VERBS.get(entry.verb, entry.verb)} ({size})"
-    return Spend(title, entry.epsilon, float(entry.epsilon / whole))
+    return Spend(title, entry.cost, float(entry.cost / whole))
 
 
 def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, Any]]:

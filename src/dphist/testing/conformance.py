@@ -7,7 +7,7 @@ The privacy argument rests on the gate; these checks establish that a mechanism 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +16,9 @@ from dphist.errors import RightUsed
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -58,14 +60,17 @@ def cases() -> Iterator[Case]:
     yield Case("age × hierarchy with other", Histogram(mixed, np.arange(24).reshape(4, 6)))
 
 
-def check_mechanism(mechanism: Mechanism, *, epsilon: Fraction = Fraction(1), bias: str = "") -> None:
+def check_mechanism(
+    mechanism: Mechanism, *, epsilon: Number | Budget | None = None, rho: Number | None = None, bias: str = ""
+) -> None:
     """Run every check; an `AssertionError` says which failed on which data.
 
     ``bias`` is the reason why the mechanism does not converge to the counts as ε grows, if it does not.
 
     Args:
         mechanism: What to check.
-        epsilon: The budget of each run.
+        epsilon: The budget of each run; 1 unless told.
+        rho: Or the budget of each run in ρ.
         bias: Why it does not converge to the counts as ε grows, if it does not.
 
     Example:
@@ -73,10 +78,11 @@ def check_mechanism(mechanism: Mechanism, *, epsilon: Fraction = Fraction(1), bi
         >>> check_mechanism(Laplace())
     """
     check_value(mechanism)
+    budget = Budget.of(1 if epsilon is None and rho is None else epsilon, rho=rho)
     for case in cases():
-        check_run(mechanism, case, epsilon)
+        check_run(mechanism, case, budget)
         if not bias:
-            check_convergence(mechanism, case)
+            check_convergence(mechanism, case, replace(budget, amount=Fraction(_CERTAIN)))
 
 
 def check_value(mechanism: Mechanism) -> None:
@@ -93,12 +99,13 @@ def check_value(mechanism: Mechanism) -> None:
     raise AssertionError("a mechanism must be frozen")
 
 
-def check_run(mechanism: Mechanism, case: Case, epsilon: Fraction) -> None:
+def check_run(mechanism: Mechanism, case: Case, budget: Number | Budget) -> None:
     """Replay, accounting, reproducibility, shape: everything one data set can show."""
     where = f"{show(mechanism)} on {case.name}"
+    budget = Budget.of(budget)
     counts = case.histogram.counts.copy()
-    estimate, transcript = _run(mechanism, case.histogram, epsilon, seed=7)
-    again, transcript_again = _run(mechanism, case.histogram, epsilon, seed=7)
+    estimate, transcript = _run(mechanism, case.histogram, budget, seed=7)
+    again, transcript_again = _run(mechanism, case.histogram, budget, seed=7)
 
     _insist(np.array_equal(case.histogram.counts, counts), where, "must not change its input")
     _insist(estimate.counts.dtype == np.float64, where, "must estimate in float64")
@@ -112,10 +119,10 @@ def check_run(mechanism: Mechanism, case: Case, epsilon: Fraction) -> None:
     )
     _insist(len(transcript) > 0, where, "must ask something of the data")
     spent = transcript.spent()
-    _insist(spent <= epsilon, where, f"spent {spent} of {epsilon}")
-    _insist(spent == epsilon, where, f"leaves budget unspent: {spent} of {epsilon}")
+    _insist(spent <= budget.amount, where, f"spent {spent} of {budget.amount}")
+    _insist(spent == budget.amount, where, f"leaves budget unspent: {spent} of {budget.amount}")
 
-    right, replay = open_replay(case.histogram.domain, epsilon, Unit(), transcript)
+    right, replay = open_replay(case.histogram.domain, budget, Unit(), transcript)
     replayed = mechanism.estimate(right)
     replay.finish()
     _insist(
@@ -148,9 +155,9 @@ def check_run(mechanism: Mechanism, case: Case, epsilon: Fraction) -> None:
     _insist(bool(estimate.errors.words.short), where, "must say how its intervals are obtained")
 
 
-def check_convergence(mechanism: Mechanism, case: Case) -> None:
+def check_convergence(mechanism: Mechanism, case: Case, budget: Number | Budget = _CERTAIN) -> None:
     """With all the budget in the world the estimate is the data."""
-    estimate, _ = _run(mechanism, case.histogram, Fraction(_CERTAIN), seed=11)
+    estimate, _ = _run(mechanism, case.histogram, Budget.of(budget), seed=11)
     error = np.abs(estimate.counts.reshape(case.histogram.counts.shape) - case.histogram.counts).max()
     # Relative to the largest count: reconstruction in floating point rounds.
     allowed = 0.01 + 1e-9 * float(case.histogram.counts.max(initial=0))
@@ -160,10 +167,10 @@ def check_convergence(mechanism: Mechanism, case: Case) -> None:
 
 
 def _run(
-    mechanism: Mechanism, histogram: Histogram, epsilon: Fraction, seed: int
+    mechanism: Mechanism, histogram: Histogram, budget: Budget, seed: int
 ) -> tuple[Estimate, Transcript]:
     noise = Noise(Keystream.for_tests(seed))
-    right, transcript = open_gate(histogram, epsilon, Unit(), noise=noise)
+    right, transcript = open_gate(histogram, budget, Unit(), noise=noise)
     return mechanism.estimate(right), transcript
 
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.exact import Number
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
 
@@ -33,7 +34,7 @@ def as_histogram(counts: ArrayLike | Histogram) -> Histogram:
 
 def open_counts(
     counts: ArrayLike | Histogram,
-    epsilon: Number,
+    epsilon: Number | Budget,
     *,
     seed: int | None = None,
     unit: Unit | None = None,
@@ -48,7 +49,7 @@ def open_counts(
 
     Args:
         counts: An array, or a histogram.
-        epsilon: The right's budget.
+        epsilon: The right's budget: ε, or a `Budget`.
         seed: Makes the noise the same again; only a test may want that.
         unit: Who is protected.
         workload: What the mechanism may know will be asked.
@@ -73,7 +74,7 @@ def open_counts(
 def run(
     mechanism: Mechanism,
     counts: ArrayLike | Histogram,
-    epsilon: Number,
+    epsilon: Number | Budget,
     *,
     seed: int | None = None,
     workload: Workload | None = None,
@@ -83,7 +84,7 @@ def run(
     Args:
         mechanism: What to run.
         counts: An array, or a histogram.
-        epsilon: What it may spend.
+        epsilon: What it may spend: ε, or a `Budget`.
         seed: Makes the noise the same again.
         workload: What it may know will be asked.
 

@@ -27,8 +27,9 @@ IntArray = NDArray[np.int64]
 class Draw:
     """One call of a sampler.
 
-    ``amounts`` is the scale of Laplace noise and of the coins of a sparse release, or the rate of every part's choice
-    (one number if all have the same); ``size`` how many numbers were drawn, coins tossed or parts chosen from.
+    ``amounts`` is the scale of Laplace noise and of the coins of a sparse release, the variance of Gaussian noise, or
+    the rate of every part's choice (one number if all have the same); ``size`` how many numbers were drawn, coins
+    tossed or parts chosen from.
 
     Args:
         sampler: Which sampler was asked.
@@ -76,6 +77,13 @@ class RecordingNoise(Noise):
         before = np.array(values)
         noisy = super().add_laplace(values, scale, out)
         self._keep(Draw("laplace", (scale,), prod(before.shape)), (noisy - before).reshape(-1), before)
+        return noisy
+
+    def add_gaussian(self, values: IntArray, variance: Fraction, out: IntArray | None = None) -> IntArray:
+        """Note the variance, then add noise of it."""
+        before = np.array(values)
+        noisy = super().add_gaussian(values, variance, out)
+        self._keep(Draw("gaussian", (variance,), prod(before.shape)), (noisy - before).reshape(-1), before)
         return noisy
 
     def hits(self, cells: int, scale: Fraction, threshold: int) -> IntArray:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from dphist.errors import InputError, MechanismError, NotPrivate, VerificationError
 from dphist.extras import need
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
-from dphist.private.exact import Number, positive
 from dphist.private.gate import PrivateCounts, open_gate, open_replay
 from dphist.private.noise import Noise
 from dphist.private.queries import Totals
@@ -302,10 +303,10 @@ class PrivateID3(ReleaseID3):
         Raises:
             VerificationError: if it is not, or if more was asked than the guarantee says.
         """
-        if self.transcript_.spent() > self.guarantee_.epsilon:
+        if self.transcript_.spent() > self.guarantee_.budget.amount:
             raise VerificationError("the transcript spends more than the guarantee says")
         right, replay = open_replay(
-            self.domain_, self.guarantee_.epsilon, self.guarantee_.unit, self.transcript_
+            self.domain_, self.guarantee_.budget, self.guarantee_.unit, self.transcript_
         )
         tree = _grown(right, self.domain_, self.target, self.max_depth or 1)
         replay.finish()
@@ -316,7 +317,7 @@ class PrivateID3(ReleaseID3):
 def private_id3(
     histogram: Histogram,
     target: str,
-    epsilon: Number,
+    epsilon: Number | Budget,
     *,
     depth: int | None = None,
     unit: Unit | None = None,
@@ -334,7 +335,7 @@ def private_id3(
     Args:
         histogram: The records, counted.
         target: The attribute to be guessed.
-        epsilon: What the whole tree may cost.
+        epsilon: What the whole tree may cost; a `Budget` may be one of ρ.
         depth: How many levels of splits; three at most if it is not said.
         unit: Who is protected; one row if it is not said.
         ledger: Where the budget is kept; charged before the first choice. With ``dataset``, or neither.
@@ -360,10 +361,10 @@ def private_id3(
         raise MechanismError(
             "private_id3: depth must be 1 or more, and an attribute besides the target is needed"
         )
-    spend, protected = positive(epsilon, "epsilon"), unit or Unit()
+    spend, protected = Budget.of(epsilon), unit or Unit()
     purpose = f"private_id3 on {target}, {levels} levels"
     model = PrivateID3(target, features=names, max_depth=levels)
-    with account(ledger, dataset, epsilon=spend, unit=protected, purpose=purpose) as payer:
+    with account(ledger, dataset, budget=spend, unit=protected, purpose=purpose) as payer:
         preflight(
             spend,
             protected,

@@ -11,10 +11,10 @@ from typing import Any
 
 from dphist.errors import InputError
 from dphist.model.domain import Domain
+from dphist.model.exact import positive
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.forecast import MECHANISMS, Forecast, plan
-from dphist.private.exact import positive
 from dphist.release.language import read_question
 
 WORKLOADS = ("cells", "prefixes", "ranges", "marginals")

@@ -18,7 +18,7 @@ from dphist.audit.evidence import FloatArray, Runs, weigh
 from dphist.audit.neighbours import Pair, pair, worst_pairs
 from dphist.kernels.grouping import IntArray
 from dphist.mechanisms.protocol import Mechanism
-from dphist.private.exact import Number, positive
+from dphist.model.exact import Number, positive
 from dphist.private.noise import Keystream
 
 # Where a loss has no formula: bounds at this confidence rank pairs by what is plausible, not by what is certain.

@@ -185,6 +185,16 @@ class Recorded:
     def __init__(self, drawn: NDArray[np.int64]) -> None:
         self.drawn, self.used = drawn.reshape(-1), 0
 
+    def add(
+        self,
+        values: NDArray[np.int64],
+        scale: Fraction,
+        variance: Fraction,
+        out: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.int64]:
+        """Add the next numbers."""
+        return self.add_laplace(values, scale, out)
+
     def laplace(self, scale: Fraction, shape: int | tuple[int, ...]) -> NDArray[np.int64]:
         """Hand out the next numbers."""
         return self.add_laplace(np.zeros(shape, dtype=np.int64), scale)

@@ -50,6 +50,9 @@ class _Quiet(Noise):
     def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
         return super().add_laplace(values, scale * self._factor, out)
 
+    def add_gaussian(self, values: IntArray, variance: Fraction, out: IntArray | None = None) -> IntArray:
+        return super().add_gaussian(values, variance * self._factor**2, out)
+
 
 class _Insensitive(Noise):
     def select(
@@ -76,6 +79,9 @@ class _Reseeded(Noise):
 
     def add_laplace(self, values: IntArray, scale: Fraction, out: IntArray | None = None) -> IntArray:
         return Noise(Keystream.for_tests(self._seed)).add_laplace(values, scale, out)
+
+    def add_gaussian(self, values: IntArray, variance: Fraction, out: IntArray | None = None) -> IntArray:
+        return Noise(Keystream.for_tests(self._seed)).add_gaussian(values, variance, out)
 
     def select(
         self,
@@ -109,7 +115,7 @@ class Mutant:
             case "reseeded":
                 data._noise = _Reseeded(keystream)
             case _:
-                data._budget *= 2
+                data._purse = data._purse.share(Fraction(2))
         return self.inner.estimate(data)
 
 

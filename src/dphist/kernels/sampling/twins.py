@@ -82,3 +82,54 @@ def add_digits(digits: npt.NDArray[np.int16], values: Int64s, out: Int64s) -> No
     shift = 8 * lows
     low ^= (high >> 63) & ((1 << shift) - 1)
     np.add(values, (high << shift) + low, out=out)
+
+
+def place_in_blocks(
+    blocks: npt.NDArray[np.int16],
+    coins: npt.NDArray[np.uint16],
+    offsets: npt.NDArray[np.uint64],
+    sure: npt.NDArray[np.uint16],
+    first: int,
+    shift: int,
+    out: Int64s,
+) -> npt.NDArray[np.int32]:
+    """Put every draw at an offset inside its block; give back those whose coin does not settle that it stays."""
+    y = blocks[: len(out)].astype(np.int64)
+    sign = y >> 63
+    mask = np.uint64((1 << shift) - 1)
+    np.bitwise_xor(((y ^ sign) << shift) | (offsets[: len(out)] & mask).astype(np.int64), sign, out=out)
+    return np.flatnonzero(coins[: len(out)] >= sure[y - first]).astype(np.int32)
+
+
+def judge(
+    drawn: Int64s,
+    positions: npt.NDArray[np.int32],
+    words: npt.NDArray[np.uint64],
+    coins: npt.NDArray[np.uint16],
+    shift: int,
+    rate: float,
+    whole: npt.NDArray[np.float64],
+    parts: npt.NDArray[np.float64],
+    verdicts: npt.NDArray[np.int8],
+) -> None:
+    """Decide with 80 bits whether draws stay: 1 stays, 0 goes, −1 is too close to call."""
+    x = drawn[positions]
+    below = x < 0
+    magnitude = np.where(below, ~x, x)
+    r = (magnitude & ((1 << shift) - 1)).astype(np.float64)
+    base = ((magnitude >> shift) << shift).astype(np.float64) + below
+    e = r * (2.0 * base + r) * rate
+    far = e >= 64.0
+    e[far] = 0.0
+    i = e.astype(np.int64)
+    rest = e - i
+    j = (rest * 64.0).astype(np.int64)
+    g = rest - j * 0.015625
+    series = np.full(len(g), 1.0 / 720.0)
+    for term in (-1.0 / 120.0, 1.0 / 24.0, -1.0 / 6.0, 0.5, -1.0, 1.0):
+        series = series * g + term
+    chance = whole[i] * parts[j] * series
+    u = (coins[positions].astype(np.float64) + words.astype(np.float64) * 5.421010862427522e-20) / 65536.0
+    gap = chance - u
+    verdicts[:] = np.where(gap > 9.094947017729282e-13, 1, np.where(gap < -9.094947017729282e-13, 0, -1))
+    verdicts[far] = -1

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dphist import errors
-from dphist.private.exact import Number, positive
+from dphist.model.exact import Number, positive
 
 # Sums of unlike denominators grow; the bounds keep every amount readable and quick to add.
 _AMOUNT_DIGITS = 400

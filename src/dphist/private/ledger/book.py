@@ -12,8 +12,8 @@ from typing import NoReturn, TypeVar
 
 from dphist import errors
 from dphist.extras import need
+from dphist.model.exact import Number
 from dphist.model.unit import Unit
-from dphist.private.exact import Number
 from dphist.private.ledger.amounts import amount_of, shown
 from dphist.private.ledger.lines import COLUMNS, START, Books, Budget, Entry, Head, Line, line_from
 from dphist.private.ledger.spending import Reservation, affordable, protected_by

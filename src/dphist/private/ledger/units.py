@@ -24,8 +24,8 @@ import re
 from fractions import Fraction
 
 from dphist.errors import InputError
+from dphist.model.exact import fraction
 from dphist.model.unit import Unit
-from dphist.private.exact import fraction
 
 # A unit of ours; a user's own words for one, which only equal words can match; or nothing said.
 Protected = Unit | str | None

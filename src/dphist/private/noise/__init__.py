@@ -8,6 +8,7 @@ uniform ones is the one assumption.
     keystream   random bytes, never handed out twice
     certified   integer enclosures of exp(−x); exact coins on top of them
     laplace     discrete Laplace noise as independent digits
+    gaussian    discrete Gaussian noise by blocks
     selection   the exponential mechanism
     hits        coins for more cells than can be visited
 
@@ -20,17 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import InputError
+from dphist.private.noise import gaussian as _gaussian
 from dphist.private.noise import hits as _hits
 from dphist.private.noise import laplace as _laplace
 from dphist.private.noise import selection as _selection
 from dphist.private.noise.keystream import Keystream
 
-__all__ = ["Keystream", "Noise", "check_scale"]
+__all__ = ["Keystream", "Noise", "check_scale", "check_variance"]
 
 Int64s = npt.NDArray[np.int64]
 
@@ -40,6 +43,14 @@ _BLOCK = 1 << 15
 _TABLES_PAY = 1 << 16
 # Noise stays a thousand scales away from the ends of int64.
 _LARGEST_SCALE = 1 << 53
+
+
+class _Law(Protocol):
+    """A sampler for one size of noise."""
+
+    def add(self, keystream: Keystream, values: Int64s, out: Int64s) -> None:
+        """Write values + noise for one flat block."""
+        ...
 
 
 class Noise:
@@ -67,6 +78,25 @@ class Noise:
         which is a function of the noisy sum and so costs no privacy.
         """
         numerator, denominator = check_scale(scale)
+        find = _laplace.tabled if values.size >= _TABLES_PAY else _laplace.binary
+        return self._add(find(numerator, denominator), values, out)
+
+    def gaussian(self, variance: Fraction, shape: int | tuple[int, ...]) -> Int64s:
+        """Draw integers with probability ∝ exp(−k²/2·variance), exactly."""
+        out = np.zeros(shape, dtype=np.int64)
+        return self.add_gaussian(out, variance, out)
+
+    def add_gaussian(self, values: Int64s, variance: Fraction, out: Int64s | None = None) -> Int64s:
+        """Add discrete Gaussian noise to integers in one pass; ``out`` may be ``values`` itself.
+
+        Probabilities are ∝ exp(−k²/2·variance) for any positive rational variance below 2^106, tiny ones included;
+        tails are not cut off. (The law's variance is a little less than the parameter of that name.)
+        """
+        numerator, denominator = check_variance(variance)
+        fineness = _gaussian.FINE if values.size >= _TABLES_PAY else _gaussian.COARSE
+        return self._add(_gaussian.blocks(numerator, denominator, fineness), values, out)
+
+    def _add(self, law: _Law, values: Int64s, out: Int64s | None) -> Int64s:
         if out is None:
             out = np.empty(values.shape, dtype=np.int64)
         if values.dtype != np.int64 or out.dtype != np.int64 or not out.flags.c_contiguous:
@@ -74,8 +104,6 @@ class Noise:
         if values.shape != out.shape:
             raise InputError("out: must have the shape of values")
         source, target = np.ascontiguousarray(values).reshape(-1), out.reshape(-1)
-        find = _laplace.tabled if len(source) >= _TABLES_PAY else _laplace.binary
-        law = find(numerator, denominator)
         for start in range(0, len(source), _BLOCK):
             law.add(self.keystream, source[start : start + _BLOCK], target[start : start + _BLOCK])
         return out
@@ -132,6 +160,16 @@ def check_scale(scale: Fraction) -> tuple[int, int]:
         raise InputError("scale: must be positive")
     if numerator >= denominator * _LARGEST_SCALE:
         raise InputError("scale: noise this large would leave 64-bit integers; spend more budget")
+    return numerator, denominator
+
+
+def check_variance(variance: Fraction) -> tuple[int, int]:
+    """Refuse a variance that cannot be drawn; else give its numerator and denominator."""
+    numerator, denominator = variance.numerator, variance.denominator
+    if numerator <= 0:
+        raise InputError("variance: must be positive")
+    if numerator >= denominator * _LARGEST_SCALE**2:
+        raise InputError("variance: noise this large would leave 64-bit integers; spend more budget")
     return numerator, denominator
 
 

@@ -21,8 +21,9 @@ def _rounded_exp_neg(x: Fraction) -> float:
     return float(Fraction(lo, 1 << 192))
 
 
-_WHOLE = np.array([_rounded_exp_neg(Fraction(i)) for i in range(64)])
-_PARTS = np.array([_rounded_exp_neg(Fraction(j, 64)) for j in range(64)])
+# exp(−i) and exp(−j/64), for `exp_neg`.
+EXP_WHOLE = np.array([_rounded_exp_neg(Fraction(i)) for i in range(64)])
+EXP_PARTS = np.array([_rounded_exp_neg(Fraction(j, 64)) for j in range(64)])
 # Any rate this large, even divided by a 63-bit integer, leaves every candidate but the best below exp(-64).
 _LARGEST_RATE = 1 << 1000
 
@@ -47,7 +48,7 @@ def select(
     count = len(starts) - 1
     words = keystream.take(8 * count).view(np.uint64)
     chosen = np.empty(count, dtype=np.int64)
-    for part in sampling.select_parts(scores, starts, rates, words, _WHOLE, _PARTS, chosen):
+    for part in sampling.select_parts(scores, starts, rates, words, EXP_WHOLE, EXP_PARTS, chosen):
         candidates = scores[starts[part] : starts[part + 1]]
         chosen[part] = select_exactly(keystream, candidates, rate_of(int(part)), int(words[part]), 64)
     return chosen

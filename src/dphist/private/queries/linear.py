@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.linear import column_sums, rises, sparse_product
-from dphist.private.questions import IntArray, Layout, proven, seal
+from dphist.kernels.linear import column_squares, column_sums, rises, sparse_product
+from dphist.private.questions import IntArray, Layout, Moves, proven, seal
 
 # The gate keeps the sum of all counts below 2^62; a row may multiply that by its largest weight.
 _LARGEST_SUM = 2**62
@@ -24,7 +24,8 @@ class Linear:
     Row r has weights ``weights[rows[r]:rows[r + 1]]`` in the columns of the same places. One step in cell j
     changes answer r by |weight| of (r, j), so Σ_r |Δ_r| is at most the largest sum of absolute weights in a
     column. That number, computed in integers, is the scale of all answers: the promise holds exactly, and no
-    rounding is involved. Real strategies are rounded to integers first, the matrix and not the answer.
+    rounding is involved. Real strategies are rounded to integers first, the matrix and not the answer. In the same way
+    Σ_r Δ_r² is at most the largest sum of squared weights in a column, which is the variance of all answers.
 
     The column sums go once through all weights, the product goes through those that the row pointers name. Both
     see the same matrix only if every weight belongs to exactly one row: pointers rise from 0 to the number of
@@ -73,6 +74,25 @@ class Linear:
         if self.columns.size and int(self.columns.max()) >= layout.size:
             raise MechanismError("linear: columns must name cells")
         return Fraction(max(1, self.sensitivity))
+
+    def variances(self, layout: Layout) -> Fraction:
+        """The largest sum of squares in a column.
+
+        Weights of one row and column would have to be added before they are squared, and large ones would overflow:
+        there the square of the column sum serves, which is never less.
+        """
+        whole = self.scales(layout)  # which also checks the columns
+        largest = int(np.abs(self.weights).max(initial=0))
+        if largest**2 * self.weights.size < _LARGEST_SUM:
+            squares = column_squares(self.rows, self.columns, self.weights, max(1, layout.size))
+            if squares[0] >= 0:
+                return Fraction(max(1, int(squares.max())))
+        return whole**2
+
+    @property
+    def moves(self) -> Moves:
+        """Whether all weights are of one sign."""
+        return "alike" if int(self.weights.min(initial=0)) >= 0 else "any"
 
     @property
     def sensitivity(self) -> int:

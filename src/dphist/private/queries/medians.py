@@ -16,8 +16,8 @@ class Middles:
 
     Parts are disjoint, so a step moves one answer only. Raising one count by one raises exactly one entry of
     the part's sorted counts by one (the last copy of the value that was raised). A sum of distinct entries
-    of the sorted counts thus moves by at most one: scale 1 keeps the promise. Halving the sum of two middles
-    afterwards halves its noise, where noising the median itself would not.
+    of the sorted counts thus moves by at most one: scale 1 and variance 1 keep the promises. Halving the sum of two
+    middles afterwards halves its noise, where noising the median itself would not.
     """
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
@@ -27,4 +27,8 @@ class Middles:
 
     def scales(self, layout: Layout) -> Fraction:
         """Noise of scale one at ε = 1."""
+        return Fraction(1)
+
+    def variances(self, layout: Layout) -> Fraction:
+        """Noise of variance one at ρ = 1/2."""
         return Fraction(1)

@@ -3,7 +3,9 @@
 Along each axis a linear map W gives integer coefficients whose noise scales sₖ keep the promise
 Σₖ |W[k, x]| ÷ sₖ ≤ 1 for every cell x (proved for each kind of axis in `dphist.kernels.wavelets.axes`). The
 coefficients of a cube are the Kronecker product of these maps, and so are the scales. The promise multiplies:
-Σ |∏ W[kᵢ, xᵢ]| ÷ ∏ s[kᵢ] = ∏ Σ |W[kᵢ, xᵢ]| ÷ s[kᵢ] ≤ 1.
+Σ |∏ W[kᵢ, xᵢ]| ÷ ∏ s[kᵢ] = ∏ Σ |W[kᵢ, xᵢ]| ÷ s[kᵢ] ≤ 1. So does the promise for Gaussian noise: along an axis a cell
+moves its coefficients by one each, as many of them as the sensitivity P says, and weights wₖ are at least one, so
+variances P·wₖ² keep Σₖ W[k, x]² ÷ (P·wₖ²) ≤ 1.
 
 Two questions share it. `Wavelet` returns the noisy coefficients. `WaveletCells` returns the cells rebuilt
 from them, and never computes the data's own coefficients: with A the integer inverse, A·W = D·identity for a
@@ -66,7 +68,10 @@ def wavelet_axes(
 
 
 def reference_scale(axes: Sequence[Axis]) -> Fraction:
-    """λ at ε = 1: the noise scale of a coefficient of weight one, the product of the axes' sensitivities."""
+    """λ at ε = 1: the noise scale of a coefficient of weight one, the product of the axes' sensitivities.
+
+    The same number is the *variance* of its Gaussian noise at ρ = 1/2.
+    """
     return Fraction(prod(axis.sensitivity for axis in axes))
 
 
@@ -106,11 +111,18 @@ class Wavelet:
 
     def scales(self, layout: Layout) -> Fraction | Scales:
         """λ times the product of the slots' weights along the axes."""
+        return self._sizes(layout, 1)
+
+    def variances(self, layout: Layout) -> Fraction | Scales:
+        """λ times the product of the slots' squared weights."""
+        return self._sizes(layout, 2)
+
+    def _sizes(self, layout: Layout, power: int) -> Fraction | Scales:
         axes = self.axes(layout)
         scale = reference_scale(axes)
         if all(len(axis.classes[0]) == 1 for axis in axes):
             return scale
-        values = tuple(scale * prod(each) for each in product(*(axis.classes[0] for axis in axes)))
+        values = tuple(scale * prod(each) ** power for each in product(*(axis.classes[0] for axis in axes)))
         # Few classes, many coefficients: the narrowest index that holds them.
         index = np.zeros((), dtype=np.min_scalar_type(len(values)))
         for axis in axes:
@@ -126,7 +138,7 @@ class Wavelet:
         slabs = coefficients.reshape(-1, *standard.slots(axes[split:]))
         regions = _regions(axes[split:])
         for begin, end, weight in _batches(axes, split):
-            _add_noise(slabs[begin:end], regions, reference_scale(axes) * weight, noise)
+            _add_noise(slabs[begin:end], regions, reference_scale(axes), weight, noise)
         return coefficients
 
 
@@ -155,6 +167,10 @@ class WaveletCells:
 
     def scales(self, layout: Layout) -> Fraction:
         """λ, the scale of a coefficient of weight one; what gathers in a range is the business of the axes."""
+        return reference_scale(self.axes(layout))
+
+    def variances(self, layout: Layout) -> Fraction:
+        """The variance of a coefficient of weight one."""
         return reference_scale(self.axes(layout))
 
     def perturb(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> NDArray[np.float64]:
@@ -249,7 +265,7 @@ class _Rebuild:
         turn, whole = (-1, room.reshape(self.shape)) if room is not None else self._scratch()
         slabs = whole[:count]
         slabs.fill(0)
-        _add_noise(slabs, self.regions, self.scale * factor, self.noise)
+        _add_noise(slabs, self.regions, self.scale, factor, self.noise)
         offsets = self.offsets[: count * self.offsets.size // self.most]
 
         def finish() -> None:
@@ -349,12 +365,18 @@ def _places(axis: Axis, which: int) -> slice | IntArray:
 
 
 def _add_noise(
-    slabs: IntArray, regions: list[tuple[Fraction, Region]], scale: Fraction, noise: PricedNoise
+    slabs: IntArray,
+    regions: list[tuple[Fraction, Region]],
+    reference: Fraction,
+    factor: Fraction,
+    noise: PricedNoise,
 ) -> None:
-    for weight, region in regions:
+    for inner, region in regions:
+        weight = factor * inner
+        scale, variance = reference * weight, reference * weight**2
         where = (slice(None), *region)
         part = slabs[where]
         if isinstance(region[0], slice) and part.flags.c_contiguous:
-            noise.add_laplace(part, scale * weight, part)
+            noise.add(part, scale, variance, part)
         else:
-            slabs[where] = noise.add_laplace(np.ascontiguousarray(part), scale * weight)
+            slabs[where] = noise.add(np.ascontiguousarray(part), scale, variance)
