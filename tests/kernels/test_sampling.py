@@ -8,14 +8,14 @@ import numpy as np
 
 from dphist.kernels.sampling import laplace as sampling
 from dphist.private.noise import certified
-from dphist.private.noise.selection import _PARTS, _WHOLE
+from dphist.private.noise.selection import EXP_PARTS, EXP_WHOLE
 
 
 def test_exp_neg_keeps_its_bound():
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.random(400) * 64, [0.0, 63.999999999999, 1.0, 1 / 64, np.nextafter(1.0, 0)]])
     for x in points:
-        got = Fraction(sampling.exp_neg(x, _WHOLE, _PARTS))
+        got = Fraction(sampling.exp_neg(x, EXP_WHOLE, EXP_PARTS))
         lo, hi = certified.exp_neg_interval(Fraction(float(x)), 256)
         assert abs(got * 2**256 - lo) <= lo >> 49
         assert hi - lo <= 3

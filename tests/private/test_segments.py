@@ -36,6 +36,11 @@ class Priced:
     def add_laplace(self, values: np.ndarray, scale: Fraction, out: np.ndarray | None = None) -> np.ndarray:
         return self.noise.add_laplace(values, scale / self.budget, out)
 
+    def add(
+        self, values: np.ndarray, scale: Fraction, variance: Fraction, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        return self.add_laplace(values, scale, out)
+
 
 def seeded(seed: int, epsilon: Fraction = Fraction(1)) -> Priced:
     return Priced(Noise(Keystream.for_tests(seed)), epsilon)

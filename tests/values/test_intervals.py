@@ -16,9 +16,7 @@ LINE = Domain([Ordinal("x", range(40))])
 
 def spread_of(terms, scale):
     size = np.array([terms], dtype=np.int64)
-    return Spread(
-        2.0 * size * float(scale) ** 2, np.array([float(scale)]), size, NoiseLaw("laplace", Fraction(scale))
-    )  # type: ignore[arg-type]
+    return Spread.of_terms(size, NoiseLaw("laplace", Fraction(scale)))
 
 
 def test_one_draw_is_exact():

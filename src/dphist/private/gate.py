@@ -415,7 +415,7 @@ def open_gate(
     durable; if it raises, nothing has been drawn. ``unproven`` lets questions without a proof be asked, as they are:
     for tests and audits of mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes sets it.
     """
-    purse = Purse.of(Budget.of(budget), unit)
+    purse = Purse.of(budget, unit)
     transcript = Transcript(pay=pay)
     # min(x, c) moves by at most one when x does, so a public ceiling keeps one step one step.
     ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
@@ -447,4 +447,4 @@ def open_replay(
     """Open a gate with a transcript behind it and no data at all."""
     book = Replay(transcript)
     layout = Layout(domain.shape, None, 1, domain, workload)
-    return PrivateCounts(None, layout, Purse.of(Budget.of(budget), unit), book, None, "root"), book
+    return PrivateCounts(None, layout, Purse.of(budget, unit), book, None, "root"), book

@@ -37,6 +37,7 @@ import numpy as np
 from dphist.errors import MechanismError
 from dphist.model.budget import Budget, Currency
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
+from dphist.model.exact import Number
 from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
 from dphist.private.noise import Noise, check_scale, check_variance
@@ -85,9 +86,10 @@ class Purse:
     change: Change
 
     @staticmethod
-    def of(budget: Budget, unit: Unit, reach: int = 1) -> Purse:
-        """The purse of a gate that is opened with a budget for a unit."""
-        return Purse(budget.amount, budget.currency, Change.of(unit, reach))
+    def of(budget: Budget | Number, unit: Unit, reach: int = 1) -> Purse:
+        """The purse of a gate that is opened with a budget for a unit; a bare number is pure ε."""
+        money = Budget.of(budget)
+        return Purse(money.amount, money.currency, Change.of(unit, reach))
 
     def share(self, part: Fraction) -> Purse:
         """Hold a share of it."""

@@ -136,7 +136,7 @@ def open_sparse_gate(
     layout = Layout(domain.shape, None, 1, domain)
     source = Noise.system() if noise is None else noise
     held: Any = occupied
-    purse = Purse.of(Budget.of(budget), unit)
+    purse = Purse.of(budget, unit)
     return PrivateCounts(held, layout, purse, transcript, source, "root"), transcript
 
 

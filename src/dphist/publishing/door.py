@@ -170,7 +170,7 @@ def _publish(
 def _sparse(
     source: Any,
     domain: Domain | None,
-    budget: Budget,
+    budget: Budget | Fraction,
     mechanism: SparseLaplace,
     unit: Unit,
     pay: Callable[[], None],
@@ -201,7 +201,7 @@ def _sparse(
 
 def _release(
     histogram: Histogram,
-    budget: Budget,
+    budget: Budget | Fraction,
     mechanism: Mechanism,
     unit: Unit,
     workload: Workload | None,

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ class Job:
     inner: Mechanism
     domain: Domain
     counts: NDArray[np.int64]
-    budget: Budget
+    budget: Budget | Fraction
     unit: Unit
     workload: Workload | None
 
@@ -85,7 +86,7 @@ Run = Callable[[list[Job]], Iterator[list[Done]]]
 def run_parts(
     histogram: Histogram,
     recipe: ByPart,
-    budget: Budget,
+    budget: Budget | Fraction,
     unit: Unit,
     workload: Workload | None,
     *,

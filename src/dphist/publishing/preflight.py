@@ -15,6 +15,7 @@ import numpy as np
 from dphist.errors import EpsilonError, InputError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
@@ -24,7 +25,7 @@ from dphist.private.pricing import Purse
 _TINY = Fraction(1, 10**6)
 
 
-def preflight(budget: Budget, unit: Unit, run: Callable[[Noise], object]) -> None:
+def preflight(budget: Budget | Number, unit: Unit, run: Callable[[Noise], object]) -> None:
     """Refuse a budget whose noise cannot be drawn; ``run`` is the release on no records, given a noise source."""
     if Purse.of(budget, unit).pure >= _TINY:
         return
@@ -32,7 +33,7 @@ def preflight(budget: Budget, unit: Unit, run: Callable[[Noise], object]) -> Non
         run(Noise(Keystream.for_tests(0)))
     except InputError as error:
         raise EpsilonError(
-            f"{budget.currency}: so little, for this unit, that no release can be made ({error}). "
+            f"{Budget.of(budget).currency}: so little, for this unit, that no release can be made ({error}). "
             "Nothing was spent; give more, or protect fewer rows"
         ) from None
 

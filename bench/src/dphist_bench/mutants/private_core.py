@@ -388,8 +388,8 @@ MUTANTS = [
     ),
     _bug(
         _SPARSE,
-        "purse = Purse.of(Budget.of(budget), unit)",
-        "purse = Purse.of(Budget.of(budget), Unit())",
+        "purse = Purse.of(budget, unit)",
+        "purse = Purse.of(budget, Unit())",
         f"{_WIRING}::test_sparse",
         "sparse releases forget the unit",
     ),

@@ -200,7 +200,7 @@ class BlockGaussian:
         x = ~magnitude if y < 0 else magnitude
         if not self.shift or self._stays(x, certified.Uniform(keystream)):
             return wrapped(x)
-        return self.draw(keystream, 1)[0]
+        return np.int64(self.draw(keystream, 1)[0])
 
     def _settle(self, prefix: int, keystream: Keystream) -> int:
         """Decide a block from 80 bits that end in a tie or in a tail: the least y with U < C_y."""
