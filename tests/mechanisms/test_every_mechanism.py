@@ -1,5 +1,7 @@
 """What holds for every name that ``--mechanism`` accepts."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from dphist.errors import NotPrivate
 from dphist.mechanisms import INGREDIENTS, list_mechanisms
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -18,9 +21,11 @@ PROMISED = {
     "hierarchicalkd", "quadtree", "uniformgrid", "adaptivegrid", "s1", "s-approx", "s2", "o+s1",
     "o+s-approx", "o+s2", "s1+mm", "s-approx+mm", "s2+mm", "s1+pmm", "s-approx+pmm", "s2+pmm", "h",
     "s1+h", "s2+h", "tree", "boost", "hb", "greedyh", "dawa", "ahp", "fpa", "spa", "efpa", "phpartition",
-    "isotonic", "mwem", "privelet", "posterior", "adaptivetree", "auto",
+    "isotonic", "mwem", "privelet", "posterior", "adaptivetree", "auto", "gaussian",
 }  # fmt: skip
 REFUSED = {"spa"}
+# What Gaussian noise cannot be bought with.
+NOT_PURE = {"gaussian"}
 DOMAIN = Domain([Ordinal("age", range(7)), Nominal("sex", ["F", "M"], other=True)])
 HISTOGRAM = Histogram(DOMAIN, (np.arange(21) * 13 % 17).reshape(7, 3))
 
@@ -43,18 +48,21 @@ def test_a_name_gives_a_frozen_value_that_reads_back(name):
 @pytest.mark.parametrize(
     "unit", [Unit(), Unit(rows=3, replace=True)], ids=["one row", "three rows, replaced"]
 )
-def test_it_spends_exactly_epsilon_for_the_unit_and_replays_without_data(name, unit):
-    mechanism = parse(name)
-    right, transcript = open_gate(HISTOGRAM, "3/7", unit)
+@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+def test_it_spends_exactly_its_budget_for_the_unit_and_replays_without_data(name, unit, currency):
+    if currency == "epsilon" and name in NOT_PURE:
+        return
+    mechanism, budget = parse(name), Budget(Fraction(3, 7), currency)
+    right, transcript = open_gate(HISTOGRAM, budget, unit)
     estimate = mechanism.estimate(right)
-    assert str(transcript.spent()) == "3/7"
-    again, replay = open_replay(DOMAIN, "3/7", unit, transcript)
+    assert transcript.spent() == budget.amount
+    again, replay = open_replay(DOMAIN, budget, unit, transcript)
     assert np.array_equal(mechanism.estimate(again).counts, estimate.counts)
     replay.finish()
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_what_has_no_exact_sampler_is_refused(name):
+@pytest.mark.parametrize("name", sorted(REFUSED | NOT_PURE))
+def test_what_has_no_exact_sampler_or_is_not_pure_is_refused(name):
     right, transcript = open_gate(HISTOGRAM, 1, Unit())
     with pytest.raises(NotPrivate):
         parse(name).estimate(right)

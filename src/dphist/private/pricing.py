@@ -34,7 +34,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dphist.errors import MechanismError
+from dphist.errors import MechanismError, NotPrivate
 from dphist.model.budget import Budget, Currency
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
 from dphist.model.exact import Number
@@ -123,7 +123,7 @@ class Purse:
         if kind == "laplace":
             return Price("laplace", query.scales(layout), 1 / self.pure)
         if self.currency == "epsilon":
-            raise MechanismError(
+            raise NotPrivate(
                 "Gaussian noise is not purely ε-private: publish with rho=, or with epsilon= and delta="
             )
         if promise is None:

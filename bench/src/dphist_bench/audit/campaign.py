@@ -94,7 +94,11 @@ class Trial:
 def claims() -> list[str]:
     """Give every mechanism that may be released, each as text."""
     named = [_INSTEAD.get(name, name) for name in sorted(MECHANISMS)]
-    return [text for text in named if not getattr(parse(text), "refused", False) and text != "spa"]
+    return [
+        text
+        for text in named
+        if not getattr(parse(text), "refused", False) and text not in ("spa", "gaussian")
+    ]
 
 
 def read_trials(path: Path) -> list[Trial]:
