@@ -112,9 +112,6 @@ def _width(spread: Spread, confidence: float) -> FloatArray:
         np.where(known, spread.variance, 0.0),
         np.where(known, spread.largest, 0.0),
         spread.terms,
-        spread.scale,
+        spread.law,
     )
-    largest = np.where(whole.largest > 0, whole.largest, np.sqrt(whole.variance) * 1e-6)
-    if spread.terms is None:
-        whole = Spread(whole.variance, largest)
     return np.where(known, half_widths(whole, confidence), np.nan)

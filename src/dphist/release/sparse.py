@@ -106,7 +106,7 @@ class SparseCells:
         """
         values = self.values[begin:end].astype(np.float64)
         scale, one = float(self.scale), np.ones(1, dtype=np.int64)
-        spread = Spread(np.array([2 * scale**2]), np.array([scale]), one, self.scale)
+        spread = Spread.of_terms(one, NoiseLaw("laplace", self.scale))
         above = half_widths(spread, confidence)[0]
         below = half_widths(spread, 1 - (1 - confidence) / 2)[0]
         chance = values - self.threshold <= scale * np.log(2 / (1 - confidence))

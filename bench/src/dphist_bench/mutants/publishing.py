@@ -165,7 +165,7 @@ MUTANTS = [
     ),
     dict(
         file=_DOOR,
-        old="    protected = unit or Unit()",
+        old="    protected = Unit.parse(unit)",
         new="    protected = Unit()",
         tests=_EVERY,
         why="nobody's unit is respected",
