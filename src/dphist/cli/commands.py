@@ -215,6 +215,7 @@ def records(
 
 
 app.command()(handing.export)
+app.command()(handing.dossier)
 
 
 @app.command()

@@ -27,3 +27,29 @@ def export(
         written = write(load(release), output, confidence=confidence)
     for path in written:
         screen.line(str(path))
+
+
+def dossier(
+    release: Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder the papers go to.")] = Path(
+        "dossier"
+    ),
+    ledger: Annotated[str | None, typer.Option(help="The ledger that paid, for the budget memo.")] = None,
+) -> None:
+    """Write the papers that go with a release: registry record, self-assessment, budget memo, catalogues."""
+    from dphist.errors import InputError
+    from dphist.release import load
+    from dphist.report import write_dossier
+
+    facts = None
+    if ledger is not None:
+        from dphist.cli.showing import ledger_facts
+
+        receipt = load(release).receipt
+        if receipt is None:
+            raise InputError("--ledger: the release says of no ledger that it paid")
+        (facts,) = ledger_facts(ledger, receipt[0])
+    with screen.progress("writing the papers"):
+        written = write_dossier(release, output, ledger=facts)
+    for path in written:
+        screen.line(str(path))

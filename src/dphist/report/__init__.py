@@ -3,11 +3,12 @@
 from dphist.release.drawing import register
 from dphist.report import drawing
 from dphist.report.cuts import Cuts
+from dphist.report.dossier import write_dossier
 from dphist.report.figures import figure
 from dphist.report.page import report_page
 from dphist.report.pictures import picture
 
-__all__ = ["Cuts", "figure", "picture", "report_page"]
+__all__ = ["Cuts", "figure", "picture", "report_page", "write_dossier"]
 
 # From now on `Release.plot` and notebooks draw with this.
 register(drawing.Charts())

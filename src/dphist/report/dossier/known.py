@@ -1,0 +1,106 @@
+"""What a release says of itself, gathered once for every paper; what only the custodian knows is marked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dphist.mechanisms.spec import show
+from dphist.release import Release
+from dphist.release.columns import label_columns, number_names
+from dphist.report.facts import mechanism_words
+from dphist.version import __version__
+
+MARK = "TO FILL"
+
+
+def to_fill(what: str) -> str:
+    """The custodian's own: nothing in the release says it."""
+    return f"{MARK}: {what}"
+
+
+def variant(release: Release) -> tuple[str, dict[str, float]]:
+    """Which differential privacy was promised, as the literature calls it, and its parameters."""
+    return "Pure DP", {"epsilon": float(release.epsilon)}
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A release, the file it is published as, and what the ledger says, as plain values."""
+
+    release: Release
+    file: Path
+    ledger: Mapping[str, Any] | None = None
+
+    @property
+    def title(self) -> str:
+        """What it is called; the file's name unless told."""
+        return self.release.about.title or self.file.stem
+
+    @property
+    def created(self) -> str:
+        """The day it was made, or the mark."""
+        return self.release.about.created or to_fill("the day of publication, such as 2024-01-31")
+
+    def said(self, name: str, what: str) -> str:
+        """What the custodian said under a name when publishing, or the mark."""
+        return str(getattr(self.release.about, name)) or to_fill(what)
+
+    @property
+    def counted(self) -> str:
+        """What is counted, in words."""
+        domain = self.release.domain
+        cells = " × ".join(f"{each.name} ({each.size:,})" for each in domain.attributes)
+        return f"Counts of records by {cells}: {domain.size:,} cells"
+
+    @property
+    def description(self) -> str:
+        """What the release is, in two sentences."""
+        return (
+            f"{self.counted}, each with an estimate and a 95 % interval. Noise was added on purpose: "
+            f"{self.release.guarantee.describe()}."
+        )
+
+    @property
+    def mechanism(self) -> dict[str, str]:
+        """The mechanism's name, its words and who thought of it."""
+        return mechanism_words(self.release) | {"written": show(self.release.mechanism)}
+
+    @property
+    def software(self) -> str:
+        """What made these papers."""
+        return f"dphist {__version__}"
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the release's file."""
+        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of the file, and what each says."""
+        told = {column.name: column.words for column in label_columns(self.release.domain)}
+        names = number_names(self.release.domain)
+        return told | {
+            names["estimate"]: "how many records the cell is estimated to hold",
+            names["low"]: "lower end of the 95 % interval; empty where the cell was not measured",
+            names["high"]: "upper end of the 95 % interval; empty where the cell was not measured",
+        }
+
+    @cached_property
+    def uncertain(self) -> Any:
+        """Which cells' noise exceeds their count: half their interval is wider than the estimate."""
+        low, high = self.release.bounds()
+        numbers = np.asarray(self.release.cells.numbers, dtype=np.float64)
+        return ~((high - low) / 2 <= numbers)
+
+    @cached_property
+    def total(self) -> str:
+        """The released total with its interval."""
+        return str(self.release.answer())

@@ -1,0 +1,64 @@
+"""A memo on the budget: what this release cost, what it bought, and what is left for the people it is about."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dphist.report.dossier.known import Known, to_fill
+from dphist.report.facts import Spend, budget_tree
+
+
+def memo(known: Known) -> str:
+    """The memo, as Markdown."""
+    release = known.release
+    parts = [
+        f"# Budget memo: {known.title}",
+        f"The release promises {release.guarantee.describe()}. It was made on {known.created} by "
+        f"{known.mechanism['written']} and asked {len(release.transcript):,} questions of the records, at a price of "
+        f"{release.transcript.spent()} of {release.epsilon}.",
+        "## What the price bought",
+        "\n".join(_spent(budget_tree(release), 0)),
+        "## Who paid",
+        _paid(known),
+    ]
+    return "\n\n".join(parts).replace("TO FILL:", "**TO FILL:**") + "\n"
+
+
+def _spent(spend: Spend, depth: int) -> list[str]:
+    lines = [f"{'  ' * depth}- {spend.title}: {spend.epsilon} ({100 * spend.share:.3g} %)"]
+    if spend.disjoint:
+        lines[0] += "; of disjoint cells the dearest counts"
+    for part in spend.parts:
+        lines += _spent(part, depth + 1)
+    return lines
+
+
+def _paid(known: Known) -> str:
+    ledger, receipt = known.ledger, known.release.receipt
+    if receipt is None:
+        return to_fill(
+            "no ledger was used: say what else was published about these people, and at what price"
+        )
+    paid = f"Payment {receipt[1]} of the budget {receipt[0]!r}."
+    if ledger is None:
+        return f"{paid} {to_fill('give --ledger to have its total, what was spent and what is left written here')}"
+    lines = [
+        f"{paid} The budget protects {ledger['unit'] or to_fill('whom')}.",
+        f"Total {ledger['total']}, spent {ledger['spent']}, left {ledger['remaining']} "
+        f"({_percent(ledger['remaining'], ledger['total'])} of it).",
+        "| payment | when | price | cost | for | state |",
+        "|---:|---|---:|---:|---|---|",
+    ]
+    for entry in ledger["entries"]:
+        own = " **this release**" if entry["id"] == receipt[1] else ""
+        purpose = str(entry["purpose"]).replace("|", "\\|")
+        lines.append(
+            f"| {entry['id']} | {entry['when']} | {entry['epsilon']} | {entry['cost']} | {purpose}{own} | "
+            f"{entry['status']} |"
+        )
+    text = "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
+    return f"{text}\n\n{to_fill('what the rest of the budget is meant for')}"
+
+
+def _percent(part: str, whole: str) -> str:
+    return f"{100 * float(Fraction(part) / Fraction(whole)):.3g} %"

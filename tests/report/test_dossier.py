@@ -1,0 +1,208 @@
+"""The papers that go with a release: filled from it, or marked; and what their readers' own checks say of them."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from jsonschema import Draft7Validator
+from typer.testing import CliRunner
+
+import dphist
+from dphist.cli.commands import app
+from dphist.report import write_dossier
+
+DOMAIN = dphist.Domain(
+    [
+        dphist.Ordinal("age", range(20, 40)),
+        dphist.Ordinal("income", edges=[0, 10_000, 25_000.5], other=True),
+        dphist.Ordinal("day", dates=("2024-01-01", "2024-01-03")),
+        dphist.Nominal("smokes", [False, True]),
+    ]
+)
+ABOUT = {
+    "title": "Smoking: a survey", "publisher": "City of Example", "contact": "data@example.org", "version": "1.0.0",
+    "licence": "https://creativecommons.org/licenses/by/4.0/", "purpose": "Planning clinics", "created": "2024-05-01",
+}  # fmt: skip
+
+
+def texts(*names: str) -> dict:
+    return {name: {"type": "string", "minLength": 1} for name in names}
+
+
+def closed(required: tuple = (), **properties) -> dict:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+BASIC = ("name", "intended_use", "data_product_region", "description")
+# The form of the registry's records as published in 2026: its fields, lists of values and what is required.
+# Their own checks were run on a record by hand as well (see docs/howto/dossier.md).
+FORM = closed(
+    ("url_slug", "status", "tier", "deployment"),
+    **texts("url_slug"),
+    status={"enum": ["Draft"]},
+    tier={"enum": [1, 2, 3]},
+    deployment=closed(
+        ("basic",),
+        basic=closed(
+            (*BASIC, "data_curators", "data_product_type", "publication_date"),
+            **texts(*BASIC),
+            data_curators={"type": "array", "items": {"type": "string"}, "minItems": 1},
+            data_product_type={"enum": ["Summary statistics", "Dataset"]},
+            publication_date={"type": "string", "format": "date"},
+        ),
+        dp_variant=closed(
+            variant_name={"enum": ["Pure DP", "Approximate DP", "Zero-concentrated DP"]},
+            **texts("data_domain", "unprotected_quantities"),
+        ),
+        privacy_loss=closed(
+            **texts("privacy_unit", "privacy_unit_details", "privacy_parameters_details"),
+            privacy_parameters=closed(**{name: {"type": "number"} for name in ("epsilon", "delta", "rho")}),
+        ),
+        deployment_model=closed(
+            model_name={"enum": ["Central"]},
+            release_type={"enum": ["One release", "Many releases"]},
+            access_type={"enum": ["Interactive", "Non-interactive"]},
+            **texts("actors", "release_type_details", "access_type_details"),
+        ),
+        accounting=closed(**texts("post_processing", "composition")),
+        implementation=closed(
+            **texts("preprocessing_and_hyperparameter_tuning", "mechanisms", "justification")
+        ),
+        administrative=closed(
+            ("registry_authors",),
+            **texts("sources", "notes"),
+            registry_authors={"type": "array", "items": {"type": "string"}, "minItems": 1},
+        ),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A release paid from a ledger, and its papers, made by the command."""
+    place = tmp_path_factory.mktemp("dossier")
+    counts = np.random.default_rng(7).integers(0, 9, DOMAIN.shape)
+    with dphist.Ledger.open(place / "budget.db") as book:
+        book.create("patients", 3)
+        release = dphist.publish(
+            dphist.Histogram(DOMAIN, counts), epsilon="1/2", mechanism="laplace", ledger=book, dataset="patients",
+            about=ABOUT,
+        )  # fmt: skip
+        release.save(place / "out.parquet")
+    given = [
+        str(place / "out.parquet"), "-o", str(place / "papers"), "--ledger", str(place / "budget.db"),
+    ]  # fmt: skip
+    done = CliRunner().invoke(app, ["dossier", *given])
+    assert done.exit_code == 0, done.output
+    return place
+
+
+def read(folder: Path, name: str) -> str:
+    return (folder / "papers" / name).read_text(encoding="utf-8")
+
+
+def test_the_registry_record_has_the_registrys_form(folder):
+    text = read(folder, "registry_record.yaml")
+    record = yaml.safe_load(text)
+    checker = Draft7Validator(FORM, format_checker=Draft7Validator.FORMAT_CHECKER)
+    assert [error.message for error in checker.iter_errors(record)] == []
+    deployment = record["deployment"]
+    assert deployment["basic"]["data_curators"] == ["City of Example"]
+    assert deployment["basic"]["publication_date"] == "2024-05-01"
+    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 0.5}
+    assert "TO FILL" in deployment["basic"]["data_product_region"]
+    # Their checks refuse folded texts and doubled backslashes.
+    assert not re.search(r": [>|]", text)
+    assert "\\\\" not in text
+    broken = {**record, "surprise": 1}
+    assert list(checker.iter_errors(broken))
+
+
+def test_the_assessment_answers_every_concern_or_marks_it(folder):
+    text = read(folder, "self-assessment.md")
+    sections = text.split("\n## ")[1:]
+    assert len(sections) == 14
+    for section in sections:
+        assert len(section.split("\n\n", 1)[1]) > 40, section
+    assert "0.5-differential privacy for one row" in text
+    assert "laplace" in text
+    assert "why this value is acceptable" in text
+
+
+def test_the_memo_says_what_was_paid_and_what_is_left(folder):
+    text = read(folder, "budget-memo.md")
+    assert "Total 3, spent 1/2, left 5/2" in text
+    assert "**this release**" in text
+    assert "1/2 of 1/2" in text
+
+
+def test_cells_whose_noise_exceeds_their_count_are_flagged_and_published(folder):
+    release = dphist.load(folder / "out.parquet")
+    low, high = release.bounds()
+    wanted = int((~((high - low) / 2 <= release.counts.reshape(-1))).sum())
+    with (folder / "papers" / "uncertain-cells.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert 0 < len(rows) == wanted < DOMAIN.size
+    for row in rows:
+        assert (float(row["high"]) - float(row["low"])) / 2 > float(row["estimate"])
+    assert f"{wanted:,} of {DOMAIN.size:,} published cells are flagged" in read(folder, "self-assessment.md")
+
+
+def test_croissants_own_validator_reads_the_release_by_it(folder, tmp_path):
+    if find_spec("mlcroissant") is None:
+        pytest.skip("mlcroissant is not installed")
+    for name in ("out.parquet", "papers/croissant.json"):
+        (tmp_path / Path(name).name).write_bytes((folder / name).read_bytes())
+    code = (
+        "import itertools, json, mlcroissant\n"
+        "found = mlcroissant.Dataset(jsonld='croissant.json')\n"
+        "issues = found.metadata.issues\n"
+        "rows = list(itertools.islice(found.records('cells'), 3))\n"
+        "print(json.dumps([sorted(issues.errors), sorted(issues.warnings), len(rows), rows[0]['cells/age'], "
+        "rows[0]['cells/estimate']]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    estimate = float(dphist.load(folder / "out.parquet").counts.reshape(-1)[0])
+    assert json.loads(done.stdout.splitlines()[-1]) == [[], [], 3, 20, estimate]
+
+
+def test_dcat_says_the_same(folder):
+    story = json.loads(read(folder, "dcat.json"))
+    assert story["dct:publisher"]["foaf:name"] == "City of Example"
+    assert story["dct:issued"]["@value"] == "2024-05-01"
+    checksum = story["dcat:distribution"]["spdx:checksum"]["spdx:checksumValue"]
+    assert checksum == json.loads(read(folder, "croissant.json"))["distribution"][0]["sha256"]
+
+
+def test_what_nobody_said_is_marked_and_listed(tmp_path):
+    domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+    release = dphist.publish(dphist.Histogram(domain, np.array([50, 90])), epsilon=1, mechanism="laplace")
+    release.save(tmp_path / "out.parquet")
+    written = write_dossier(tmp_path / "out.parquet", tmp_path / "papers")
+    readme = written[0].read_text(encoding="utf-8")
+    for path in written[1:-1]:
+        text = path.read_text(encoding="utf-8")
+        assert "TO FILL" in text
+        told = int(re.search(rf"`{re.escape(path.name)}` \|.*\| (\d+) \|", readme)[1])  # type: ignore[index]
+        assert told == len(re.findall("TO FILL:", text))
+    with pytest.raises(dphist.errors.InputError, match="ledger"):
+        CliRunner().invoke(
+            app, ["dossier", str(tmp_path / "out.parquet"), "--ledger", "x.db"], catch_exceptions=False
+        )
+    (tmp_path / "file").write_text("")
+    with pytest.raises(dphist.errors.OutputError, match="folder"):
+        write_dossier(tmp_path / "out.parquet", tmp_path / "file")
