@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,11 +33,11 @@ ABOUT = {
 }  # fmt: skip
 
 
-def texts(*names: str) -> dict:
+def texts(*names: str) -> dict[str, Any]:
     return {name: {"type": "string", "minLength": 1} for name in names}
 
 
-def closed(required: tuple = (), **properties) -> dict:
+def closed(required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,

@@ -91,6 +91,11 @@ def publish(
         bool, typer.Option("--nonnegative", help="No count below zero (costs no budget, biases).")
     ] = False,
     integer: Annotated[bool, typer.Option("--integer", help="Whole numbers only (costs no budget).")] = False,
+    title: handing.Title = None,
+    publisher: handing.Publisher = None,
+    licence: handing.Licence = None,
+    contact: handing.Contact = None,
+    release_version: handing.Version = None,
 ) -> None:
     """Turn records into one private release."""
     from dphist.cli.publishing import publish_file
@@ -99,7 +104,10 @@ def publish(
         release = publish_file(
             source, schema, epsilon, output, mechanism=mechanism, workload=workload, marginals=marginals,
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
-            nonnegative=nonnegative, integer=integer, say=say,
+            nonnegative=nonnegative, integer=integer, say=say, about={
+                "title": title, "publisher": publisher, "licence": licence, "contact": contact,
+                "version": release_version,
+            },
         )  # fmt: skip
     screen.line(f"{output}: {release!r}")
 

@@ -9,6 +9,13 @@ import typer
 
 from dphist.cli import screen
 
+# What the custodian says of a release when publishing it; it goes into the file as it is.
+Title = Annotated[str | None, typer.Option(help="What the release is called, for its readers.")]
+Publisher = Annotated[str | None, typer.Option(help="Who publishes it.")]
+Licence = Annotated[str | None, typer.Option(help="Under which terms, such as CC-BY-4.0.")]
+Contact = Annotated[str | None, typer.Option(help="Whom to ask: an address or a page.")]
+Version = Annotated[str | None, typer.Option("--release-version", help="Which version of the publication.")]
+
 
 def export(
     release: Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace as change
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ def publish_file(
     replace: bool,
     nonnegative: bool,
     integer: bool,
+    about: Mapping[str, str | None],
     say: Callable[[str], None],
 ) -> Release:
     """Publish to a file, and have the ledger remember which file it paid for."""
@@ -50,8 +51,8 @@ def publish_file(
     hint = _asked(declared, workload, marginals)
     if ledger is None or dataset is None:
         release = publish(
-            source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by
-        )
+            source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by, about=about,
+        )  # fmt: skip
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
         release.save(output)
@@ -59,7 +60,7 @@ def publish_file(
     with Ledger.open(ledger) as book:
         release = publish(
             source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by,
-            ledger=book, dataset=dataset,
+            ledger=book, dataset=dataset, about=about,
         )  # fmt: skip
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
