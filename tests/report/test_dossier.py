@@ -146,7 +146,7 @@ def test_the_memo_says_what_was_paid_and_what_is_left(folder):
     text = read(folder, "budget-memo.md")
     assert "Total 3, spent 1/2, left 5/2" in text
     assert "**this release**" in text
-    assert "1/2 of 1/2" in text
+    assert "1/2 of 1/2 ε" in text
 
 
 def test_cells_whose_noise_exceeds_their_count_are_flagged_and_published(folder):
@@ -187,6 +187,17 @@ def test_dcat_says_the_same(folder):
     assert story["dct:issued"]["@value"] == "2024-05-01"
     checksum = story["dcat:distribution"]["spdx:checksum"]["spdx:checksumValue"]
     assert checksum == json.loads(read(folder, "croissant.json"))["distribution"][0]["sha256"]
+
+
+def test_under_rho_the_papers_say_so(tmp_path):
+    domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+    people = dphist.Histogram(domain, np.array([50, 90]))
+    dphist.publish(people, epsilon=1, delta="1e-9", mechanism="gaussian").save(tmp_path / "out.parquet")
+    write_dossier(tmp_path / "out.parquet", tmp_path / "papers")
+    record = yaml.safe_load(read(tmp_path, "registry_record.yaml"))["deployment"]
+    assert record["dp_variant"]["variant_name"] == "Zero-concentrated DP"
+    assert set(record["privacy_loss"]["privacy_parameters"]) == {"rho", "epsilon", "delta"}
+    assert "ρ" in read(tmp_path, "budget-memo.md")
 
 
 def test_what_nobody_said_is_marked_and_listed(tmp_path):

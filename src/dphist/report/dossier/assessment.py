@@ -54,8 +54,8 @@ def _promise(known: Known) -> list[tuple[str, str]]:
         ),
         (
             "Composition and the budget",
-            f"{len(release.transcript):,} questions, {release.transcript.spent()} of {release.epsilon} spent, in exact "
-            f"fractions. {_paid(known)}",
+            f"{len(release.transcript):,} questions, {release.transcript.spent()} of {release.budget.amount} "
+            f"{release.budget.symbol} spent, in exact fractions. {_paid(known)}",
         ),
     ]
 

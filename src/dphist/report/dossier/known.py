@@ -27,7 +27,16 @@ def to_fill(what: str) -> str:
 
 def variant(release: Release) -> tuple[str, dict[str, float]]:
     """Which differential privacy was promised, as the literature calls it, and its parameters."""
-    return "Pure DP", {"epsilon": float(release.epsilon)}
+    budget = release.budget
+    if budget.pure:
+        return "Pure DP", {"epsilon": float(budget.amount)}
+    parameters = {"rho": float(budget.amount)}
+    if budget.epsilon is None or budget.delta is None:
+        return "Zero-concentrated DP", parameters
+    return "Zero-concentrated DP", parameters | {
+        "epsilon": float(budget.epsilon),
+        "delta": float(budget.delta),
+    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ def memo(known: Known) -> str:
         f"# Budget memo: {known.title}",
         f"The release promises {release.guarantee.describe()}. It was made on {known.created} by "
         f"{known.mechanism['written']} and asked {len(release.transcript):,} questions of the records, at a price of "
-        f"{release.transcript.spent()} of {release.epsilon}.",
+        f"{release.transcript.spent()} of {release.budget.amount} {release.budget.symbol}.",
         "## What the price bought",
         "\n".join(_spent(budget_tree(release), 0)),
         "## Who paid",
@@ -25,7 +25,7 @@ def memo(known: Known) -> str:
 
 
 def _spent(spend: Spend, depth: int) -> list[str]:
-    lines = [f"{'  ' * depth}- {spend.title}: {spend.epsilon} ({100 * spend.share:.3g} %)"]
+    lines = [f"{'  ' * depth}- {spend.title}: {spend.cost} ({100 * spend.share:.3g} %)"]
     if spend.disjoint:
         lines[0] += "; of disjoint cells the dearest counts"
     for part in spend.parts:
