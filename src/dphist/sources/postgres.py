@@ -94,9 +94,7 @@ def open_url(source: str) -> Engine:
 
 
 def _connected(address: str) -> Any:
-    import ibis
-    import psycopg
-
+    psycopg, ibis = need("psycopg", "postgres"), need("ibis", "postgres")
     connection = psycopg.connect(address, autocommit=True)
     connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
     return ibis.postgres.from_connection(connection)
