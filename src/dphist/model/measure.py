@@ -10,7 +10,7 @@ sum is then Σ k, an exact integer, and one row moves one cell by at most ``reac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dphist.errors import InputError
 from dphist.model.domain import Domain
+from dphist.model.domain.schema import quote
 from dphist.model.unit import Unit
 
 # A row may move a cell by so much at most: millions of rows then stay far below 2^63, on every engine.
@@ -323,6 +324,31 @@ class Sums:
         return f"Sums({axes}; they are secret)"
 
 
-def read_measures(tables: Sequence[Any]) -> tuple[Measure, ...]:
-    """Read the ``[[measure]]`` tables of a schema."""
-    return tuple(Measure.from_json(table) for table in tables)
+def measures_to_toml(measures: Iterable[Measure]) -> str:
+    """Write measures as blocks of a schema.
+
+    Args:
+        measures: The measures.
+
+    Returns:
+        A ``[[measure]]`` table for each.
+
+    Example:
+        >>> print(measures_to_toml([Measure("cost", 0, 5_000)]), end="")
+        [[measure]]
+        name = "cost"
+        low = 0
+        high = 5000
+        step = 1
+    """
+    blocks = []
+    for measure in measures:
+        lines = [f"{key} = {_toml(value)}" for key, value in measure.to_json().items()]
+        blocks.append("\n".join(["[[measure]]", *lines, ""]))
+    return "\n".join(blocks)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return quote(value) if isinstance(value, str) else repr(value)

@@ -8,6 +8,7 @@ from pathlib import Path
 from dphist.errors import DomainError, InputError
 from dphist.model.domain import Domain
 from dphist.model.domain.schema import attribute_from_json, parsed
+from dphist.model.measure import Measure
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 
@@ -23,6 +24,7 @@ class Schema:
         domain: The attributes.
         workload: What will be asked.
         unit: Who is protected.
+        measures: What is added up, each a ``[[measure]]`` table with name, low and high.
 
     Example:
         >>> schema = Schema.read('''
@@ -46,6 +48,7 @@ class Schema:
     domain: Domain
     workload: Workload | None = None
     unit: Unit | None = None
+    measures: tuple[Measure, ...] = ()
 
     @staticmethod
     def read(source: str | Path) -> Schema:
@@ -62,6 +65,10 @@ class Schema:
         try:
             workload = Workload.parse(domain, found["workload"]) if "workload" in found else None
             unit = Unit.parse(found["unit"]) if "unit" in found else None
+            measures = found.get("measure", [])
+            if not isinstance(measures, list):
+                raise InputError("measures are [[measure]] tables")
+            added = tuple(Measure.from_json(table) for table in measures)
         except InputError as error:
             raise DomainError(str(error)) from None
-        return Schema(domain=domain, workload=workload, unit=unit)
+        return Schema(domain=domain, workload=workload, unit=unit, measures=added)

@@ -142,7 +142,7 @@ def quote(text: str) -> str:
 
 
 # What a schema may say besides its attributes; `dphist.model.schema` reads these.
-_MORE = ("workload", "unit")
+_MORE = ("workload", "unit", "measure")
 
 
 def from_toml(source: str | Path) -> list[Attribute]:
@@ -170,7 +170,8 @@ def parsed(source: str | Path) -> dict[str, Any]:
     unknown = set(found) - {"attribute", *_MORE}
     if unknown or not isinstance(found.get("attribute"), list):
         raise DomainError(
-            "a schema is a list of [[attribute]] tables; before them it may say workload = … and unit = …, nothing else"
+            "a schema is a list of [[attribute]] and perhaps [[measure]] tables; before them it may say workload = … and "
+            "unit = …, nothing else"
         )
     plain: dict[str, Any] = _plain(found)
     return plain
