@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dphist.mechanisms import list_mechanisms
     from dphist.model.domain import Domain, Nominal, Ordinal
     from dphist.model.histogram import Histogram
+    from dphist.model.measure import Measure
     from dphist.model.unit import Unit
     from dphist.model.workload import Workload
     from dphist.private.ledger import Ledger
@@ -29,6 +30,7 @@ _HOMES = {
     "Domain": "model.domain",
     "Histogram": "model.histogram",
     "Ledger": "private.ledger",
+    "Measure": "model.measure",
     "Nominal": "model.domain",
     "Ordinal": "model.domain",
     "Release": "release",
@@ -57,6 +59,7 @@ __all__ = [
     "Domain",
     "Histogram",
     "Ledger",
+    "Measure",
     "Nominal",
     "Ordinal",
     "Release",

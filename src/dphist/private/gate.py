@@ -44,6 +44,7 @@ from dphist.model.domain import Domain
 from dphist.model.exact import Number, shares
 from dphist.model.histogram import Histogram
 from dphist.model.law import Kind, NoiseLaw
+from dphist.model.measure import Sums
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Noise
@@ -100,6 +101,7 @@ class PrivateCounts:
         "_path",
         "_purse",
         "_right",
+        "_signed",
         "_unproven",
     )
 
@@ -117,6 +119,7 @@ class PrivateCounts:
         self._right: list[IntArray | None] = [counts]
         self._layout, self._purse = layout, purse
         self._book, self._noise, self._path, self._unproven = book, noise, path, unproven
+        self._signed = False
 
     # ---- public facts -----------------------------------------------------------------------------------
 
@@ -291,6 +294,7 @@ class PrivateCounts:
 
     def choose(self, score: Score) -> IntArray:
         """Choose candidates by the exponential mechanism: an array of draws × parts."""
+        self._insist_on_counts()
         score = self._question(score)
         layout, draws = self._layout, score.draws(self._layout)
         if draws < 1:
@@ -312,6 +316,7 @@ class PrivateCounts:
 
     def segment(self, costs: Costs) -> IntArray:
         """Partition the cells by least noisy cost; only the partition leaves, as the starts of its buckets."""
+        self._insist_on_counts()
         costs = self._question(costs)
         layout, price = self._layout, self._purse.laplace()
         price.check(costs.check(layout))
@@ -323,6 +328,13 @@ class PrivateCounts:
         return self._ask("segment", costs, draw)
 
     # ---- one-shot ---------------------------------------------------------------------------------------
+
+    def _insist_on_counts(self) -> None:
+        """Refuse, before anything is paid, what has a proof for counts only."""
+        if self._signed:
+            raise MechanismError(
+                "these are sums, which may be negative: scores and costs have their proofs for counts alone"
+            )
 
     def _take(self) -> IntArray | None:
         try:
@@ -360,7 +372,9 @@ class PrivateCounts:
         )
 
     def _child(self, counts: IntArray | None, layout: Layout, purse: Purse, path: str) -> PrivateCounts:
-        return PrivateCounts(counts, layout, purse, self._book, self._noise, path, self._unproven)
+        child = PrivateCounts(counts, layout, purse, self._book, self._noise, path, self._unproven)
+        child._signed = self._signed
+        return child
 
     def _view(
         self,
@@ -400,7 +414,7 @@ class PrivateCounts:
 
 
 def open_gate(
-    histogram: Histogram,
+    histogram: Histogram | Sums,
     budget: Number | Budget,
     unit: Unit,
     *,
@@ -411,19 +425,26 @@ def open_gate(
 ) -> tuple[PrivateCounts, Transcript]:
     """Fuse private counts with a budget; returns the one right to ask, and the transcript that will fill up.
 
-    A bare number is pure ε.     ``pay`` is called once, before the first noise is drawn, and must make the spending
-    durable; if it raises, nothing has been drawn. ``unproven`` lets questions without a proof be asked, as they are:
-    for tests and audits of mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes sets it.
+    A bare number is pure ε. ``pay`` is called once, before the first noise is drawn, and must make the spending
+    durable; if it raises, nothing has been drawn. Sums of values are cells of either sign, of which ``unit`` says how
+    many *steps* somebody moves (`dphist.model.measure.Quantity.in_steps`); they are measured, not chosen or segmented
+    by, since the proofs of scores and costs are about counts. ``unproven`` lets questions without a proof be asked, as
+    they are: for tests and audits of mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes
+    sets it.
     """
     purse = Purse.of(budget, unit)
     transcript = Transcript(pay=pay)
-    # min(x, c) moves by at most one when x does, so a public ceiling keeps one step one step.
+    # min(x, c) moves by at most one when x does, and so does max(x, −c): a public ceiling keeps one step one step.
     ceiling = _LARGEST_SUM // max(1, histogram.domain.size)
     flat = histogram.counts.reshape(-1)
-    counts = flat if not flat.size or flat.max() <= ceiling else np.minimum(flat, ceiling)
+    signed = isinstance(histogram, Sums)
+    within = not flat.size or (flat.max() <= ceiling and (not signed or flat.min() >= -ceiling))
+    counts = flat if within else np.clip(flat, -ceiling, ceiling)
     layout = Layout(histogram.domain.shape, None, 1, histogram.domain, workload)
     source = Noise.system() if noise is None else noise
-    return PrivateCounts(counts, layout, purse, transcript, source, "root", unproven), transcript
+    right = PrivateCounts(counts, layout, purse, transcript, source, "root", unproven)
+    right._signed = signed
+    return right, transcript
 
 
 def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:

@@ -20,12 +20,14 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
+from dphist.model.measure import Measure, Sums, check_measures
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account
+from dphist.publishing.measures import publish_measured
 from dphist.publishing.preflight import empty, preflight
 from dphist.release.about import About
 from dphist.release.cells import DenseCells
@@ -54,6 +56,8 @@ def publish(
     unit: Unit | str | Mapping[str, Any] | None = None,
     workload: Workload | str | Mapping[str, Any] | None = None,
     partition_by: str | Sequence[str] | None = None,
+    measures: Sequence[Measure] = (),
+    shares: Mapping[str, Number] | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str | None = None,
     about: About | Mapping[str, Any] | None = None,
@@ -81,6 +85,8 @@ def publish(
         workload: What will be asked, where that is known: the mechanism serves it best. A `Workload`, or what
             `Workload.parse` reads: ``"cells"``, ``"prefixes"``, ``"ranges"``, ``"marginals:2"`` and the like.
         partition_by: Public attributes; the mechanism runs for each of their values.
+        measures: Numeric columns to be added up in every cell beside the counts, each between public bounds.
+        shares: What the counts (``count``) and each measure get of the budget; two fifths and three unless told.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
         about: What readers of the file should know, in your words: ``title``, ``publisher``, ``licence``, ``contact``,
@@ -120,7 +126,12 @@ def publish(
             )
         recipe = ByPart(by=by, inner=recipe)
     told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
+    added = check_measures(measures, protected)
     with account(ledger, dataset, budget=budget, unit=protected, purpose=show(recipe)) as payer:
+        if added:
+            return publish_measured(
+                _release, source, domain, budget, recipe, protected, asked, added, shares, payer
+            ).with_about(told)
         return _publish(source, domain, budget, recipe, protected, asked, workers, payer).with_about(told)
 
 
@@ -200,7 +211,7 @@ def _sparse(
 
 
 def _release(
-    histogram: Histogram,
+    histogram: Histogram | Sums,
     budget: Budget | Fraction,
     mechanism: Mechanism,
     unit: Unit,

@@ -29,6 +29,7 @@ from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
 from dphist.release.language import read_question
+from dphist.release.sums import MeasuredSums, check_sums
 from dphist.release.tables import Tables
 
 FloatArray = NDArray[np.float64]
@@ -58,6 +59,7 @@ class Release(Tables, Doors):
         receipt: The budget it was paid from and the reservation's number.
         about: What the custodian says of it: publisher, licence, contact, and so on.
         test: Whether the noise came from a test seed; such a release is never saved.
+        sums: The sums of measures that were published beside the counts, each a release over the same cells.
         known: The estimate behind the counts, if it is at hand; otherwise it is replayed when first needed.
 
     Example:
@@ -84,6 +86,7 @@ class Release(Tables, Doors):
     about: About = field(default=About(), repr=False)
     # Noise from a test seed can be subtracted by whoever knows the seed.
     test: bool = field(default=False, repr=False)
+    sums: tuple[MeasuredSums, ...] = ()
     # The estimate is a function of the transcript: at hand after publishing, replayed after loading.
     known: InitVar[Estimate | None] = None
 
@@ -103,6 +106,16 @@ class Release(Tables, Doors):
     def epsilon(self) -> Fraction | None:
         """The pure ε that was paid for; None where the release was paid for in ρ."""
         return self.guarantee.epsilon
+
+    @property
+    def _own_budget(self) -> Budget:
+        """What the counts may cost: all that the sums did not."""
+        if not self.sums:
+            return self.budget
+        own = self.budget.amount - sum((sums.release.budget.amount for sums in self.sums), Fraction(0))
+        if own <= 0:
+            raise VerificationError("the sums spend all that the guarantee allows")
+        return Budget(own, self.budget.currency)
 
     @property
     def counts(self) -> FloatArray:
@@ -354,8 +367,9 @@ class Release(Tables, Doors):
             >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
             >>> release.verify()
         """
-        if self.transcript.spent() > self.budget.amount:
+        if self.transcript.spent() > self._own_budget.amount:
             raise VerificationError("the transcript spends more than the guarantee says")
+        check_sums(self)
         cells = self.cells.replayed(self)
         for step in self.polish:
             cells = cells.polish(step)
@@ -388,7 +402,7 @@ class Release(Tables, Doors):
     def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made:
         """Ask the transcript what the mechanism asked the data."""
         right, replay = open_replay(
-            self.domain, self.budget, self.guarantee.unit, self.transcript, workload=self.workload
+            self.domain, self._own_budget, self.guarantee.unit, self.transcript, workload=self.workload
         )
         try:
             made = ask(right)
@@ -433,6 +447,9 @@ class Release(Tables, Doors):
     def __repr__(self) -> str:
         cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in self.domain.attributes)
         more = self.cells.describe()
+        if self.sums:
+            names = ", ".join(dict.fromkeys(sums.measure.name for sums in self.sums))
+            more = f"{more}, sums of {names}" if more else f"sums of {names}"
         shown = f"{cells}, {more}" if more else cells
         return f"<Release {shown}; {self.guarantee.describe()}; {show(self.mechanism)}>"
 

@@ -15,7 +15,8 @@ from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
-from dphist.release.answers import NOT_MEASURED
+from dphist.release.answers import NOT_MEASURED, Answers
+from dphist.uses.measures import is_measure, means, ratios, sums, variances
 from dphist.uses.moments import Line, read_line
 
 if TYPE_CHECKING:
@@ -203,13 +204,7 @@ class Cube:
         Returns:
             A number for every group.
         """
-        labels, low, high, owner = self._boxes()
-        plain = bool((owner == np.arange(owner.size)).all())
-        workload = Workload(self.release.domain, low, high, None if plain else owner)
-        answers = self.release.answer(workload, confidence=confidence)
-        return Table(
-            labels, answers.value, answers.low, answers.high, confidence, answers.method, answers.details
-        )
+        return self._asked(lambda asked: self.release.answer(asked, confidence=confidence))
 
     def pivot(self, rows: str, columns: str, *, confidence: float = 0.95) -> Pivot:
         """Lay counts out by two attributes, at the levels they are told apart, or at their cells.
@@ -242,6 +237,8 @@ class Cube:
         Returns:
             A number for every group.
         """
+        if is_measure(self.release, name):
+            return self._asked(lambda asked: sums(self.release, name, asked, confidence))
         return self._each(name, confidence, lambda line: line.sum(confidence))
 
     def mean(self, name: str, *, confidence: float = 0.95) -> Table:
@@ -257,7 +254,46 @@ class Cube:
         Returns:
             A number for every group.
         """
+        if is_measure(self.release, name):
+            return self._asked(lambda asked: means(self.release, name, asked, confidence))
         return self._each(name, confidence, lambda line: line.mean(confidence))
+
+    def variance(self, name: str, *, confidence: float = 0.95) -> Table:
+        """Give the variance of a measure over the records of every group; it must have been published with squares.
+
+        Args:
+            name: The measure.
+            confidence: How sure each interval is, at least.
+
+        Returns:
+            A number for every group.
+        """
+        return self._asked(lambda asked: variances(self.release, name, asked, confidence))
+
+    def std(self, name: str, *, confidence: float = 0.95) -> Table:
+        """Give the standard deviation of a measure over the records of every group: the root of its variance.
+
+        Args:
+            name: The measure.
+            confidence: How sure each interval is, at least.
+
+        Returns:
+            A number for every group.
+        """
+        return self._asked(lambda asked: variances(self.release, name, asked, confidence, root=True))
+
+    def ratio(self, above: str, below: str, *, confidence: float = 0.95) -> Table:
+        """Divide the sum of one measure by that of another in every group.
+
+        Args:
+            above: The measure of the numerator.
+            below: The measure of the denominator.
+            confidence: How sure each interval is.
+
+        Returns:
+            A number for every group; without an end (infinite) where the denominator may be zero.
+        """
+        return self._asked(lambda asked: ratios(self.release, above, below, asked, confidence))
 
     def quantiles(
         self, name: str, levels: Sequence[float], *, confidence: float = 0.95, simultaneous: bool = False
@@ -310,6 +346,15 @@ class Cube:
         return Table({name: list(line.labels)}, value, low, high, confidence, *line.said(confidence))
 
     # ---- inside ----
+
+    def _asked(self, ask: Callable[[Workload], Answers]) -> Table:
+        """Ask one question for every group."""
+        labels, low, high, owner = self._boxes()
+        plain = bool((owner == np.arange(owner.size)).all())
+        found = ask(Workload(self.release.domain, low, high, None if plain else owner))
+        return Table(
+            labels, found.value, found.low, found.high, found.confidence, found.method, found.details
+        )
 
     def _depth(self, name: str) -> int:
         attribute = self.release.domain.attribute(name)

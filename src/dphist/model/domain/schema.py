@@ -170,8 +170,8 @@ def parsed(source: str | Path) -> dict[str, Any]:
     unknown = set(found) - {"attribute", *_MORE}
     if unknown or not isinstance(found.get("attribute"), list):
         raise DomainError(
-            "a schema is a list of [[attribute]] and perhaps [[measure]] tables; before them it may say workload = … and "
-            "unit = …, nothing else"
+            "a schema is a list of [[attribute]] and perhaps [[measure]] tables; before them it may say workload = … "
+            "and unit = …, nothing else"
         )
     plain: dict[str, Any] = _plain(found)
     return plain

@@ -1,0 +1,74 @@
+"""Which mechanisms take sums of values as they take counts.
+
+For the gate a cell of sums is a cell: every proof there is about one step, and steps of either sign are steps. What
+assumes counts is what comes after: cutting at zero, handing down without going below zero, models of counts. Mechanisms
+that are linear without it take sums by leaving it out; their errors are then noise of a known law, whatever the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dphist.errors import MechanismError
+from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.matrix import Matrix
+from dphist.mechanisms.privelet import Privelet
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import show
+from dphist.mechanisms.tableplan import plan_tables
+from dphist.mechanisms.tree import Tree
+from dphist.model.workload import Workload
+
+
+def signed(mechanism: Mechanism) -> Mechanism | None:
+    """The form of a mechanism that takes sums; None if its model is one of counts.
+
+    Args:
+        mechanism: Any mechanism.
+
+    Returns:
+        The same without its non-negative steps, or None.
+
+    Example:
+        >>> from dphist.mechanisms import Posterior, Tree
+        >>> show(signed(Tree(fanout=4))), signed(Posterior())
+        ('tree(fanout=4, nonnegative=False)', None)
+    """
+    match mechanism:
+        case Laplace():
+            return mechanism
+        case Tree() | Matrix() | Marginals():
+            return replace(mechanism, nonnegative=False)
+        case Privelet() if not mechanism.threshold:
+            return mechanism
+        case ByPart():
+            inner = signed(mechanism.inner)
+            return None if inner is None else replace(mechanism, inner=inner)
+    return None
+
+
+def insist(mechanism: Mechanism) -> Mechanism:
+    """The form that takes sums, or a refusal by name."""
+    found = signed(mechanism)
+    if found is None:
+        raise MechanismError(
+            f"{show(mechanism)} has a model of counts, and sums are none; for measures take laplace, tree, privelet, "
+            "marginals, matrix or auto"
+        )
+    return found
+
+
+def candidates(shape: tuple[int, ...], workload: Workload | None) -> Iterator[Mechanism]:
+    """Who could measure sums over this shape: what a forecast chooses among."""
+    yield Laplace()
+    yield Tree(fanout="auto", nonnegative=False)
+    if len(shape) > 1:
+        yield Privelet()
+        if workload is not None and workload.kind == "marginals":
+            yield Marginals(nonnegative=False)
+        elif workload is None and len(shape) > 2:
+            plan = plan_tables(shape)
+            yield Marginals(tables=plan.tables, shares=plan.shares, nonnegative=False)

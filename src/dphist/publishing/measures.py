@@ -1,0 +1,250 @@
+"""Counts and sums in one release: who measures them, what each may cost, and how they are centred.
+
+Every choice here reads public facts alone (the domain, the workload, the measures, the unit), so it is made before
+anything is counted, and costs nothing. The counts and the sums of each measure are then asked through gates of their
+own, each with its share of the budget; the shares sum to one, and losses add.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dphist.errors import InputError, MechanismError
+from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.signed import candidates, signed
+from dphist.mechanisms.sparselaplace import SparseLaplace
+from dphist.mechanisms.spec import show
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.measure import Measure, Quantity, Sums
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.private.exact import Number, exact
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
+from dphist.publishing.account import Account
+from dphist.publishing.preflight import empty, preflight
+from dphist.release.guarantee import Guarantee
+from dphist.release.release import Release
+from dphist.release.sums import MeasuredSums
+from dphist.sources.count import count_and_sum
+
+# What the counts get of the budget unless told; the rest is for the sums. Means are best served by a little more than
+# half for the sum: its reach is half of the width, while a mean is a quarter of the width from the middle, if it lies
+# anywhere between the bounds.
+_COUNTS = Fraction(2, 5)
+# Cells up to which mechanisms are compared by trying them out on nothing.
+_LARGEST_TRIAL = 1 << 20
+_QUESTIONS = 200
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked beside the counts, by whom and for how much.
+
+    Args:
+        counts: Who measures the counts.
+        share: What they get of the budget.
+        quantities: What is added up.
+        shares: What each of them gets.
+        mechanism: Who measures the sums.
+        why: Why that one.
+    """
+
+    counts: Mechanism
+    share: Fraction
+    quantities: tuple[Quantity, ...]
+    shares: tuple[Fraction, ...]
+    mechanism: Mechanism
+    why: str
+
+
+def plan_measures(
+    domain: Domain,
+    measures: Sequence[Measure],
+    mechanism: Mechanism,
+    unit: Unit,
+    workload: Workload | None = None,
+    shares: Mapping[str, Number] | None = None,
+) -> Plan:
+    """Decide from public facts what is asked, by whom and for how much.
+
+    Args:
+        domain: What the cells are.
+        measures: What is added up.
+        mechanism: Who measures; `auto` chooses by forecast.
+        unit: Who is protected.
+        workload: What will be asked.
+        shares: What each part gets: ``count``, the names of the measures, and names with ² for squares.
+
+    Returns:
+        The plan.
+
+    Example:
+        >>> import dphist
+        >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
+        >>> plan = plan_measures(domain, [dphist.Measure("cost", 0, 100)], Auto(), dphist.Unit())
+        >>> plan.share, plan.quantities[0].centre, show(plan.mechanism)
+        (Fraction(2, 5), 50, 'laplace')
+    """
+    if isinstance(mechanism, SparseLaplace):
+        raise MechanismError("measures: sparselaplace publishes cells above a threshold, and sums have none")
+    listed = [Quantity(measure) for measure in measures]
+    listed += [Quantity(measure, squared=True) for measure in measures if measure.squares]
+    share, others = _shares(listed, shares)
+    quantities = tuple(
+        replace(each, centre=_centre(each, share, own)) for each, own in zip(listed, others, strict=True)
+    )
+    counts: Mechanism = mechanism
+    inner = mechanism.inner if isinstance(mechanism, ByPart) else mechanism
+    if isinstance(inner, Auto):
+        # Whose errors are noise of a known law: the intervals of means and sums hold only as well as those of counts.
+        known = replace(inner, guaranteed=True)
+        counts = replace(mechanism, inner=known) if isinstance(mechanism, ByPart) else known
+    found = signed(mechanism)
+    if found is not None:
+        return Plan(counts, share, quantities, others, found, "as was asked for")
+    chosen, why = choose(domain, unit, workload)
+    if isinstance(mechanism, ByPart):
+        chosen = replace(mechanism, inner=chosen)
+    return Plan(counts, share, quantities, others, chosen, why)
+
+
+def _shares(
+    quantities: Sequence[Quantity], given: Mapping[str, Number] | None
+) -> tuple[Fraction, tuple[Fraction, ...]]:
+    """The counts' share, and that of each quantity; they sum to one."""
+    names = [share_name(each) for each in quantities]
+    if given is None:
+        return _COUNTS, ((1 - _COUNTS) / len(quantities),) * len(quantities)
+    if not isinstance(given, Mapping) or set(given) != {"count", *names}:
+        raise InputError(f"shares: give one for each of {', '.join(['count', *names])}")
+    weights = {name: exact(value, f"shares: {name}") for name, value in given.items()}
+    if min(weights.values()) <= 0:
+        raise InputError("shares: each must be above zero")
+    total = sum(weights.values())
+    return weights["count"] / total, tuple(weights[name] / total for name in names)
+
+
+def share_name(quantity: Quantity) -> str:
+    """How a share of the budget is called."""
+    return quantity.measure.name + ("²" if quantity.squared else "")
+
+
+def _centre(quantity: Quantity, counts: Fraction, own: Fraction) -> int:
+    """The middle, or nothing: whichever the forecast for sums and means together prefers.
+
+    With noise of one over the share on either part, a sum has the variance reach² ÷ own² + centre² ÷ counts², and a
+    mean that may lie anywhere between the bounds reach² ÷ own² + E[(mean − centre)²] ÷ counts². Squares serve
+    variances only, and are centred always. What a person may add up to is about values from zero on.
+    """
+    if quantity.measure.per_person is not None:
+        return 0
+    if quantity.squared:
+        return quantity.middle
+    low, high = quantity.bounds
+    forecasts = {}
+    for centre in (0, quantity.middle):
+        reach = replace(quantity, centre=centre).reach
+        noise = (reach / float(own)) ** 2
+        away = ((low + high) / 2 - centre) ** 2 + (high - low) ** 2 / 12
+        forecasts[centre] = (noise + (centre / float(counts)) ** 2) * (noise + away / float(counts) ** 2)
+    return min(forecasts, key=lambda centre: forecasts[centre])
+
+
+def choose(domain: Domain, unit: Unit, workload: Workload | None) -> tuple[Mechanism, str]:
+    """Who measures sums best: by the exact forecast of those who can, tried out on nothing.
+
+    Args:
+        domain: What the cells are.
+        unit: Who is protected.
+        workload: What will be asked; tables of one and two attributes, ranges and cells alike unless told.
+
+    Returns:
+        The mechanism, and why.
+    """
+    listed = list(candidates(domain.shape, workload))
+    if domain.size > _LARGEST_TRIAL:
+        return listed[1], "the tree serves ranges of all sizes"
+    asked = [workload] if workload is not None else list(_everyday(domain))
+    asked = [_some(each) for each in asked]
+    found: list[tuple[float, Mechanism]] = []
+    nothing = Sums(domain, np.zeros(domain.shape, dtype=np.int64))
+    for mechanism in listed:
+        noise = Noise(Keystream.for_tests(0))
+        right, _ = open_gate(nothing, Fraction(1), Unit(), workload=workload, noise=noise)
+        errors = mechanism.estimate(right).errors
+        logs = []
+        for each in asked:
+            variance = float(np.mean(errors.variance(each)))
+            logs.append(math.log(variance) if variance > 0 else math.inf)
+        found.append((sum(logs) / len(logs), mechanism))
+    best = min(found, key=lambda each: each[0] if not math.isnan(each[0]) else math.inf)
+    told = "of what was announced" if workload is not None else "of tables, ranges and cells alike"
+    return best[1], f"the least forecast error {told} among {', '.join(show(m) for m in listed)}"
+
+
+def _everyday(domain: Domain) -> list[Workload]:
+    """What people ask who announced nothing: tables of one and of two attributes, ranges, single cells."""
+    asked = [Workload.marginals(domain, 1)]
+    if len(domain.shape) > 1:
+        asked.append(_some(Workload.marginals(domain, 2)))
+    if any(isinstance(attribute, Ordinal) and attribute.size >= 16 for attribute in domain.attributes):
+        asked.append(Workload.random(domain, _QUESTIONS, seed=1))
+    asked.append(_some(Workload.cells(domain)))
+    return asked
+
+
+def _some(workload: Workload) -> Workload:
+    few = workload.size <= _QUESTIONS or workload.query is not None
+    return workload if few else workload.spread(_QUESTIONS)
+
+
+def publish_measured(
+    make: Callable[..., Release],
+    source: Any,
+    domain: Domain | None,
+    epsilon: Fraction,
+    mechanism: Mechanism,
+    unit: Unit,
+    workload: Workload | None,
+    measures: Sequence[Measure],
+    shares: Mapping[str, Number] | None,
+    payer: Account,
+    noise: Noise | None = None,
+) -> Release:
+    """Publish counts and sums: what can be refused is refused before the first of them is paid for.
+
+    ``make`` runs a mechanism on cells of its own: the front door's.
+    """
+    if domain is None:
+        raise InputError("domain: say what the cells are; taken from the records it would tell about them")
+    plan = plan_measures(domain, measures, mechanism, unit, workload, shares)
+    own = epsilon * plan.share
+    parts = [
+        (quantity, epsilon * share, quantity.in_steps(unit))
+        for quantity, share in zip(plan.quantities, plan.shares, strict=True)
+    ]
+    nobody = empty(domain)
+    preflight(own, unit, partial(make, nobody, own, plan.counts, unit, workload))
+    for _, paid, moved in parts:
+        none = Sums(domain, nobody.counts)
+        preflight(paid, moved, partial(make, none, paid, plan.mechanism, moved, workload))
+    histogram, totals = count_and_sum(source, domain, unit, plan.quantities)
+    # The first noise is that of the counts, and everything is paid for before it.
+    release = make(histogram, own, plan.counts, unit, workload, noise=noise, pay=payer.pay)
+    sums = []
+    for (quantity, paid, moved), total in zip(parts, totals, strict=True):
+        centred = Sums(domain, total - quantity.centre * histogram.counts)
+        made = make(centred, paid, plan.mechanism, moved, workload, noise=noise)
+        sums.append(MeasuredSums(quantity, made))
+    whole = replace(release, guarantee=Guarantee(epsilon, unit), sums=tuple(sums), known=release._estimate)
+    return whole if payer.receipt is None else whole.with_receipt(*payer.receipt)

@@ -1,0 +1,266 @@
+"""Sums, means, variances and ratios of measures, over any cells, each with an interval that holds.
+
+A sum is that of the noised steps plus the centre times the count. A mean is every value that the sum and the count do
+not rule out (Fieller), cut to the measure's public bounds: where the group may be empty it is all of them, and the
+answer says so. A variance needs the squares, and its interval puts two others together, so it is wider than it need be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import QueryError
+from dphist.inference.estimate import Errors, Words
+from dphist.inference.intervals import Spread
+from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
+from dphist.model.workload import Workload
+from dphist.release import Release
+from dphist.release.answers import Answers, spoken
+from dphist.release.sums import MeasuredSums, measured
+
+FloatArray = NDArray[np.float64]
+
+CLIPPED = "not covered: what values lost when they were clipped to the bounds"
+_MEAN = Words(
+    "{percent} %: every mean that the noise of the sum and of the count leaves possible",
+    f"Fieller's intervals, cut to the measure's bounds, and all of these where a group may be empty; {CLIPPED}",
+)
+_RATIO = Words(
+    "{percent} %: every ratio that the noise of both sums leaves possible",
+    f"Fieller's intervals; without an end where the denominator may be zero: then it is not known; {CLIPPED}",
+)
+_VARIANCE = Words(
+    "at least {percent} %: from the intervals of the mean and of the mean square together",
+    f"each holds with half of the rest, so both do with this confidence; {CLIPPED}",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One set of released numbers, answered for a workload."""
+
+    value: FloatArray
+    stands: NoisyNumbers
+    errors: Errors
+
+
+def _answered(release: Release, workload: Workload) -> _Part:
+    value = release.answer(workload).value
+    errors = release._estimate.errors
+    estimated = np.asarray(release._unpolished.sums(workload), dtype=np.float64)
+    return _Part(value, stand_on(errors, workload, estimated), errors)
+
+
+def is_measure(release: Release, name: str) -> bool:
+    """Whether the release has sums of this name."""
+    return any(sums.measure.name == name for sums in release.sums)
+
+
+def sums(release: Release, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
+    """Add a measure up over the records of every question.
+
+    Args:
+        release: A release with measures.
+        name: The measure.
+        workload: The questions.
+        confidence: How sure each interval is to hold the sum of the clipped values.
+
+    Returns:
+        A sum for each question.
+
+    Example:
+        >>> import dphist, pandas as pd
+        >>> from dphist.uses.measures import sums
+        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 500, "hours": [40, 38] * 500})
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80)])
+        >>> answers = sums(release, "hours", dphist.Workload.cells(domain))
+        >>> len(answers), bool(answers.low[0] <= answers.value[0] <= answers.high[0])
+        (2, True)
+    """
+    found = measured(release, name)
+    count, steps = _answered(release, workload), _answered(found.release, workload)
+    centre, step = found.quantity.centre, float(found.quantity.step)
+    value = (steps.value + centre * count.value) * step
+    whole = steps.stands.plus(count.stands, float(centre))
+    middle, width = whole.centre * step, whole.width(confidence) * step
+    words = (steps if centre == 0 else count).errors.words
+    short, details = spoken(words, confidence)
+    return Answers(
+        value, np.minimum(middle - width, value), np.maximum(middle + width, value), confidence, short,
+        f"{details}; {CLIPPED}",
+    )  # fmt: skip
+
+
+def means(release: Release, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
+    """Average a measure over the records of every question.
+
+    Args:
+        release: A release with measures.
+        name: The measure.
+        workload: The questions.
+        confidence: How sure each interval is to hold the mean of the clipped values.
+
+    Returns:
+        A mean for each question; all of the measure's bounds where a group may be empty.
+
+    Example:
+        >>> import dphist, pandas as pd
+        >>> from dphist.uses.measures import means
+        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38] * 5000})
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80)])
+        >>> bool(39 < means(release, "hours", dphist.Workload.cells(domain)).value[0] < 41)
+        True
+    """
+    found = measured(release, name)
+    value, low, high = _mean(release, found, workload, confidence)
+    step, base = float(found.quantity.step), found.quantity.centre
+    low, high = (low + base) * step, (high + base) * step
+    return Answers((value + base) * step, low, high, confidence, *spoken(_MEAN, confidence))
+
+
+def _mean(
+    release: Release, found: MeasuredSums, workload: Workload, confidence: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean and interval of what was added up, less its centre, in steps."""
+    quantity = found.quantity
+    least, most = (float(bound - quantity.centre) for bound in quantity.bounds)
+    count, steps = _answered(release, workload), _answered(found.release, workload)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        plain = steps.stands.centre / count.stands.centre
+    sure = count.stands.centre > 0
+    value = np.where(sure, np.clip(plain, least, most), (least + most) / 2.0)
+    low, high = fieller(steps.stands, count.stands, confidence, least, most)
+    # A count below zero is as little known as one of zero: its quadratic would have roots on the wrong side.
+    low, high = (
+        np.where(sure | np.isnan(low), low, least),
+        np.where(sure | np.isnan(high), high, most),
+    )
+    return value, np.minimum(low, value), np.maximum(high, value)
+
+
+def variances(
+    release: Release, name: str, workload: Workload, confidence: float = 0.95, *, root: bool = False
+) -> Answers:
+    """Give the variance of a measure, or its root, over the records of every question.
+
+    Args:
+        release: A release with a measure that was published with ``squares=True``.
+        name: The measure.
+        workload: The questions.
+        confidence: How sure each interval is, at least.
+        root: Whether the standard deviation is asked for.
+
+    Returns:
+        A variance or deviation for each question.
+
+    Example:
+        >>> import dphist, pandas as pd
+        >>> from dphist.uses.measures import variances
+        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38, 20, 60] * 2500})
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> hours = dphist.Measure("hours", 0, 80, squares=True)
+        >>> release = dphist.publish(frame, domain, 1, measures=[hours])
+        >>> bool(5 < variances(release, "hours", dphist.Workload.cells(domain), root=True).value[0] < 15)
+        True
+    """
+    first, second = measured(release, name), measured(release, name, squared=True)
+    each = 1 - (1 - confidence) / 2
+    # Squares are of distances from the measure's middle; the mean must be one of these, too.
+    shift = first.quantity.centre - first.measure.middle
+    mean = [end + shift for end in _mean(release, first, workload, each)]
+    square = [end + second.quantity.centre for end in _mean(release, second, workload, each)]
+    step, most = float(first.measure.size), float(first.measure.half) ** 2
+    value = np.clip(square[0] - mean[0] ** 2, 0.0, most)
+    nearest = np.where((mean[1] <= 0) & (mean[2] >= 0), 0.0, np.minimum(mean[1] ** 2, mean[2] ** 2))
+    furthest = np.maximum(mean[1] ** 2, mean[2] ** 2)
+    low, high = np.clip(square[1] - furthest, 0.0, most), np.clip(square[2] - nearest, 0.0, most)
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    shown = [(np.sqrt(end) if root else end * step) * step for end in (value, low, high)]
+    return Answers(*shown, confidence, *spoken(_VARIANCE, confidence))
+
+
+def ratios(release: Release, above: str, below: str, workload: Workload, confidence: float = 0.95) -> Answers:
+    """Divide the sum of one measure by that of another, over the records of every question.
+
+    Args:
+        release: A release with both measures.
+        above: The measure of the numerator.
+        below: The measure of the denominator.
+        workload: The questions.
+        confidence: How sure each interval is.
+
+    Returns:
+        A ratio for each question; without an end (infinite) where the denominator may be zero.
+
+    Example:
+        >>> import dphist, pandas as pd
+        >>> from dphist.uses.measures import ratios
+        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "pay": [400, 380] * 5000, "hours": [40, 38] * 5000})
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> both = [dphist.Measure("pay", 0, 1000), dphist.Measure("hours", 0, 80)]
+        >>> release = dphist.publish(frame, domain, 1, measures=both)
+        >>> bool(9 < ratios(release, "pay", "hours", dphist.Workload.cells(domain)).value[0] < 11)
+        True
+    """
+    one, other = measured(release, above), measured(release, below)
+    if one is other:
+        raise QueryError("a ratio is of two measures; the mean of one is its ratio to the count")
+    count = _answered(release, workload)
+    parts = [_answered(each.release, workload) for each in (one, other)]
+    # A = S₁ + c₁N and B = S₂ + c₂N: the count's noise is in both, and goes into A − rB as (c₁ − r c₂)N.
+    centres = [float(each.quantity.centre) for each in (one, other)]
+    units = [float(each.quantity.step) for each in (one, other)]
+    totals = [
+        part.stands.plus(count.stands, centre).times(unit)
+        for part, centre, unit in zip(parts, centres, units, strict=True)
+    ]
+    positive = [each.measure.lowest >= 0 for each in (one, other)]
+    least = 0.0 if all(positive) else -np.inf
+    value, low, high = _shared(totals, count.stands, centres, units, confidence, least)
+    return Answers(value, low, high, confidence, *spoken(_RATIO, confidence))
+
+
+def _shared(
+    totals: list[NoisyNumbers],
+    count: NoisyNumbers,
+    centres: list[float],
+    units: list[float],
+    confidence: float,
+    least: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Fieller with a covariance: both sums hold the count's noise, times c₁u₁ and times c₂u₂."""
+    above, below = totals
+    shared = centres[0] * units[0] * centres[1] * units[1] * count.spread.variance
+    a, b = above.centre, below.centre
+    va, vb = above.spread.variance, below.spread.variance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(b == 0, np.nan, a / b)
+    r = np.nan_to_num(value, nan=0.0, posinf=0.0, neginf=0.0)
+    whole = NoisyNumbers(a, _mixture(above, below, shared, r))
+    deviation = np.sqrt(whole.spread.variance)
+    z = np.divide(whole.width(confidence), deviation, out=np.full(a.shape, 2.0), where=deviation > 0)
+    square, cross, own = b**2 - z**2 * vb, a * b - z**2 * shared, a**2 - z**2 * va
+    known = square > 0
+    root = np.sqrt(np.maximum(cross**2 - square * own, 0.0))
+    safe = np.where(known, square, 1.0)
+    low = np.where(known, np.maximum((cross - root) / safe, least), least)
+    high = np.where(known, (cross + root) / safe, np.inf)
+    if least == 0.0:
+        # Sums of values that are never negative: a denominator below zero is one that may be zero.
+        low, high = np.where(b > 0, low, 0.0), np.where(b > 0, high, np.inf)
+        value = np.where(b > 0, np.maximum(value, 0.0), np.nan)
+    missing = np.isnan(va) | np.isnan(vb)
+    low, high = np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+    return value, np.fmin(low, value), np.fmax(high, value)
+
+
+def _mixture(above: NoisyNumbers, below: NoisyNumbers, shared: FloatArray, r: FloatArray) -> Spread:
+    variance = above.spread.variance + r**2 * below.spread.variance - 2.0 * r * shared
+    largest = np.maximum(above.spread.largest, np.abs(r) * below.spread.largest)
+    variance = np.maximum(variance, 1e-12)
+    return Spread(variance, np.minimum(largest, np.sqrt(variance / 2.0)))
