@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -33,7 +34,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
-from dphist.release import format1, sparse_file
+from dphist.release import format1, sparse_file, sums_file
 from dphist.release.about import About
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
 from dphist.release.cells import DenseCells
@@ -43,6 +44,7 @@ from dphist.release.guarantee import Guarantee
 from dphist.release.readable import readable
 from dphist.release.release import Release, register_writer
 from dphist.release.sparse import SparseCells
+from dphist.release.sums import sum_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -229,32 +231,20 @@ def _laid_out(
     release: Release, confidence: float, *, form: int = FORMAT, pack: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a release, and the columns of numbers that go with it; answers left out unless ``pack``."""
-    import pyarrow as pa
-
     names = column_names(release, form)
     flat = release.counts.reshape(-1)
     measured: list[NDArray[Any]] = []
     entries = []
     for entry in release.transcript:
-        described = {
-            "path": entry.path,
-            "verb": entry.verb,
-            "question": entry.question,
-            release.budget.currency: str(entry.cost),
-            "dtype": str(entry.answer.dtype),
-            "shape": list(entry.answer.shape),
-        }
+        described = _transcribed(entry, release.budget)
         answer = entry.answer.reshape(-1)
         if answer.size == flat.size and np.array_equal(answer, flat):
             described["column"] = names["estimate"]
         elif answer.size == flat.size and answer.size > 4096:
             described["column"] = f"{names['measured']}_{len(measured)}"
             measured.append(answer)
-        elif pack:
-            packed = pa.compress(np.ascontiguousarray(answer).tobytes(), codec="zstd", asbytes=True)
-            described["data"] = b64encode(packed).decode()
         else:
-            described["data"] = ""
+            described["data"] = sums_file.pack(answer) if pack else ""
         entries.append(described)
     description = {
         "format": form,
@@ -274,8 +264,40 @@ def _laid_out(
             "confidence": confidence,
             "bounds": {"low": names["low"], "high": names["high"]},
         }
-    return description, {names["estimate"]: flat} | {
-        f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)
+    if release.sums:
+        # What stands in no column stands in the description.
+        description["measures"] = sums_file.describe(
+            release,
+            lambda part: [
+                _transcribed(entry, part.budget) | {"data": sums_file.pack(entry.answer)}
+                for entry in part.transcript
+            ],
+            _describe,
+        )
+    return (
+        description,
+        {names["estimate"]: flat}
+        | sum_columns(release, _taken(release))
+        | {f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)},
+    )
+
+
+def _transcribed(entry: Entry, budget: Budget) -> dict[str, Any]:
+    return {
+        "path": entry.path,
+        "verb": entry.verb,
+        "question": entry.question,
+        budget.currency: str(entry.cost),
+        "dtype": str(entry.answer.dtype),
+        "shape": list(entry.answer.shape),
+    }
+
+
+def _taken(release: Release) -> set[str]:
+    """The names of all columns but those of sums."""
+    names = column_names(release)
+    return {column.name for column in label_columns(release.domain)} | {
+        names[name] for name in ("estimate", "low", "high")
     }
 
 
@@ -314,6 +336,7 @@ def _check(
     # Reading the labels finds damaged descriptions of columns, of which Arrow's own accessors would die.
     check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])
     check_bytes(file, path)
+    sums_file.check_columns(file, release, _taken(release))
 
 
 def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
@@ -335,7 +358,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     workload = (
         None if description["workload"] is None else Workload.from_json(domain, description["workload"])
     )
-    return Release(
+    release = Release(
         domain,
         DenseCells(counts),
         guarantee,
@@ -349,6 +372,10 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         else (str(description["receipt"][0]), int(description["receipt"][1])),
         about=About.of(description.get("about")),
     )
+    if "measures" not in description:
+        return release
+    entry = partial(_entry, columns={}, currency=guarantee.budget.currency)
+    return sums_file.read(description["measures"], release, entry, _mechanism)
 
 
 def _entry(described: dict[str, Any], columns: dict[str, NDArray[Any]], currency: str) -> Entry:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dphist.errors import ReleaseError
 from dphist.release.columns import label_columns
+from dphist.release.sums import column_words
 from dphist.version import __version__
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def readable(release: Release, confidence: float, columns: Mapping[str, str]) ->
     told = [f"{column.name}: {column.words}" for column in label_columns(release.domain)]
     told.append(f"{estimate}: how many records the cell is estimated to hold; noise was added on purpose")
     told.append(f"{low}, {high}: the true count lies between them with {percent} % confidence")
+    told += column_words(
+        release, {column.name for column in label_columns(release.domain)} | set(columns.values())
+    )
     words = release.about.given() | {
         "guarantee": release.guarantee.describe(),
         "confidence": f"{confidence:g}",

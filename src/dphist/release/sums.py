@@ -8,13 +8,20 @@ add up to what the whole release promises (sequential composition).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dphist.errors import QueryError, VerificationError
 from dphist.model.measure import Measure, Quantity
+from dphist.release.columns import free
 
 if TYPE_CHECKING:
     from dphist.release.release import Release
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,3 +76,25 @@ def check_sums(release: Release) -> None:
         if not fits or part.guarantee.unit != sums.quantity.in_steps(release.guarantee.unit):
             raise VerificationError("the sums do not belong to this release")
         part.verify()
+
+
+def sum_columns(release: Release, taken: set[str]) -> dict[str, FloatArray]:
+    """The estimated sums of every cell in the measures' own values, by the name of their column."""
+    columns: dict[str, FloatArray] = {}
+    for sums in release.sums:
+        if not sums.quantity.squared:
+            steps = sums.release.counts.reshape(-1) + sums.quantity.centre * release.counts.reshape(-1)
+            columns[free(f"sum_{sums.measure.name}", taken | set(columns))] = steps * float(
+                sums.quantity.step
+            )
+    return columns
+
+
+def column_words(release: Release, taken: set[str]) -> list[str]:
+    """What these columns hold, for people."""
+    plain = [sums.measure for sums in release.sums if not sums.quantity.squared]
+    return [
+        f"{name}: the estimated sum of {measure.name} over the cell's records, each value clipped to "
+        f"{float(Fraction(measure.low)):g} to {float(Fraction(measure.high)):g}; noise was added on purpose"
+        for name, measure in zip(sum_columns(release, taken), plain, strict=True)
+    ]

@@ -13,6 +13,7 @@ from dphist.model.domain import Domain
 from dphist.release.bounds import check_confidence, every_bound
 from dphist.release.cells import Cells, places
 from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
+from dphist.release.sums import sum_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -76,6 +77,8 @@ class Tables:
         if confidence is not None:
             for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):
                 columns[names[name]] = as_arrow(ends, missing=np.isnan(ends))
+        for name, totals in sum_columns(cast("Release", self), {*columns, *names.values()}).items():
+            columns[name] = as_arrow(totals)
         return columns
 
     def to_pandas(self, *, confidence: float | None = 0.95) -> pandas.DataFrame:
