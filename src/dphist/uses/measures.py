@@ -219,9 +219,15 @@ def ratios(release: Release, above: str, below: str, workload: Workload, confide
         part.stands.plus(count.stands, centre).times(unit)
         for part, centre, unit in zip(parts, centres, units, strict=True)
     ]
-    positive = [each.measure.lowest >= 0 for each in (one, other)]
-    least = 0.0 if all(positive) else -np.inf
+    positive = other.measure.lowest >= 0
+    least = 0.0 if positive and one.measure.lowest >= 0 else -np.inf
     value, low, high = _shared(totals, count.stands, centres, units, confidence, least)
+    if positive:
+        # A sum of values that are never negative: one that comes out below zero may be zero.
+        known = totals[1].centre > 0
+        value, low, high = (
+            np.where(known, end, none) for end, none in ((value, np.nan), (low, least), (high, np.inf))
+        )
     return Answers(value, low, high, confidence, *spoken(_RATIO, confidence))
 
 
@@ -250,10 +256,7 @@ def _shared(
     safe = np.where(known, square, 1.0)
     low = np.where(known, np.maximum((cross - root) / safe, least), least)
     high = np.where(known, (cross + root) / safe, np.inf)
-    if least == 0.0:
-        # Sums of values that are never negative: a denominator below zero is one that may be zero.
-        low, high = np.where(b > 0, low, 0.0), np.where(b > 0, high, np.inf)
-        value = np.where(b > 0, np.maximum(value, 0.0), np.nan)
+    value = np.maximum(value, least)
     missing = np.isnan(va) | np.isnan(vb)
     low, high = np.where(missing, np.nan, low), np.where(missing, np.nan, high)
     return value, np.fmin(low, value), np.fmax(high, value)
