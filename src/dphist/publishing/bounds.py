@@ -1,0 +1,207 @@
+"""Bounds that nobody knows, learned privately: where nearly all values of a column lie, from a few noisy histograms.
+
+1. *Octaves.* A quarter of the budget counts values between powers of two, either sign. It shows in which octaves there
+   is much, at any scale.
+2. *Where.* If these are few and all on one side of zero (years, degrees kelvin), powers of two about zero cannot be
+   narrow. Then up to four times a sixteenth of the budget counts even cells between them, each time in the narrowest
+   window that holds most records, and its middle is what step 3 counts from; else that is zero.
+3. *How far.* The rest counts how far values lie from there, in octaves. A bound is the outer edge of the outermost
+   octave that holds more than noise would, one octave further: what lies beyond held too little to be seen, and tails
+   that fall off at all have less there.
+
+Private because every histogram is asked through the gate with its share of the budget, and what is asked next follows
+from noisy answers: sequential composition. Only the bounds leave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import SourceError
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.private.gate import PrivateCounts, open_gate
+from dphist.private.noise import Noise
+from dphist.private.queries import Identity
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+Tally = Callable[[Sequence[float]], IntArray]
+
+# Powers of two that step 1 tells apart: from a millionth to a billion billions.
+_EXPONENTS = range(-20, 61)
+# Even cells of step 2, how often it may look closer, the windows it tries, and what share of the records they hold.
+_CELLS, _ZOOMS, _WINDOWS, _MOST = 256, 4, (2, 4, 8, 16, 32, 64), 0.6
+_FIRST, _ZOOM = Fraction(1, 4), Fraction(1, 16)
+# How probable it may be that noise alone passes for values: in octaves near those of step 1, and in all others.
+_NEAR, _FAR, _REACH = 0.01, 0.0025, 6
+# Octaves of one side of zero, up to which step 2 is worth its price.
+_NARROW = 4
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where nearly all values lie.
+
+    Args:
+        low: The lower bound.
+        high: The upper bound.
+        reason: Why, in words that tell nothing but what was paid for.
+    """
+
+    low: float
+    high: float
+    reason: str
+
+
+class Bounds:
+    """Learns the range of one column through gates that it opens one after the other.
+
+    Args:
+        tally: Counts the values between edges, closed at the last one: secret, from the source.
+        epsilon: What all of it may cost.
+        unit: Who is protected.
+        pay: Called before the first noise.
+        noise: For tests.
+    """
+
+    def __init__(
+        self,
+        tally: Tally,
+        epsilon: Fraction,
+        unit: Unit,
+        pay: Callable[[], None] | None = None,
+        noise: Noise | None = None,
+    ) -> None:
+        self.tally, self.unit, self.noise = tally, unit, noise
+        self.left, self.whole = epsilon, epsilon
+        self.pay: Callable[[], None] | None = pay
+
+    def learn(self) -> Range:
+        """Find the bounds.
+
+        Returns:
+            The range, and why.
+
+        Raises:
+            SourceError: if no octave holds more than noise would: too few records for this budget.
+        """
+        edges = _octaves(0.0, 2.0 ** _EXPONENTS[0], len(_EXPONENTS) - 1)
+        first = self._noisy(edges, _FIRST)
+        filled = np.flatnonzero(first.counts > first.threshold(_NEAR))
+        if not filled.size:
+            raise SourceError(
+                "no range of values holds more records than the noise would give: too few for this epsilon, or values "
+                "spread over too many orders of magnitude; give more, or state bounds yourself"
+            )
+        low, high = edges[filled[0]], edges[filled[-1] + 1]
+        centre, unit = 0.0, 2.0 ** _EXPONENTS[0]
+        how = "counted from zero"
+        if (low > 0 or high < 0) and filled[-1] - filled[0] < _NARROW:
+            centre, unit = self._locate(low, high, float(first.counts[filled].sum()))
+            how = "counted from where most values are"
+        # How far from the centre the octaves of step 1 reach on either side.
+        reach = (max(centre - low, unit), max(high - centre, unit))
+        octaves = max(2, math.ceil(math.log2(2.0 ** _EXPONENTS[-1] / unit)))
+        around = _octaves(centre, unit, octaves)
+        last = self._noisy(around, self.left / self.whole)
+        below = self._side(last, around, centre, reach[0], -1)
+        above = self._side(last, around, centre, reach[1], 1)
+        return Range(*_rounded(below, above), how)
+
+    def _side(self, last: _Counted, edges: FloatArray, centre: float, reach: float, sign: int) -> float:
+        """The bound of one side: the outermost octave with more than noise, and one octave more."""
+        inner = edges[:-1] if sign > 0 else -edges[1:][::-1]
+        outer = edges[1:] if sign > 0 else -edges[:-1][::-1]
+        counts = last.counts if sign > 0 else last.counts[::-1]
+        middle = sign * centre
+        far = outer > middle
+        inner, outer, counts = inner[far], outer[far], counts[far]
+        near = inner - middle < reach * 2.0**_REACH
+        # The innermost cell lies on both sides of the centre: of it alone nothing follows for this side.
+        own = inner >= middle
+        bar = np.where(near, last.threshold(_NEAR, int(near.sum())), last.threshold(_FAR))
+        seen = np.flatnonzero((counts > bar) & own)
+        found = float(outer[0]) if centre else middle
+        if seen.size:
+            found = middle + 2.0 * (float(outer[seen[-1]]) - middle)
+        # Two octaves together may hold what neither shows by itself.
+        pairs = np.flatnonzero((counts[1:] + counts[:-1] > last.threshold(_FAR, pair=True)) & own[:-1])
+        if pairs.size:
+            found = max(found, float(outer[pairs[-1] + 1]))
+        return sign * found
+
+    def _locate(self, low: float, high: float, records: float) -> tuple[float, float]:
+        """A value amid the others, and a distance that is short beside theirs.
+
+        Even cells are counted, and the narrowest window that holds most of the records is looked at more closely while
+        it is of a few cells.
+        """
+        for _ in range(_ZOOMS):
+            edges = np.linspace(low, high, _CELLS + 1)
+            cells = self._noisy(edges, _ZOOM).counts
+            rising = np.concatenate([[0.0], np.cumsum(cells)])
+            width = (high - low) / _CELLS
+            for window in _WINDOWS:
+                sums = rising[window:] - rising[:-window]
+                place = int(np.argmax(sums))
+                if sums[place] >= _MOST * records:
+                    break
+            low, high = edges[place] - window * width, edges[place + window] + window * width
+            if window > _WINDOWS[1]:
+                break
+        return (low + high) / 2.0, max(width / 4.0, math.ulp(max(abs(low), abs(high))) * 16)
+
+    def _noisy(self, edges: FloatArray, share: Fraction) -> _Counted:
+        counts = self.tally(edges.tolist())
+        noisy = self._open(counts, share).measure(Identity())
+        return _Counted(noisy.values.astype(np.float64).reshape(-1), float(noisy.scale))
+
+    def _open(self, counts: IntArray, share: Fraction) -> PrivateCounts:
+        spend = self.whole * share
+        self.left -= spend
+        domain = Domain([Ordinal("place", range(counts.size))])
+        right, _ = open_gate(Histogram(domain, counts), spend, self.unit, noise=self.noise, pay=self.pay)
+        self.pay = None
+        return right
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    counts: FloatArray
+    scale: float
+
+    def threshold(self, chance: float, cells: int | None = None, *, pair: bool = False) -> float:
+        """What noise alone passes in any of so many cells, or of pairs of them, with this probability at most."""
+        log = math.log((cells or self.counts.size) / (2.0 * chance))
+        # Pr(two draws > t) = (1 + t/2b) e^(−t/b) / 2, solved by one step more.
+        return self.scale * (log + math.log1p((log + 2.0) / 2.0) if pair else log)
+
+
+def _octaves(centre: float, unit: float, count: int) -> FloatArray:
+    """Edges at unit · 2^j on either side of a centre, rising."""
+    steps = unit * 2.0 ** np.arange(count + 1)
+    edges = np.concatenate([centre - steps[::-1], centre + steps])
+    return np.unique(edges)
+
+
+def _rounded(low: float, high: float) -> tuple[float, float]:
+    """Bounds with few digits, rounded outward by at most a twentieth of their distance."""
+    width = high - low
+    if width <= 0:
+        return low, high
+    grain = 10.0 ** math.floor(math.log10(width / 10.0))
+    for times in (5.0, 2.0, 1.0):
+        if times * grain <= width / 20.0:
+            grain *= times
+            break
+    else:
+        grain /= 2.0
+    return math.floor(low / grain) * grain, math.ceil(high / grain) * grain
