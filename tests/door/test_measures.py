@@ -17,6 +17,7 @@ import dphist
 from dphist.errors import DphistError, InputError, MechanismError, QueryError
 from dphist.mechanisms import AdaptiveTree, Auto, Laplace, Marginals, Posterior, Privelet, Tree
 from dphist.mechanisms.signed import insist, signed
+from dphist.model.budget import Budget
 from dphist.model.measure import Measure, Quantity, Sums
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
@@ -55,9 +56,10 @@ def publish(noise: Noise, unit: Unit | None = None, **more: Any) -> dphist.Relea
         "workload": None,
     }
     told = usual | more
-    payer = Account(Fraction(3, 2), unit, "test")  # type: ignore[arg-type]
+    budget = Budget(Fraction(3, 2))
+    payer = Account(budget, unit, "test")
     return publish_measured(
-        _release, frame(), DOMAIN, Fraction(3, 2), told["mechanism"], unit, told["workload"],  # type: ignore[arg-type]
+        _release, frame(), DOMAIN, budget, told["mechanism"], unit, told["workload"],
         told["measures"], told["shares"], payer, noise=noise,
     )  # fmt: skip
 
@@ -119,7 +121,7 @@ FORGERIES: dict[str, Any] = {
     "a wider reach": _told(lambda m: m["measure"].update(high=1000)),
     "a narrower reach": _told(lambda m: m["measure"].update(high=50)),
     "another centre": _told(lambda m: m.update(centre=0)),
-    "a larger share": _told(lambda m: m.update(epsilon="1")),
+    "a larger share": _told(lambda m: m.update(amount="1")),
     "more keys": _told(lambda m: m.update(remark="hello")),
     "other sums": _told(lambda m: m.update(estimate=m["transcript"][0]["data"])),
     "a mechanism that asked for something else": _told(
@@ -175,11 +177,11 @@ def test_what_does_not_fit_is_refused_before_anything_is_paid(
 ) -> None:
     with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
         ledger.create("people", 10)
-        usual = {"epsilon": 1, "ledger": ledger, "dataset": "people"}
+        usual: dict[str, Any] = {"epsilon": 1, "ledger": ledger, "dataset": "people"}
         with pytest.raises(error):
             dphist.publish(frame(), DOMAIN, **(usual | options))
         assert ledger.spent("people") == 0
-        dphist.publish(frame(), DOMAIN, **usual, measures=[HOURS])  # type: ignore[arg-type]
+        dphist.publish(frame(), DOMAIN, **usual, measures=[HOURS])
         assert ledger.spent("people") == 1
 
 
@@ -237,9 +239,9 @@ def test_an_audit_of_counts_and_sums_together() -> None:
             noise = Noise(Keystream.for_tests(5 + more))
             counts = dphist.Histogram(domain, np.full(cells, more))
             sums = Sums(domain, np.full(cells, more * quantity.reach))
-            first = _release(counts, shares[0], Laplace(), Unit(), None, noise=noise)  # type: ignore[arg-type]
+            first = _release(counts, shares[0], Laplace(), Unit(), None, noise=noise)
             moved = Unit(rows=reach_used)
-            second = _release(sums, shares[1], Laplace(), moved, None, noise=noise)  # type: ignore[arg-type]
+            second = _release(sums, shares[1], Laplace(), moved, None, noise=noise)
             seen.append((first.counts >= 1) & (second.counts >= quantity.reach))
         without, with_one = (float(np.mean(each)) for each in seen)
         # Three standard errors to the safe side on either.
@@ -288,3 +290,27 @@ def test_what_may_be_empty_is_not_known() -> None:
         by.variance("hours")
     with pytest.raises(QueryError, match="no measure"):
         by.variance("age")
+
+
+def test_sums_under_concentrated_privacy(tmp_path: Path) -> None:
+    for paid in ({"rho": "1/50"}, {"epsilon": 1, "delta": "1e-9"}):
+        release = dphist.publish(frame(), DOMAIN, measures=[COST, HOURS], workload="cells", **paid)  # type: ignore[arg-type]
+        release.verify()
+        release.save(tmp_path / "r.parquet")
+        again = dphist.load(tmp_path / "r.parquet")
+        again.verify()
+        assert again.budget == release.budget
+        amounts = [sums.release.budget.amount for sums in again.sums]
+        assert sum(amounts) + again._own_budget.amount == again.budget.amount
+        answer = again.sum("hours")
+        assert answer.low < answer.value < answer.high
+    # One step of the sum costs the squared reach: Gaussian noise of variance reach² ÷ 2ρ.
+    reach, rho = 40, amounts[1]
+    wide = (answer.high - answer.low) / 2
+    assert wide > 1.9 * math.sqrt(16 * reach**2 / (2 * float(rho)))
+
+
+def test_gaussian_noise_takes_sums() -> None:
+    release = dphist.publish(frame(), DOMAIN, rho="1/50", mechanism="gaussian", measures=[HOURS])
+    assert type(release.sums[0].release.mechanism).__name__ == "Gaussian"
+    release.verify()

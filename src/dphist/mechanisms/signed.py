@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dphist.errors import MechanismError
-from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.matrix import Matrix
@@ -38,7 +38,7 @@ def signed(mechanism: Mechanism) -> Mechanism | None:
         ('tree(fanout=4, nonnegative=False)', None)
     """
     match mechanism:
-        case Laplace():
+        case Laplace() | Gaussian():
             return mechanism
         case Tree() | Matrix() | Marginals():
             return replace(mechanism, nonnegative=False)

@@ -23,11 +23,12 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.signed import candidates, signed
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import show
+from dphist.model.budget import Budget, Currency
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.exact import Number, exact
 from dphist.model.measure import Measure, Quantity, Sums
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.exact import Number, exact
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.account import Account
@@ -74,6 +75,7 @@ def plan_measures(
     unit: Unit,
     workload: Workload | None = None,
     shares: Mapping[str, Number] | None = None,
+    budget: Budget | None = None,
 ) -> Plan:
     """Decide from public facts what is asked, by whom and for how much.
 
@@ -84,6 +86,7 @@ def plan_measures(
         unit: Who is protected.
         workload: What will be asked.
         shares: What each part gets: ``count``, the names of the measures, and names with ² for squares.
+        budget: What is spent; its currency decides what noise a forecast reckons with.
 
     Returns:
         The plan.
@@ -112,7 +115,7 @@ def plan_measures(
     found = signed(mechanism)
     if found is not None:
         return Plan(counts, share, quantities, others, found, "as was asked for")
-    chosen, why = choose(domain, unit, workload)
+    chosen, why = choose(domain, workload, "epsilon" if budget is None else budget.currency)
     if isinstance(mechanism, ByPart):
         chosen = replace(mechanism, inner=chosen)
     return Plan(counts, share, quantities, others, chosen, why)
@@ -160,13 +163,15 @@ def _centre(quantity: Quantity, counts: Fraction, own: Fraction) -> int:
     return min(forecasts, key=lambda centre: forecasts[centre])
 
 
-def choose(domain: Domain, unit: Unit, workload: Workload | None) -> tuple[Mechanism, str]:
+def choose(
+    domain: Domain, workload: Workload | None, currency: Currency = "epsilon"
+) -> tuple[Mechanism, str]:
     """Who measures sums best: by the exact forecast of those who can, tried out on nothing.
 
     Args:
         domain: What the cells are.
-        unit: Who is protected.
         workload: What will be asked; tables of one and two attributes, ranges and cells alike unless told.
+        currency: Of the budget.
 
     Returns:
         The mechanism, and why.
@@ -180,7 +185,7 @@ def choose(domain: Domain, unit: Unit, workload: Workload | None) -> tuple[Mecha
     nothing = Sums(domain, np.zeros(domain.shape, dtype=np.int64))
     for mechanism in listed:
         noise = Noise(Keystream.for_tests(0))
-        right, _ = open_gate(nothing, Fraction(1), Unit(), workload=workload, noise=noise)
+        right, _ = open_gate(nothing, Budget(Fraction(1), currency), Unit(), workload=workload, noise=noise)
         errors = mechanism.estimate(right).errors
         logs = []
         for each in asked:
@@ -208,11 +213,16 @@ def _some(workload: Workload) -> Workload:
     return workload if few else workload.spread(_QUESTIONS)
 
 
+def part_of(budget: Budget, share: Fraction) -> Budget:
+    """A share of a budget, of the same currency: both add up."""
+    return Budget(budget.amount * share, budget.currency)
+
+
 def publish_measured(
     make: Callable[..., Release],
     source: Any,
     domain: Domain | None,
-    epsilon: Fraction,
+    budget: Budget,
     mechanism: Mechanism,
     unit: Unit,
     workload: Workload | None,
@@ -227,10 +237,10 @@ def publish_measured(
     """
     if domain is None:
         raise InputError("domain: say what the cells are; taken from the records it would tell about them")
-    plan = plan_measures(domain, measures, mechanism, unit, workload, shares)
-    own = epsilon * plan.share
+    plan = plan_measures(domain, measures, mechanism, unit, workload, shares, budget)
+    own = part_of(budget, plan.share)
     parts = [
-        (quantity, epsilon * share, quantity.in_steps(unit))
+        (quantity, part_of(budget, share), quantity.in_steps(unit))
         for quantity, share in zip(plan.quantities, plan.shares, strict=True)
     ]
     nobody = empty(domain)
@@ -246,5 +256,5 @@ def publish_measured(
         centred = Sums(domain, total - quantity.centre * histogram.counts)
         made = make(centred, paid, plan.mechanism, moved, workload, noise=noise)
         sums.append(MeasuredSums(quantity, made))
-    whole = replace(release, guarantee=Guarantee(epsilon, unit), sums=tuple(sums), known=release._estimate)
+    whole = replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release._estimate)
     return whole if payer.receipt is None else whole.with_receipt(*payer.receipt)

@@ -180,8 +180,8 @@ def variances(
     furthest = np.maximum(mean[1] ** 2, mean[2] ** 2)
     low, high = np.clip(square[1] - furthest, 0.0, most), np.clip(square[2] - nearest, 0.0, most)
     low, high = np.minimum(low, value), np.maximum(high, value)
-    shown = [(np.sqrt(end) if root else end * step) * step for end in (value, low, high)]
-    return Answers(*shown, confidence, *spoken(_VARIANCE, confidence))
+    value, low, high = ((np.sqrt(end) if root else end * step) * step for end in (value, low, high))
+    return Answers(value, low, high, confidence, *spoken(_VARIANCE, confidence))
 
 
 def ratios(release: Release, above: str, below: str, workload: Workload, confidence: float = 0.95) -> Answers:
