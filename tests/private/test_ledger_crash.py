@@ -20,10 +20,14 @@ from dphist_bench.measurements import ledger as experiment
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform has no kill -9")
 
 
-def test_processes_that_race_spend_the_budget_exactly(tmp_path):
-    counts = experiment.run_race(tmp_path, processes=8, spends=80)
+@pytest.mark.parametrize(
+    ("kind", "processes", "spends"),
+    [("epsilon", 8, 80), ("rho", 4, 40), ("epsilon, delta", 4, experiment.COMPOSED)],
+)
+def test_processes_that_race_spend_the_budget_exactly(kind, processes, spends, tmp_path):
+    counts = experiment.run_race(tmp_path, processes=processes, spends=spends, kind=kind)
     assert counts.passed, counts
-    assert (counts.acknowledged, counts.entries, counts.refusals) == (80, 80, 8)
+    assert (counts.acknowledged, counts.entries, counts.refusals) == (spends, spends, processes)
 
 
 @pytest.mark.slow

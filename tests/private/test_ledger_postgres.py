@@ -34,6 +34,14 @@ from test_ledger import (  # noqa: F401 -- collected here with this file's `ledg
     test_threads_share_a_ledger,
     test_two_ways_to_write_one_name_are_one_budget,
 )
+from test_ledger_totals import (  # noqa: F401 -- the same
+    test_a_pure_total_refuses_rho_and_says_which_command_helps,
+    test_a_rho_total_takes_rho_and_pure_epsilon,
+    test_a_spend_for_another_unit_is_converted_and_replayed,
+    test_delta_of_discovered_keys_comes_from_what_was_set_aside,
+    test_pure_spends_of_an_epsilon_delta_total_add_up_or_compose,
+    test_what_is_left_is_quoted_in_each_reading_and_fits,
+)
 
 from dphist import errors
 from dphist.private.ledger import Ledger
@@ -226,6 +234,13 @@ def test_sixteen_processes_that_race_spend_the_budget_exactly(url, tmp_path: Pat
     counts = experiment.run_race(tmp_path, processes=16, spends=160, place=url)
     assert counts.passed, counts
     assert (counts.acknowledged, counts.entries, counts.refusals) == (160, 160, 16)
+
+
+@pytest.mark.slow
+def test_processes_that_race_for_an_epsilon_delta_total_spend_it_exactly(url, tmp_path: Path):
+    counts = experiment.run_race(tmp_path, 4, experiment.COMPOSED, place=url, kind="epsilon, delta")
+    assert counts.passed, counts
+    assert (counts.entries, counts.refusals) == (experiment.COMPOSED, 4)
 
 
 @pytest.mark.slow

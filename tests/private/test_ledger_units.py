@@ -13,7 +13,10 @@ from dphist.errors import BudgetExhausted, InputError, LedgerError, UnitMismatch
 from dphist.model.unit import Unit
 from dphist.private.ledger import Ledger
 from dphist.private.ledger.lines import Books, Line
-from dphist.private.ledger.units import cost, factor, read, written
+from dphist.private.ledger.totals import Spend
+from dphist.private.ledger.units import charged, factor, read, written
+
+HALF = Spend(epsilon=Fraction(1, 2))
 
 ROWS = [Unit(), Unit(rows=10), Unit(replace=True), Unit(rows=3, replace=True)]
 PEOPLE = [Unit(id="user"), Unit(rows=10, id="user"), Unit(rows=3, id="user", replace=True)]
@@ -146,7 +149,7 @@ def test_a_spend_that_says_nothing_is_in_the_budgets_unit(ledger):
 def test_units_are_read_back(ledger, tmp_path):
     for number, unit in enumerate([*ROWS, *PEOPLE]):
         ledger.create(f"d{number}", 1, unit=unit)
-        assert read(written(unit, Fraction(1, 3))) == (unit, Fraction(1, 3))
+        assert read(written(unit, HALF)) == (unit, HALF)
         assert read(unit.describe()) == (unit, None)
     with Ledger.open(tmp_path / "budget.db") as again:
         assert [again.unit(f"d{number}") for number in range(7)] == [*ROWS, *PEOPLE]
@@ -176,16 +179,16 @@ def test_an_old_history_opens_as_it_is_and_gets_the_unit_of_its_first_spend():
     books = history(("1/2", ""), ("1/2", Unit(rows=10).describe()), ("1/2", Unit().describe()))
     budget = books.budgets["d"]
     assert budget.unit == Unit(rows=10)
-    assert budget.spent == Fraction(3, 2)  # amounts stand as they were written
-    assert cost(budget.unit, Unit(), Fraction(1, 2)) == 5  # from now on
+    assert budget.sums.price == Fraction(3, 2)  # amounts stand as they were written
+    assert charged(budget.unit, Unit(), HALF) == Spend(epsilon=Fraction(5))  # from now on
     assert history(("1/2", "household of my own")).budgets["d"].unit == "household of my own"
 
 
 def test_a_history_whose_spends_were_not_converted_is_refused():
-    good = written(Unit(rows=10), Fraction(1, 2))
-    history(("1/2", good), ("5", written(Unit(), Fraction(1, 2))))
+    good = written(Unit(rows=10), HALF)
+    history(("1/2", good), ("5", written(Unit(), HALF)))
     with pytest.raises(ValueError, match="not converted"):
-        history(("1/2", good), ("1/2", written(Unit(), Fraction(1, 2))))
+        history(("1/2", good), ("1/2", written(Unit(), HALF)))
     with pytest.raises(ValueError, match="cannot be read"):
         history(("1/2", '{"rows":0}'))
 

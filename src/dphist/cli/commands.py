@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dphist.cli import handing, plugins, screen
+from dphist.cli.budgets import ledger_app
 
 app = typer.Typer(
     help="Publish histograms and data cubes with differential privacy: records in, one private release out.",
@@ -18,7 +19,6 @@ app = typer.Typer(
 schema_app = typer.Typer(
     help="Draft and check schemas: what is public about the records.", no_args_is_help=True
 )
-ledger_app = typer.Typer(help="Open and read budgets.", no_args_is_help=True)
 app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
 
@@ -436,40 +436,3 @@ def schema_check(
         screen.line(
             f"{' × '.join(f'{name} {size}' for name, size in facts['attributes'].items())} = {domain.size:,} cells"
         )
-
-
-@ledger_app.command("open")
-def ledger_open(
-    ledger: Annotated[str, typer.Argument(help="The ledger's file; made if missing.")],
-    dataset: Annotated[str, typer.Argument(help="The protected population.")],
-    total: Annotated[str, typer.Argument(help="What may be spent on it in all.")],
-) -> None:
-    """Give a population its total budget, once."""
-    from dphist.private.ledger import Ledger
-
-    with Ledger.open(ledger) as book:
-        book.create(dataset, total)
-    screen.line(f"{dataset}: total {total}")
-
-
-@ledger_app.command("show")
-def ledger_show(
-    ledger: Annotated[str, typer.Argument(help="The ledger's file.")],
-    dataset: Annotated[str | None, typer.Argument(help="One population; all if not given.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Say what was spent, on what, and what is left."""
-    from dphist.cli.showing import ledger_facts
-
-    facts = ledger_facts(ledger, dataset)
-    if as_json:
-        screen.line(json.dumps(facts, ensure_ascii=False))
-        return
-    for budget in facts:
-        screen.line(
-            f"{budget['dataset']}: spent {budget['spent']} of {budget['total']}, {budget['remaining']} left"
-        )
-        columns = ("id", "epsilon", "cost", "purpose", "status", "when")
-        rows = [tuple(str(entry[column]) for column in columns) for entry in budget["entries"]]
-        if rows:
-            screen.table(columns, rows)

@@ -50,7 +50,7 @@ def dossier(
 
     facts = None
     if ledger is not None:
-        from dphist.cli.showing import ledger_facts
+        from dphist.cli.budgets import ledger_facts
 
         receipt = load(release).receipt
         if receipt is None:

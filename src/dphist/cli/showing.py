@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import MISSING, is_dataclass
 from inspect import Parameter
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 from dphist.cli import screen
-from dphist.errors import LedgerError
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
-from dphist.private.ledger import Ledger, described
 from dphist.release import Release, SparseCells
 from dphist.release.file import ForeignMechanism
 
@@ -119,35 +116,6 @@ def _marked(entry: Entry) -> str:
     if entry.status == "reference":
         return f"{entry.name} (comparison only)"
     return f"{entry.name} (= {entry.alias_of})" if entry.alias_of else entry.name
-
-
-def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
-    """Read budgets and their entries."""
-    if "://" not in place and not Path(place).exists():
-        raise LedgerError(f"there is no ledger {place}; `dphist ledger open` makes one")
-    with Ledger.open(place) as book:
-        return [
-            {
-                "dataset": name,
-                "unit": described(book.unit(name)) or None,
-                "total": str(book.total(name)),
-                "spent": str(book.spent(name)),
-                "remaining": str(book.remaining(name)),
-                "entries": [
-                    {
-                        "id": entry.id,
-                        "epsilon": str(entry.epsilon),
-                        "cost": str(entry.cost),
-                        "unit": entry.unit,
-                        "purpose": entry.purpose,
-                        "status": entry.status,
-                        "when": str(entry.when),
-                    }
-                    for entry in book.entries(name)
-                ],
-            }
-            for name in ([dataset] if dataset is not None else book.datasets())
-        ]
 
 
 def _options(entry: Entry) -> str:

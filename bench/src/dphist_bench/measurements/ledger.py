@@ -1,14 +1,15 @@
 """Race many processes for one ledger, kill them at random points, and count what was lost or overspent.
 
-Two rows come out. *race*: every process takes the same amount from one budget
-until it is refused. *kill -9*: every process creates budgets, spends them to the last crumb, opens and
-completes reservations and reopens the ledger, while the parent kills one process after another and starts it
-again. A spend counts as acknowledged once the child has written it to a pipe, which it does after `reserve`
+Rows come out for *race*, once for a total in ε, in ρ and in (ε, δ): every process takes the same amount from one
+budget until it is refused. *kill -9*: every process creates budgets of each kind in turn, spends them to the last
+crumb, opens and completes reservations and reopens the ledger, while the parent kills one process after another and
+starts it again. A spend counts as acknowledged once the child has written it to a pipe, which it does after `reserve`
 has returned. The counting reads the file with plain SQL, so that it does not rest on the code under test.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import random  # noqa: TID251 -- when to kill whom, not noise
 import sqlite3
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,11 +25,24 @@ from pathlib import Path
 from typing import Annotated
 
 from dphist import errors
+from dphist.model.budget import Budget
 from dphist.private.ledger import Head, Ledger
 from dphist_bench.measuring import Failure, Line
 
 _ROUND_TOTAL = Fraction(2)
 _AMOUNTS = ("0.1", "0.05", "1/3", "1/7", "0.013")
+# How a raced budget is opened so that it holds so many spends, and how a round of the churn is.
+_KINDS: dict[str, Callable[[int], dict[str, Fraction]]] = {
+    "epsilon": lambda spends: {"epsilon": Fraction(spends, 10)},
+    "rho": lambda spends: {"rho": Fraction(spends, 1000)},
+    "epsilon, delta": lambda spends: {"epsilon": Fraction(10), "delta": Fraction(1, 10**9)},
+}
+# So many tenths compose to (10, 10⁻⁹): `dphist bench run composition`.
+COMPOSED = 226
+
+
+def _taken(kind: str) -> Budget | str:
+    return Budget.of(rho="1/1000") if kind == "rho" else "1/10"
 
 
 @dataclass
@@ -64,22 +78,23 @@ def _say(text: str) -> None:
     os.write(1, f"{text}\n".encode())
 
 
-def _acknowledge(ledger: Ledger, dataset: str, amount: str) -> None:
+def _acknowledge(ledger: Ledger, dataset: str, amount: str | Budget) -> None:
     reservation = ledger.reserve(dataset, amount, "experiment")
-    _say(f"spent {reservation.id} {reservation.hash} {reservation.epsilon} {dataset}")
+    asked = str(reservation.epsilon) if reservation.rho is None else f"rho {reservation.rho}"
+    _say(f"spent {reservation.id} {reservation.hash} {asked} {dataset}")
     if reservation.id % 3 == 0:
         reservation.open()
         reservation.complete(f"sha256:{reservation.hash}")
 
 
-def race(path: str) -> None:
-    """Child: take a tenth from one budget until it is refused."""
+def race(path: str, kind: str) -> None:
+    """Child: take the same amount from one budget until it is refused."""
     with Ledger.open(path) as ledger:
         _say("ready")
         sys.stdin.read(1)
         try:
             while True:
-                _acknowledge(ledger, "everybody", "0.1")
+                _acknowledge(ledger, "everybody", _taken(kind))
         except errors.BudgetExhausted:
             _say("refused")
 
@@ -102,15 +117,25 @@ def _spend_somewhere(ledger: Ledger, chance: random.Random) -> None:
     newest = max(rounds, default=0)
     last = f"round-{newest}"
     try:
-        _acknowledge(ledger, last, chance.choice(_AMOUNTS))
+        amount: str | Budget = chance.choice(_AMOUNTS)
+        # Rounds take turns in how they count; ρ and ε are mixed where the total allows it.
+        if newest % 3 and chance.random() < 0.5:
+            amount = Budget.of(rho=Fraction(chance.choice(_AMOUNTS)) / 20)
+        _acknowledge(ledger, last, amount)
     except errors.BudgetExhausted:
         _say("refused")
-        if ledger.remaining(last) < Fraction(1, 10):
+        if ledger.account(last).epsilon_left < Fraction(1, 10):
             with suppress(errors.InputError):  # another process was first
-                ledger.create(f"round-{newest + 1}", _ROUND_TOTAL)
+                ledger.create(f"round-{newest + 1}", **_round(newest + 1))
     except errors.UnknownDataset:
         with suppress(errors.InputError):
-            ledger.create(last, _ROUND_TOTAL)
+            ledger.create(last, **_round(newest))
+
+
+def _round(number: int) -> dict[str, Fraction]:
+    if number % 3 == 1:
+        return {"rho": Fraction(1, 4)}
+    return {"epsilon": _ROUND_TOTAL} | ({"delta": Fraction(1, 10**6)} if number % 3 == 2 else {})
 
 
 class _Child:
@@ -169,6 +194,55 @@ def _read_plainly(place: Path | str, *statements: str) -> list[list[tuple[str, .
         return [connection.execute(statement).fetchall() for statement in statements]
 
 
+def _words(text: str) -> dict[str, Fraction]:
+    """Read amounts as the tables say them: a number is a pure ε."""
+    words = text.split(" ") if " " in text else ["epsilon", text]
+    return {name: Fraction(value) for name, value in zip(words[::2], words[1::2], strict=True)}
+
+
+def _zcdp(amount: dict[str, Fraction]) -> float:
+    epsilon = float(amount.get("epsilon", 0))
+    return float(amount["rho"]) if "rho" in amount else epsilon * math.tanh(epsilon / 2)
+
+
+def _beyond(total: dict[str, Fraction], amounts: list[dict[str, Fraction]]) -> bool:
+    """Whether more was spent than the total, by arithmetic of this file's own."""
+    pure = sum((amount.get("epsilon", Fraction(0)) for amount in amounts), Fraction(0))
+    if "rho" in total:
+        return sum(map(_zcdp, amounts)) > float(total["rho"]) * (1 + 1e-12)
+    mixed = any("rho" in amount for amount in amounts)
+    if "delta" not in total:
+        return mixed or pure > total["epsilon"]
+    if not mixed and pure <= total["epsilon"]:
+        return False
+    # δ at orders from 1.1 to a thousand, with the Rényi divergence of randomised response for a pure ε.
+    epsilon, orders = float(total["epsilon"]), [1 + 10 ** (k / 200) for k in range(-200, 600)]
+    logs = [
+        (a - 1) * (sum(_divergence(amount, a) for amount in amounts) - epsilon)
+        - math.log(a - 1)
+        + a * math.log1p(-1 / a)
+        for a in orders
+    ]
+    return min(logs) > math.log(total["delta"]) + 0.01
+
+
+def _divergence(amount: dict[str, Fraction], order: float) -> float:
+    if "rho" in amount:
+        return order * float(amount["rho"])
+    x = float(amount["epsilon"])
+    return x + (math.log1p(math.exp(-(2 * order - 1) * x)) - math.log1p(math.exp(-x))) / (order - 1)
+
+
+def _agree(
+    total: dict[str, Fraction], spent: dict[str, Fraction], amounts: list[dict[str, Fraction]]
+) -> bool:
+    """Whether stored sums are those of the lines: exactly for ε, and for ρ as far as floats go."""
+    pure = sum((amount.get("epsilon", Fraction(0)) for amount in amounts), Fraction(0))
+    if spent.get("epsilon", Fraction(0)) != pure:
+        return False
+    return "rho" not in total or math.isclose(float(spent["rho"]), sum(map(_zcdp, amounts)), rel_tol=1e-9)
+
+
 def _count(path: Path | str, children: list[_Child], counts: Counts) -> None:
     """Hold the tables, read as plain SQL, against what the children said."""
     lines, budgets = _read_plainly(
@@ -176,13 +250,12 @@ def _count(path: Path | str, children: list[_Child], counts: Counts) -> None:
         "SELECT number, hash, amount, dataset FROM lines WHERE kind = 'reserved'",
         "SELECT dataset, total, spent FROM budgets",
     )
-    sums = {
-        name: sum((Fraction(a) for _, _, a, n in lines if n == name), Fraction(0)) for name, _, _ in budgets
-    }
     counts.entries += len(lines)
     counts.budgets += len(budgets)
-    counts.overspends += sum(sums[name] > Fraction(total) for name, total, _ in budgets)
-    counts.mismatches += sum(sums[name] != Fraction(spent) for name, _, spent in budgets)
+    for name, total, spent in budgets:
+        amounts = [_words(amount) for _, _, amount, dataset in lines if dataset == name]
+        counts.overspends += _beyond(_words(total), amounts)
+        counts.mismatches += not _agree(_words(total), _words(spent), amounts)
     kept = {f"{number} {seal} {amount} {name}" for number, seal, amount, name in lines}
     heads = []
     for child in children:
@@ -202,13 +275,15 @@ def _count(path: Path | str, children: list[_Child], counts: Counts) -> None:
         counts.failures.append(str(error))
 
 
-def run_race(folder: Path, processes: int, spends: int, place: str | None = None) -> Counts:
-    """Let every process take a tenth at a time from one budget that holds exactly `spends` tenths."""
-    path = place or folder / "race.db"
+def run_race(
+    folder: Path, processes: int, spends: int, place: str | None = None, kind: str = "epsilon"
+) -> Counts:
+    """Let every process take the same amount at a time from one budget that holds exactly `spends` of them."""
+    path = place or folder / f"race-{kind[-5:]}.db"
     counts = Counts(processes)
     with Ledger.open(path) as ledger:
-        ledger.create("everybody", Fraction(spends, 10))
-    children = [_Child(f"race({str(path)!r})") for _ in range(processes)]
+        ledger.create("everybody", **_KINDS[kind](spends))
+    children = [_Child(f"race({str(path)!r}, {kind!r})") for _ in range(processes)]
     while not all(child.ready for child in children) and all(c.process.poll() is None for c in children):
         for child in children:
             child.listen()
@@ -293,7 +368,10 @@ def measure(
         processes, spends, kills, ledgers = 4, 40, 12, 1
     with tempfile.TemporaryDirectory() as name:
         base = postgres and f"{postgres}#experiment_{os.getpid()}"
-        yield from _told("race", run_race(Path(name), processes, spends, base and f"{base}_race"))
+        for number, kind in enumerate(_KINDS):
+            held = COMPOSED if kind == "epsilon, delta" else spends
+            raced = run_race(Path(name), processes, held, base and f"{base}_race{number}", kind)
+            yield from _told(f"race, {kind}" if number else "race", raced)
         killed = Counts(processes)
         for number in range(ledgers):
             place = base and f"{base}_{number}"

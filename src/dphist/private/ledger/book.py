@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 from dphist import errors
 from dphist.extras import need
+from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
-from dphist.private.ledger.amounts import amount_of, shown
-from dphist.private.ledger.lines import COLUMNS, START, Books, Budget, Entry, Head, Line, line_from
-from dphist.private.ledger.spending import Reservation, affordable, protected_by
+from dphist.private.ledger.amounts import amount_of
+from dphist.private.ledger.journal import Journal
+from dphist.private.ledger.lines import START, Head
+from dphist.private.ledger.reading import Readings
+from dphist.private.ledger.spending import Reservation, affordable, protected_by, spend_of
 from dphist.private.ledger.sqlite import SqliteStore
-from dphist.private.ledger.store import Run, Store
+from dphist.private.ledger.store import Store
+from dphist.private.ledger.totals import Sums, Total
 from dphist.private.ledger.units import described, written
 from dphist.private.ledger.witness import Witness
-from dphist.private.ledger.wording import beside, empty, now, older, one_line, path_of, unknown
-
-_ALL = ", ".join(COLUMNS)
-
-T = TypeVar("T")
+from dphist.private.ledger.wording import beside, created_twice, empty, lowered, now, older, one_line, path_of
 
 
-class Ledger:
+class Ledger(Readings):
     """The budgets of your populations, in a file or database that many processes may share.
 
     A dataset here is a *protected population* (the people), not a table: every table, extract or join about
@@ -55,8 +54,7 @@ class Ledger:
 
     def __init__(self, store: Store, witness: Witness | None) -> None:
         self._store = store
-        self._witness = witness
-        self._books = Books()
+        self._journal = Journal(store, witness)
 
     @classmethod
     def open(
@@ -104,118 +102,143 @@ class Ledger:
 
     def _begun(self, seen: Head) -> Ledger:
         try:
-            self._begin(seen)
+            self._journal.begin(seen)
         except BaseException:
             self.close()
             raise
         return self
 
-    def _begin(self, seen: Head) -> None:
-        self._store.check()
-        with self._store.reading() as run:
-            self._catch_up(run)
-            self._require(run, seen, lambda: older(self._store.place, self._witness))
-        if not self._books.head.number:
-            with self._store.writing() as run:
-                self._catch_up(run)
-                line = None
-                if not self._books.head.number:
-                    from uuid import uuid4
+    def create(
+        self,
+        dataset: str,
+        total: Number | None = None,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        discover: Number | None = None,
+        unit: Unit | None = None,
+    ) -> None:
+        """Give a population its total budget, once: in ε, in (ε, δ) or in ρ.
 
-                    # A name of its own, so that two ledgers never share a hash. Not noise, and not secret.
-                    line = self._append(run, Line(number=1, kind="began", purpose=str(uuid4()), time=now()))
-            self._written(line)
-
-    def create(self, dataset: str, total: Number, *, unit: Unit | None = None) -> None:
-        """Give a population its total budget, once.
+        What each total accepts, and why that is private, is in `dphist.private.ledger.totals`.
 
         Args:
             dataset: The protected population.
-            total: What may be spent on it in all.
+            total: What may be spent on it in all, as pure ε; the same as ``epsilon``.
+            epsilon: Pure ε, or with ``delta`` the ε of (ε, δ).
+            delta: The δ of (ε, δ); with ``rho``, what discovered keys may take.
+            rho: The ρ of zero-concentrated differential privacy.
+            discover: The part of ``delta`` that is set aside for discovered keys, under (ε, δ).
             unit: Whom the total protects; the unit of the first spend if it is not said. Spends for other units are
                 converted to it, or refused where no factor is known.
         """
-        dataset, amount = one_line(dataset, "dataset"), amount_of(total, "total")
+        dataset = one_line(dataset, "dataset")
+        made = _total(total, epsilon, delta, rho, discover)
         protected = written(protected_by(unit))
         with self._store.writing() as run:
-            self._catch_up(run)
-            if dataset in self._books.budgets:
-                raise errors.InputError(
-                    f"dataset {dataset!r} already has a budget in {self._store.place}; spend from it, or "
-                    "raise it with raise_total and a reason"
-                )
-            line = self._append(
-                run, self._next("created", dataset, amount=str(amount), unit=protected, time=now())
-            )
-            run("INSERT INTO budgets (dataset, total, spent) VALUES (?, ?, '0')", (dataset, str(amount)))
-        self._written(line)
+            self._journal.catch_up(run)
+            if dataset in self._journal.books.budgets:
+                raise created_twice(dataset, self._store.place)
+            line = self._journal.append(run, "created", dataset, amount=made.text, unit=protected, time=now())
+            self._journal.create(run, dataset, made)
+        self._journal.note(line)
 
-    def raise_total(self, dataset: str, total: Number, purpose: str) -> None:
+    def raise_total(
+        self,
+        dataset: str,
+        total: Number | None = None,
+        purpose: str = "",
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        discover: Number | None = None,
+    ) -> None:
         """Allow a population more in all, with the reason on record; a total is never lowered.
+
+        What is not said stays as it is. A pure total that gets a δ composes from then on, over all its spends.
 
         Args:
             dataset: Which budget.
-            total: The new total.
+            total: The new total, as pure ε.
             purpose: Why; kept as written.
+            epsilon: The new ε.
+            delta: The new δ.
+            rho: The new ρ.
+            discover: The new part of δ for discovered keys.
         """
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
-        amount = amount_of(total, "total")
         with self._store.writing() as run:
-            self._catch_up(run)
-            budget = self._budget(dataset)
-            if amount <= budget.total:
-                raise errors.InputError(
-                    f"total must be above the present total of {dataset!r}, {shown(budget.total)}"
-                )
-            line = self._append(
-                run, self._next("raised", dataset, amount=str(amount), purpose=purpose, time=now())
+            self._journal.catch_up(run)
+            fund = self._journal.fund(dataset)
+            old = fund.total
+            if total is None and epsilon is None and rho is None:
+                epsilon, rho = old.epsilon, old.rho
+            kept = None if old.rho is not None else old.discover or None
+            made = _total(
+                total,
+                epsilon,
+                old.delta or None if delta is None else delta,
+                rho,
+                kept if discover is None else discover,
             )
-            self._update(run, dataset, budget, total=amount, spent=budget.spent)
-        self._written(line)
+            if not made.above(old):
+                raise lowered(dataset, old)
+            line = self._journal.append(run, "raised", dataset, amount=made.text, purpose=purpose, time=now())
+            self._journal.update(run, dataset, fund, total=made, sums=Sums.under(made, fund.spends))
+        self._journal.note(line)
 
     def reserve(
-        self, dataset: str, epsilon: Number, purpose: str, unit: Unit | str | None = None
+        self,
+        dataset: str,
+        budget: Number | Budget,
+        purpose: str,
+        unit: Unit | str | None = None,
+        *,
+        delta: Number | None = None,
     ) -> Reservation:
-        """Spend `epsilon` of a population's budget, durably, or refuse and spend nothing.
+        """Spend of a population's budget, durably, or refuse and spend nothing.
 
         When this returns the spend is on disk. If it raises anything but a refusal, the spend may or may not
         have been written; draw no noise and reserve again.
 
         Args:
             dataset: Which budget.
-            epsilon: What the release claims for its own unit.
+            budget: What the release claims for its own unit: a number is a pure ε, a `Budget` is in its currency.
             purpose: What for; kept as written.
-            unit: Whom the release protects. For another unit than the budget's, ε is converted
+            unit: Whom the release protects. For another unit than the budget's, the spend is converted
                 (`dphist.private.ledger.units`). Without one it is the budget's; words of your own match only
                 the same words.
+            delta: What the release's discovered keys take of δ.
 
         Returns:
             The reservation, which opens the gate once; its ``cost`` is what was taken from the budget.
         """
         dataset, purpose = one_line(dataset, "dataset"), one_line(purpose, "purpose")
-        asked, protected = amount_of(epsilon, "epsilon"), protected_by(unit)
+        asked, protected = spend_of(budget, delta), protected_by(unit)
         with self._store.writing() as run:
-            self._catch_up(run)
-            budget = self._budget(dataset)
-            amount, spent = affordable(dataset, budget, asked, protected)
-            line = self._append(
+            self._journal.catch_up(run)
+            fund = self._journal.fund(dataset)
+            spend, sums = affordable(dataset, fund, asked, protected, self._store.place)
+            line = self._journal.append(
                 run,
-                self._next(
-                    "reserved",
-                    dataset,
-                    amount=str(amount),
-                    purpose=purpose,
-                    unit=written(protected, asked),
-                    time=now(),
-                ),
+                "reserved",
+                dataset,
+                amount=spend.text,
+                purpose=purpose,
+                unit=written(protected, asked),
+                time=now(),
             )
-            self._update(run, dataset, budget, total=budget.total, spent=spent)
-        self._written(line)
+            self._journal.update(run, dataset, fund, total=fund.total, sums=sums)
+        self._journal.note(line)
         return Reservation(
             id=line.number,
             dataset=dataset,
-            epsilon=asked,
-            cost=amount,
+            epsilon=asked.epsilon,
+            rho=asked.rho,
+            delta=asked.delta,
+            cost=fund.total.price(spend),
             purpose=purpose,
             unit=described(protected),
             when=datetime.fromisoformat(line.time),
@@ -223,31 +246,39 @@ class Ledger:
             _ledger=self,
         )
 
-    def check(self, dataset: str, epsilon: Number, unit: Unit | str | None = None) -> None:
+    def check(
+        self,
+        dataset: str,
+        budget: Number | Budget,
+        unit: Unit | str | None = None,
+        *,
+        delta: Number | None = None,
+    ) -> None:
         """Refuse now what `reserve` would refuse, and spend nothing: so that no long work is done in vain.
 
         Args:
             dataset: Which budget.
-            epsilon: What would be spent.
+            budget: What would be spent: a number is a pure ε.
             unit: For whom.
+            delta: What discovered keys would take of δ.
         """
 
         def look() -> None:
-            budget = self._budget(one_line(dataset, "dataset"))
-            affordable(dataset, budget, amount_of(epsilon, "epsilon"), protected_by(unit))
+            fund = self._journal.fund(one_line(dataset, "dataset"))
+            affordable(dataset, fund, spend_of(budget, delta), protected_by(unit), self._store.place)
 
-        self._look(look)
+        self._journal.look(look)
 
     def _open(self, reservation: Reservation) -> None:
         with self._store.writing() as run:
-            self._catch_up(run)
-            entry = self._entry(reservation.id, reservation.hash)
+            self._journal.catch_up(run)
+            entry = self._journal.entry(reservation.id, reservation.hash)
             if entry.status != "reserved":
                 raise errors.RightUsed(
                     f"reservation {entry.id} of {entry.dataset!r} has already opened the gate; reserve again"
                 )
-            line = self._append(run, self._next("opened", entry.dataset, subject=entry.id))
-        self._written(line)
+            line = self._journal.append(run, "opened", entry.dataset, subject=entry.id)
+        self._journal.note(line)
 
     def complete(self, reservation: Reservation | int, digest: str) -> None:
         """Record the digest of the release a reservation paid for, so that an auditor can match the two.
@@ -265,8 +296,8 @@ class Ledger:
             else (reservation, None)
         )
         with self._store.writing() as run:
-            self._catch_up(run)
-            entry = self._entry(number, seal)
+            self._journal.catch_up(run)
+            entry = self._journal.entry(number, seal)
             if entry.status == "published" and entry.digest == digest:
                 return
             if entry.status != "opened":
@@ -274,96 +305,8 @@ class Ledger:
                 raise errors.InputError(
                     f"reservation {number} of {entry.dataset!r} {state}; one reservation pays for one release"
                 )
-            line = self._append(run, self._next("published", entry.dataset, subject=number, digest=digest))
-        self._written(line)
-
-    def spent(self, dataset: str) -> Fraction:
-        """Return what has been spent.
-
-        Args:
-            dataset: Which budget.
-
-        Returns:
-            An exact fraction.
-        """
-        return self._look(lambda: self._budget(one_line(dataset, "dataset")).spent)
-
-    def total(self, dataset: str) -> Fraction:
-        """Return what may be spent in all.
-
-        Args:
-            dataset: Which budget.
-
-        Returns:
-            An exact fraction.
-        """
-        return self._look(lambda: self._budget(one_line(dataset, "dataset")).total)
-
-    def unit(self, dataset: str) -> Unit | str | None:
-        """Return whom the budget protects: as created, or as its first spend said; None while nobody has said.
-
-        Args:
-            dataset: Which budget.
-
-        Returns:
-            The unit, the words that were given for it, or None.
-        """
-        return self._look(lambda: self._budget(one_line(dataset, "dataset")).unit)
-
-    def remaining(self, dataset: str) -> Fraction:
-        """Return what may still be spent.
-
-        Args:
-            dataset: Which budget.
-
-        Returns:
-            An exact fraction.
-        """
-
-        def rest() -> Fraction:
-            budget = self._budget(one_line(dataset, "dataset"))
-            return budget.total - budget.spent
-
-        return self._look(rest)
-
-    def entries(self, dataset: str) -> list[Entry]:
-        """List every spend, in the order they were made; the sum of their costs is `spent`.
-
-        Args:
-            dataset: Which budget.
-
-        Returns:
-            What was spent, for what, when and whether it was published.
-        """
-        return self._look(
-            lambda: [self._books.entries[n] for n in self._budget(one_line(dataset, "dataset")).entries]
-        )
-
-    def datasets(self) -> list[str]:
-        """List the populations that have a budget, sorted.
-
-        Returns:
-            Their names.
-        """
-        return self._look(lambda: sorted(self._books.budgets))
-
-    def head(self) -> Head:
-        """Return number and hash of the last line: note it elsewhere and `verify` can be held to it.
-
-        Returns:
-            The last line's number and hash.
-        """
-        return self._look(lambda: self._books.head)
-
-    def history(self) -> list[Line]:
-        """List every line ever written: budgets created and raised, reservations, openings, publications.
-
-        Returns:
-            Every line, first to last.
-        """
-        with self._store.reading() as run:
-            self._catch_up(run)
-            return [line_from(row) for row in run(f"SELECT {_ALL} FROM lines ORDER BY number")]  # noqa: S608
+            line = self._journal.append(run, "published", entry.dataset, subject=number, digest=digest)
+        self._journal.note(line)
 
     def verify(self, *heads: tuple[int, str]) -> Head:
         """Replay the whole history from its first line, and check that it holds every given head.
@@ -377,13 +320,7 @@ class Ledger:
         Returns:
             The head as it is now.
         """
-        self._store.check()
-        with self._store.reading() as run:
-            self._books = Books()
-            self._catch_up(run)
-            for head in heads:
-                self._require(run, Head(*head), lambda: older(self._store.place, None))
-            return self._books.head
+        return self._journal.replayed([Head(*head) for head in heads])
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the ledger, while it is in use, to a new file.
@@ -411,98 +348,24 @@ class Ledger:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Ledger cannot be copied or pickled; open it again with Ledger.open")
 
-    def _look(self, answer: Callable[[], T]) -> T:
-        with self._store.reading() as run:
-            self._catch_up(run)
-            return answer()
 
-    def _catch_up(self, run: Run) -> None:
-        """Replay what others wrote since the last look, and hold the stored sums to it.
+def _total(
+    total: Number | None,
+    epsilon: Number | None,
+    delta: Number | None,
+    rho: Number | None,
+    discover: Number | None,
+) -> Total:
+    """Read a total as a user writes it."""
+    if total is not None and epsilon is not None:
+        raise errors.EpsilonError("total and epsilon are two words for one thing: give one of them")
 
-        The last line this process has seen is read again, so that a file rolled back under a running process
-        is noticed too.
-        """
-        head = self._books.head
-        number = head.number
-        # The columns are ours, so this is no way in for text of the user's.
-        rows = run(f"SELECT {_ALL} FROM lines WHERE number >= ? ORDER BY number", (number,))  # noqa: S608
-        try:
-            if head.number:
-                if not rows or (rows[0][0], rows[0][-1]) != head:
-                    raise ValueError("lines that were here have gone")
-                rows = rows[1:]
-            for row in rows:
-                number += 1
-                self._books.follow(line_from(row))
-            sums = {name: (total, spent) for name, total, spent in run("SELECT * FROM budgets")}
-            if sums != {name: (str(b.total), str(b.spent)) for name, b in self._books.budgets.items()}:
-                raise ValueError("the stored sums are not those of its entries")
-        except ValueError as error:
-            raise errors.LedgerError(
-                f"the ledger {self._store.place} cannot be trusted at line {number}: {error}. Stop "
-                "publishing from these data, and restore the newest backup as docs/ledger.md describes"
-            ) from error
+    def read(value: Number | None, argument: str) -> Fraction | None:
+        return None if value is None else amount_of(value, argument)
 
-    def _require(self, run: Run, head: Head, failure: Callable[[], errors.LedgerError]) -> None:
-        if head.number and run("SELECT hash FROM lines WHERE number = ?", (head.number,)) != [(head.hash,)]:
-            raise failure()
-
-    def _next(
-        self,
-        kind: str,
-        dataset: str,
-        *,
-        amount: str = "",
-        purpose: str = "",
-        unit: str = "",
-        time: str = "",
-        subject: int = 0,
-        digest: str = "",
-    ) -> Line:
-        return Line(
-            number=self._books.head.number + 1,
-            kind=kind,
-            dataset=dataset,
-            amount=amount,
-            purpose=purpose,
-            unit=unit,
-            time=time,
-            subject=subject,
-            digest=digest,
-        )
-
-    def _append(self, run: Run, line: Line) -> Line:
-        line = line.sealed(self._books.head.hash)
-        marks = ", ".join("?" * len(COLUMNS))
-        run(f"INSERT INTO lines ({_ALL}) VALUES ({marks})", [getattr(line, name) for name in COLUMNS])  # noqa: S608
-        return line
-
-    def _update(self, run: Run, dataset: str, before: Budget, *, total: Fraction, spent: Fraction) -> None:
-        # Guarded: it changes the row only if the row still says what the decision was based on.
-        changed = run(
-            "UPDATE budgets SET total = ?, spent = ? WHERE dataset = ? AND total = ? AND spent = ? "
-            "RETURNING dataset",
-            (str(total), str(spent), dataset, str(before.total), str(before.spent)),
-        )
-        if changed != [(dataset,)]:
-            raise errors.LedgerError(
-                f"the ledger {self._store.place} changed inside a transaction; nothing was spent"
-            )
-
-    def _written(self, line: Line | None) -> None:
-        # The line is durable here. The books take it in when they next catch up, like anybody else's line.
-        if line is not None and self._witness is not None:
-            self._witness.note(Head(line.number, line.hash))
-
-    def _budget(self, dataset: str) -> Budget:
-        if dataset not in self._books.budgets:
-            raise unknown(dataset, sorted(self._books.budgets), self._store.place)
-        return self._books.budgets[dataset]
-
-    def _entry(self, number: int, seal: str | None) -> Entry:
-        entry = self._books.entries.get(number)
-        if entry is None or seal not in (None, entry.hash):
-            raise errors.InputError(
-                f"the ledger {self._store.place} has no reservation {number} like this one"
-            )
-        return entry
+    return Total.of(
+        epsilon=read(total, "total") if epsilon is None else read(epsilon, "epsilon"),
+        rho=read(rho, "rho"),
+        delta=read(delta, "delta"),
+        discover=read(discover, "discover"),
+    )

@@ -2,7 +2,7 @@
 
 A ledger *is* its lines. Totals and sums are consequences, recomputed by replaying the lines through `Books`,
 which refuses a line that breaks the chain or a rule. So a ledger that opens has, at every point of its
-history, spent = Σ costs of its entries ≤ total.
+history, spent its entries within its totals, by the rule of `dphist.private.ledger.totals`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
-from dphist.private.ledger.amounts import stored
-from dphist.private.ledger.units import Protected, cost, described, read
+from dphist.private.ledger.totals import ZERO, Spend, Sums, Total
+from dphist.private.ledger.units import Protected, charged, described, read
 
 Status = Literal["reserved", "opened", "published"]
 
@@ -73,13 +73,14 @@ def line_from(row: Sequence[object]) -> Line:
 class Entry:
     """One spend: what was reserved, for what, and which release came of it.
 
-    ``epsilon`` is the release's own, for its own ``unit``; ``cost`` is what that took from the budget, in the
-    budget's unit (`dphist.private.ledger.units`). The costs of a budget's entries add up to what it has spent.
+    ``epsilon`` or ``rho`` is the release's own, for its own ``unit``, and ``delta`` what its discovered keys took;
+    ``cost`` is what that took from the budget, in the budget's unit (`dphist.private.ledger.units`) and currency. The
+    costs of a budget's entries add up to what it has spent.
     """
 
     id: int
     dataset: str
-    epsilon: Fraction
+    epsilon: Fraction | None
     cost: Fraction
     purpose: str
     unit: str
@@ -87,16 +88,19 @@ class Entry:
     status: Status
     digest: str
     hash: str
+    rho: Fraction | None = None
+    delta: Fraction = ZERO
 
 
 @dataclass
-class Budget:
+class Fund:
     """What one population may spend and has spent."""
 
-    total: Fraction
-    spent: Fraction = Fraction(0)
+    total: Total
+    sums: Sums = field(default_factory=Sums)
     unit: Protected = None
     entries: list[int] = field(default_factory=list)
+    spends: list[Spend] = field(default_factory=list)
 
 
 class Books:
@@ -104,7 +108,7 @@ class Books:
 
     def __init__(self) -> None:
         self.head = START
-        self.budgets: dict[str, Budget] = {}
+        self.budgets: dict[str, Fund] = {}
         self.entries: dict[int, Entry] = {}
 
     def follow(self, line: Line) -> None:
@@ -121,12 +125,9 @@ class Books:
             case "created":
                 if line.dataset in self.budgets:
                     raise ValueError("a budget is created twice")
-                self.budgets[line.dataset] = Budget(_positive(line.amount), unit=read(line.unit)[0])
+                self.budgets[line.dataset] = Fund(Total.read(line.amount), unit=read(line.unit)[0])
             case "raised":
-                total = _positive(line.amount)
-                if total <= self._budget(line).total:
-                    raise ValueError("a total is lowered")
-                self._budget(line).total = total
+                self._raise(line)
             case "reserved":
                 self._reserve(line)
             case "opened":
@@ -137,30 +138,44 @@ class Books:
                 raise ValueError("a line of an unknown kind")
         self.head = Head(line.number, line.hash)
 
-    def _budget(self, line: Line) -> Budget:
+    def _budget(self, line: Line) -> Fund:
         if line.dataset not in self.budgets:
             raise ValueError("a line about a dataset that was never created")
         return self.budgets[line.dataset]
 
+    def _raise(self, line: Line) -> None:
+        fund, total = self._budget(line), Total.read(line.amount)
+        if not total.above(fund.total):
+            raise ValueError("a total is lowered")
+        fund.total = total
+        # Another total may count in another currency, or at another order.
+        fund.sums = Sums.under(total, fund.spends)
+        for number, spend in zip(fund.entries, fund.spends, strict=True):
+            self.entries[number] = replace(self.entries[number], cost=total.price(spend))
+
     def _reserve(self, line: Line) -> None:
         budget = self._budget(line)
-        amount = _positive(line.amount)
+        spend = Spend.read(line.amount)
         when = datetime.fromisoformat(line.time)
         unit, asked = read(line.unit)
         # Lines from before units were kept say no ε of their own: their amounts stand as they were written.
-        if asked is not None and cost(budget.unit, unit, asked) != amount:
+        if asked is not None and charged(budget.unit, unit, asked) != spend:
             raise ValueError("a spend was not converted to its budget's unit")
-        if budget.spent + amount > budget.total:
+        sums = budget.sums.with_(spend, budget.total)
+        if not sums.fits(budget.total):
             raise ValueError("more is spent than the total")
-        budget.spent += amount
+        budget.sums = sums
+        budget.spends.append(spend)
         if budget.unit is None:
             budget.unit = unit
         budget.entries.append(line.number)
         self.entries[line.number] = Entry(
             id=line.number,
             dataset=line.dataset,
-            epsilon=amount if asked is None else asked,
-            cost=amount,
+            epsilon=(asked or spend).epsilon,
+            rho=(asked or spend).rho,
+            delta=spend.delta,
+            cost=budget.total.price(spend),
             purpose=line.purpose,
             unit=described(unit),
             when=when,
@@ -174,10 +189,3 @@ class Books:
         if entry is None or entry.dataset != line.dataset or entry.status != before:
             raise ValueError(f"a reservation is {after} out of turn")
         self.entries[line.subject] = replace(entry, status=after, digest=line.digest)
-
-
-def _positive(text: str) -> Fraction:
-    amount = stored(text)
-    if amount <= 0:
-        raise ValueError("an amount that is not positive")
-    return amount

@@ -8,10 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from dphist import errors
+from dphist.model.budget import Budget
+from dphist.model.exact import Number
 from dphist.model.unit import Unit
-from dphist.private.ledger.amounts import added
-from dphist.private.ledger.lines import Budget
-from dphist.private.ledger.units import Protected, cost, described, read
+from dphist.private.ledger.amounts import amount_of
+from dphist.private.ledger.lines import Fund
+from dphist.private.ledger.totals import ZERO, Spend, Sums
+from dphist.private.ledger.units import Protected, charged, described, read
 from dphist.private.ledger.wording import exhausted, foreign, one_line
 
 if TYPE_CHECKING:
@@ -23,18 +26,20 @@ class Reservation:
     """Budget that is spent, on disk, for one opening of the gate.
 
     It is never given back: if the process dies, or the answers are thrown away, the budget stays spent,
-    because nobody can prove that nothing was seen. A retry is a new reservation. ``cost`` is what ``epsilon``, for
-    ``unit``, took from the budget, in the budget's unit.
+    because nobody can prove that nothing was seen. A retry is a new reservation. ``cost`` is what ``epsilon`` or
+    ``rho``, for ``unit``, took from the budget, in the budget's unit and currency.
     """
 
     id: int
     dataset: str
-    epsilon: Fraction
+    epsilon: Fraction | None
     cost: Fraction
     purpose: str
     unit: str
     when: datetime
     hash: str
+    rho: Fraction | None = None
+    delta: Fraction = ZERO
     _ledger: Ledger = field(repr=False, compare=False)
 
     def open(self) -> None:
@@ -60,12 +65,23 @@ def protected_by(unit: Unit | str | None) -> Protected:
     return read(text)[0]
 
 
-def affordable(dataset: str, budget: Budget, asked: Fraction, unit: Protected) -> tuple[Fraction, Fraction]:
+def spend_of(budget: Number | Budget, delta: Number | None = None) -> Spend:
+    """Read what a release costs: a number is a pure ε; ``delta`` is what its discovered keys take."""
+    taken = ZERO if delta is None else amount_of(delta, "delta")
+    if isinstance(budget, Budget):
+        amount = amount_of(budget.amount, budget.currency)
+        return (
+            Spend(rho=amount, delta=taken) if budget.currency == "rho" else Spend(epsilon=amount, delta=taken)
+        )
+    return Spend(epsilon=amount_of(budget, "epsilon"), delta=taken)
+
+
+def affordable(dataset: str, fund: Fund, asked: Spend, unit: Protected, place: str) -> tuple[Spend, Sums]:
     """What a spend costs the budget, and what will have been spent with it; or a refusal."""
-    amount = cost(budget.unit, unit, asked)
-    if amount is None:
-        raise foreign(dataset, described(budget.unit), described(unit))
-    spent = added(budget.spent, amount)
-    if spent > budget.total:
-        raise exhausted(dataset, asked, amount, budget)
-    return amount, spent
+    spend = charged(fund.unit, unit, asked)
+    if spend is None:
+        raise foreign(dataset, described(fund.unit), described(unit))
+    sums = fund.sums.with_(spend, fund.total)
+    if not sums.fits(fund.total):
+        raise exhausted(dataset, asked, spend, fund, place)
+    return spend, sums

@@ -14,7 +14,14 @@ of one B moves the counts of S:
 * S names no person and B does, or they name different columns: a person may own any number of rows that S counts
   one by one. No finite factor is known, and the spend is refused.
 
-Exact fractions throughout. The argument is for pure ε, where losses add step by step.
+Exact fractions throughout. That argument is for pure ε, where losses add step by step.
+
+**Under ρ** losses grow with the square, and a release may have bounded its person more finely than in steps, so the
+rule is the one that asks nothing of the release: if m changes of an S, one after the other, make any change of a B,
+then B loses at most m²ρ (Bun, Steinke 2016, Proposition 27). How many: ⌈b/s⌉ groups of s rows for one of b rows; one
+for the same person; two for a person whose row comes or goes (out as they were, in as they are); twice that where B
+replaces and S only adds or removes. A change that is a part of one of S (one row of ten, S replacing where B adds) is
+one change. The δ of discovered keys is a promise to S alone: it is only spent where m = 1.
 """
 
 from __future__ import annotations
@@ -26,6 +33,7 @@ from fractions import Fraction
 from dphist.errors import InputError
 from dphist.model.exact import fraction
 from dphist.model.unit import Unit
+from dphist.private.ledger.totals import ZERO, Spend
 
 # A unit of ours; a user's own words for one, which only equal words can match; or nothing said.
 Protected = Unit | str | None
@@ -51,16 +59,40 @@ def factor(budget: Unit, spend: Unit) -> Fraction | None:
         plain = budget.id is None and _beyond(budget) == _beyond(spend)
         return Fraction(budget.steps, spend.steps) if plain else None
     if budget.id is None:
-        return 2 * budget.rows * replaced
+        return 2 * _rows(budget) * replaced
     return replaced if budget.id == spend.id else None
 
 
-def cost(budget: Protected, spend: Protected, epsilon: Fraction) -> Fraction | None:
+def changes(budget: Unit, spend: Unit) -> int | None:
+    """How many changes of ``spend`` make any change of ``budget``; None where nothing finite is known."""
+    if budget == spend:
+        return 1
+    there_and_back = 2 if budget.replace and not spend.replace else 1
+    if spend.id is None:
+        if budget.id is not None or _beyond(budget) != _beyond(spend):
+            return None
+        return -(-_rows(budget) // _rows(spend)) * there_and_back
+    if budget.id is None:
+        return _rows(budget) * (1 if spend.replace else 2) * (2 if budget.replace else 1)
+    return there_and_back if budget.id == spend.id else None
+
+
+def charged(budget: Protected, spend: Protected, asked: Spend) -> Spend | None:
     """What a spend takes from a budget; a spend or a budget that says nothing is in the other's unit."""
     if budget is None or spend is None or budget == spend:
-        return epsilon
-    known = factor(budget, spend) if isinstance(budget, Unit) and isinstance(spend, Unit) else None
-    return None if known is None else epsilon * known
+        return asked
+    if not isinstance(budget, Unit) or not isinstance(spend, Unit):
+        return None
+    if asked.epsilon is not None:
+        known = factor(budget, spend)
+        whole = known is not None and (known <= 1 or not asked.delta)
+        return (
+            Spend(epsilon=asked.epsilon * known, delta=asked.delta) if known is not None and whole else None
+        )
+    count = changes(budget, spend)
+    if count is None or asked.rho is None or (count > 1 and asked.delta):
+        return None
+    return Spend(rho=asked.rho * count**2, delta=asked.delta)
 
 
 def described(unit: Protected) -> str:
@@ -68,23 +100,32 @@ def described(unit: Protected) -> str:
     return unit.describe() if isinstance(unit, Unit) else unit or ""
 
 
-def written(unit: Protected, epsilon: Fraction | None = None) -> str:
-    """Write a unit for a line of the ledger, with the ε that was asked for it."""
+def written(unit: Protected, asked: Spend | None = None) -> str:
+    """Write a unit for a line of the ledger, with what was asked for it."""
     if not isinstance(unit, Unit):
         return unit or ""
-    told = unit.to_json() | ({} if epsilon is None else {"epsilon": str(epsilon)})
+    told = unit.to_json()
+    if asked is not None:
+        amounts = {"epsilon": asked.epsilon, "rho": asked.rho, "delta": asked.delta or None}
+        told |= {name: str(value) for name, value in amounts.items() if value is not None}
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
 
-def read(text: str) -> tuple[Protected, Fraction | None]:
+def read(text: str) -> tuple[Protected, Spend | None]:
     """Read back what `written` wrote, or what an older ledger says in words; damage is a ValueError."""
     if text.startswith("{"):
         try:
             told = json.loads(text)
-            asked = told.pop("epsilon", None)
-            return Unit.from_json(told), None if asked is None else fraction(asked)
+            asked = {name: fraction(told.pop(name)) for name in ("epsilon", "rho", "delta") if name in told}
+            unit = Unit.from_json(told)
         except (InputError, ValueError, TypeError, RecursionError):
             raise ValueError("a unit that cannot be read") from None
+        if not asked:
+            return unit, None
+        spend = Spend(epsilon=asked.get("epsilon"), rho=asked.get("rho"), delta=asked.get("delta", ZERO))
+        if (spend.epsilon is None) == (spend.rho is None) or spend.amount <= 0 or spend.delta < 0:
+            raise ValueError("a unit that cannot be read")
+        return unit, spend
     for form in _SAID:
         match = form.fullmatch(text)
         if match:
@@ -98,3 +139,8 @@ def read(text: str) -> tuple[Protected, Fraction | None]:
 def _beyond(unit: Unit) -> dict[str, object]:
     """Whatever else bounds what a unit contributes."""
     return {name: value for name, value in unit.to_json().items() if name not in ("rows", "replace", "id")}
+
+
+def _rows(unit: Unit) -> int:
+    """How many rows one of a unit may have, however it says so."""
+    return unit.steps // (2 if unit.replace else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import unicodedata
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -12,9 +13,12 @@ from urllib.parse import unquote
 
 from dphist import errors
 from dphist.private.ledger.amounts import shown
-from dphist.private.ledger.lines import Budget
+from dphist.private.ledger.lines import Fund
+from dphist.private.ledger.totals import Spend, Total, most_epsilon
 from dphist.private.ledger.units import described
 from dphist.private.ledger.witness import Witness
+
+_FREE = "answer from the releases you have, which is free"
 
 
 def path_of(place: str | os.PathLike[str]) -> Path:
@@ -70,19 +74,40 @@ def now() -> str:
     return datetime.now(UTC).replace(microsecond=0).isoformat()
 
 
-def exhausted(dataset: str, asked: Fraction, cost: Fraction, budget: Budget) -> errors.BudgetExhausted:
-    """Refuse a spend: what remains is public, so it is said."""
-    rest = budget.total - budget.spent
-    way = (
-        f"ask for at most {shown(rest * asked / cost)}"
-        if rest
-        else "answer from the releases you have; that is free"
+def exhausted(dataset: str, asked: Spend, spend: Spend, fund: Fund, place: str) -> errors.BudgetExhausted:
+    """Refuse a spend: what remains is public, so it is said, with the command that allows more."""
+    total, sums = fund.total, fund.sums
+    start = f"dataset {dataset!r}: {asked.describe()} was asked"
+    costs = spend.describe().removeprefix("epsilon ")
+    price = "" if spend == asked else f", which costs {costs} for {described(fund.unit)},"
+    more = f"or allow more, with a reason: `dphist ledger raise {_quoted(place)} {_quoted(dataset)} …`"
+    if total.pure and (not sums.pure or spend.rho is not None or spend.delta):
+        what = "rho" if spend.rho is not None else "delta"
+        return errors.BudgetExhausted(
+            f"{start} and its total is pure epsilon, {shown(total.capacity)}, which cannot pay for {what}. "
+            f"Nothing was spent; publish with epsilon alone, or give the budget a delta, with a reason: "
+            f"`dphist ledger raise {_quoted(place)} {_quoted(dataset)} --epsilon {shown(total.capacity)} "
+            "--delta 1e-9 --purpose …`"
+        )
+    if spend.delta > total.discover - sums.delta:
+        kept, option = total.discover - sums.delta, "discover" if total.rho is None else "delta"
+        return errors.BudgetExhausted(
+            f"{start}{price} and delta {shown(kept)} remains for discovered keys. Nothing was spent; ask for a "
+            f"smaller delta, {more.replace('…`', f'--{option} … --purpose …`')}"
+        )
+    if total.pure:
+        rest, whole = shown(total.capacity - sums.price), shown(total.capacity)
+        most = f"{shown((total.capacity - sums.price) * asked.amount / spend.amount)}"
+        way = f"ask for at most {most}" if total.capacity > sums.price else _FREE
+        return errors.BudgetExhausted(
+            f"{start}{price} and {rest} of {whole} remains. Nothing was spent; {way}, {more}"
+        )
+    left, rho = most_epsilon(total, sums), max(total.capacity - sums.price, Fraction(0))
+    rest = (
+        f"at most rho {float(rho):.6g} or a pure epsilon of {float(left):.6g} more fits in {total.describe()}"
     )
-    price = "" if cost == asked else f", which costs {shown(cost)} for {described(budget.unit)},"
-    return errors.BudgetExhausted(
-        f"dataset {dataset!r}: epsilon {shown(asked)} was asked{price} and {shown(rest)} of "
-        f"{shown(budget.total)} remains. Nothing was spent; {way}"
-    )
+    way = "ask for less" if left > 0 or rho > 0 else _FREE
+    return errors.BudgetExhausted(f"{start}{price} and {rest}. Nothing was spent; {way}, {more}")
 
 
 def foreign(dataset: str, budget: str, spend: str) -> errors.UnitMismatch:
@@ -93,13 +118,29 @@ def foreign(dataset: str, budget: str, spend: str) -> errors.UnitMismatch:
     )
 
 
+def created_twice(dataset: str, place: str) -> errors.InputError:
+    """Refuse a second total."""
+    return errors.InputError(
+        f"dataset {dataset!r} already has a budget in {place}; spend from it, or raise it, with a reason: "
+        f"`dphist ledger raise {_quoted(place)} {_quoted(dataset)} … --purpose …`"
+    )
+
+
+def lowered(dataset: str, total: Total) -> errors.InputError:
+    """Refuse a total that allows less in something, or no more in anything."""
+    return errors.InputError(
+        f"total must be above the present total of {dataset!r}, {total.describe()}, and below it in nothing; a budget "
+        "in rho stays in rho, and one in epsilon may get a delta"
+    )
+
+
 def unknown(dataset: str, names: list[str], place: str) -> errors.UnknownDataset:
     """Refuse a name, and offer those near it."""
     near = get_close_matches(dataset, names, n=3, cutoff=0.5) or names[:5]
     known = f"did you mean {' or '.join(map(repr, near))}?" if near else "it has no budgets yet."
     return errors.UnknownDataset(
         f"the ledger {place} has no budget for dataset {dataset!r}; {known} A new population gets its "
-        "budget with create"
+        f"budget with `dphist ledger create {_quoted(place)} {_quoted(dataset)} TOTAL`"
     )
 
 
@@ -111,3 +152,7 @@ def older(place: object, witness: Witness | None) -> errors.LedgerError:
         "back. If it is lost, move the witness away and reserve what was spent since, as "
         "docs/ledger.md describes"
     )
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(text)

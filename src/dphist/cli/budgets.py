@@ -1,0 +1,213 @@
+"""The commands about budgets: give a population a total, raise it, show, verify and back up a ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dphist.cli import screen
+
+if TYPE_CHECKING:
+    from dphist.private.ledger import Account, Entry, Ledger
+
+ledger_app = typer.Typer(help="Give populations their budgets, and read them.", no_args_is_help=True)
+
+Place = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger's file or postgresql:// address.")]
+Dataset = Annotated[str, typer.Argument(help="The protected population.")]
+Amount = Annotated[str | None, typer.Argument(help="What may be spent on it in all, as pure ε.")]
+Epsilon = Annotated[str | None, typer.Option(help="Pure ε, or with --delta the ε of (ε, δ).")]
+Delta = Annotated[
+    str | None, typer.Option(help="The δ of (ε, δ), such as 1e-9; with --rho, what discovered keys may take.")
+]
+Rho = Annotated[str | None, typer.Option(help="A total in ρ (zCDP) instead.")]
+Discover = Annotated[str | None, typer.Option(help="The part of --delta set aside for discovered keys.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
+
+
+@ledger_app.command("create")
+@ledger_app.command("open", hidden=True)
+def ledger_create(
+    ledger: Annotated[str, typer.Argument(help="The ledger's file or address; made if missing.")],
+    dataset: Dataset,
+    total: Amount = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    discover: Discover = None,
+) -> None:
+    """Give a population its total budget, once: in ε, in (ε, δ) or in ρ."""
+    from dphist.private.ledger import Ledger
+
+    with Ledger.open(ledger) as book:
+        book.create(dataset, total, epsilon=epsilon, delta=delta, rho=rho, discover=discover)
+        screen.line(f"{dataset}: total {book.account(dataset).total}")
+
+
+@ledger_app.command("raise")
+def ledger_raise(
+    ledger: Place,
+    dataset: Dataset,
+    purpose: Annotated[str, typer.Option(help="Why; kept in the ledger for all to see.")],
+    total: Amount = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    discover: Discover = None,
+) -> None:
+    """Allow a population more, with the reason on record. A total is never lowered."""
+    with _book(ledger) as book:
+        book.raise_total(dataset, total, purpose, epsilon=epsilon, delta=delta, rho=rho, discover=discover)
+        screen.line(f"{dataset}: total {book.account(dataset).total}")
+
+
+@ledger_app.command("show")
+def ledger_show(
+    ledger: Place,
+    dataset: Annotated[str | None, typer.Argument(help="One population; all if not given.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what was spent, on what, and what is left in each way of counting."""
+    if as_json:
+        screen.line(json.dumps(ledger_facts(ledger, dataset), ensure_ascii=False))
+        return
+    with _book(ledger) as book:
+        for name in [dataset] if dataset is not None else book.datasets():
+            for line in _told(book.account(name)):
+                screen.line(line)
+            columns = ("id", "asked", "cost", "purpose", "status", "when")
+            rows = [
+                (str(e.id), _asked(e), _short(e.cost), e.purpose, e.status, str(e.when))
+                for e in book.entries(name)
+            ]
+            if rows:
+                screen.table(columns, rows)
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    ledger: Place,
+    head: Annotated[
+        list[str] | None,
+        typer.Option(help="A line noted earlier, as NUMBER:HASH; it must still be there. May be repeated."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Replay the whole history, and say its last line: note it elsewhere, and ask again with --head."""
+    with _book(ledger) as book:
+        now = book.verify(*[_head(text) for text in head or []])
+        if as_json:
+            screen.line(json.dumps({"number": now.number, "hash": now.hash, "datasets": book.datasets()}))
+        else:
+            screen.line(f"{ledger}: every line holds, and every sum; the last is {now.number}:{now.hash}")
+
+
+@ledger_app.command("backup")
+def ledger_backup(
+    ledger: Place, output: Annotated[Path, typer.Argument(help="A file that does not exist yet.")]
+) -> None:
+    """Copy a ledger, while it is in use. A backup is not a second ledger: never spend from both."""
+    with _book(ledger) as book:
+        book.backup(output)
+    screen.line(f"{output}: a copy of {ledger}")
+
+
+def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
+    """Read budgets, in each way of counting, and their entries."""
+    with _book(place) as book:
+        return [_facts(book, name) for name in ([dataset] if dataset is not None else book.datasets())]
+
+
+@contextmanager
+def _book(place: str) -> Iterator[Ledger]:
+    """Open a ledger that is there: a mistyped name must not make an empty one."""
+    from dphist.errors import LedgerError
+    from dphist.private.ledger import Ledger
+
+    if "://" not in place and not Path(place).exists():
+        raise LedgerError(
+            f"there is no ledger {place}; `dphist ledger create {place} DATASET TOTAL` makes one"
+        )
+    with Ledger.open(place) as book:
+        yield book
+
+
+def _head(text: str) -> tuple[int, str]:
+    from dphist.errors import InputError
+
+    number, colon, seal = text.partition(":")
+    if not colon or not number.isdecimal():
+        raise InputError("--head: give NUMBER:HASH as `dphist ledger verify` printed it")
+    return int(number), seal
+
+
+def _short(amount: Any) -> str:
+    return f"{float(amount):.6g}"
+
+
+def _asked(entry: Entry) -> str:
+    asked = f"ε {_short(entry.epsilon)}" if entry.rho is None else f"ρ {_short(entry.rho)}"
+    return asked + (f", δ {_short(entry.delta)}" if entry.delta else "")
+
+
+def _told(account: Account) -> list[str]:
+    """What is spent and left, for people: a quoted (ε, δ) always has its ρ beside it."""
+    if account.currency == "epsilon":
+        first = f"spent {account.spent} of {account.remaining + account.spent}, {account.remaining} left"
+        if not account.spent:
+            return [f"{account.dataset}: {first}"]
+    else:
+        first = f"spent rho {_short(account.spent)} of {account.total}"
+    told = [
+        f"{account.dataset}: {first}",
+        f"  spent so far: epsilon {_short(account.epsilon_at_delta)} at delta {_short(account.delta)}, "
+        f"rho {_short(account.rho_spent)}"
+        + (
+            ""
+            if account.epsilon_spent is None
+            else f"; pure epsilon {_short(account.epsilon_spent)} by adding up"
+        ),
+    ]
+    if account.currency == "rho":
+        told.append(
+            f"  left for one release: rho {_short(account.rho_left)}, "
+            f"or a pure epsilon of {_short(account.epsilon_left)}"
+            + (f"; delta {_short(account.delta_left)} for discovered keys" if account.delta_left else "")
+        )
+    return told
+
+
+def _facts(book: Ledger, name: str) -> dict[str, Any]:
+    from dphist.private.ledger import described
+
+    account = book.account(name)
+    readings = ("epsilon_left", "rho_left", "epsilon_spent", "rho_spent", "delta", "epsilon_at_delta")
+    amounts = {each: getattr(account, each) for each in (*readings, "delta_spent", "delta_left")}
+    return {
+        "dataset": name,
+        "unit": described(book.unit(name)) or None,
+        "allows": account.total,
+        "currency": account.currency,
+        "total": str(book.total(name)),
+        "spent": str(account.spent),
+        "remaining": str(account.remaining),
+        **{key: None if value is None else str(value) for key, value in amounts.items()},
+        "entries": [
+            {
+                "id": entry.id,
+                "epsilon": None if entry.epsilon is None else str(entry.epsilon),
+                "rho": None if entry.rho is None else str(entry.rho),
+                "delta": str(entry.delta),
+                "cost": str(entry.cost),
+                "unit": entry.unit,
+                "purpose": entry.purpose,
+                "status": entry.status,
+                "when": str(entry.when),
+            }
+            for entry in book.entries(name)
+        ],
+    }

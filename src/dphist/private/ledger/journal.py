@@ -1,0 +1,166 @@
+"""The journal of a ledger: its lines as they are stored, read, added and held to what others have noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import uuid4
+
+from dphist import errors
+from dphist.private.ledger.lines import COLUMNS, Books, Entry, Fund, Head, Line, line_from
+from dphist.private.ledger.store import Run, Store
+from dphist.private.ledger.totals import Sums, Total
+from dphist.private.ledger.witness import Witness
+from dphist.private.ledger.wording import now, older, unknown
+
+_ALL = ", ".join(COLUMNS)
+
+T = TypeVar("T")
+
+
+class Journal:
+    """Keeps the books of one store in step with its lines, and adds lines to it."""
+
+    def __init__(self, store: Store, witness: Witness | None) -> None:
+        self.store = store
+        self.witness = witness
+        self.books = Books()
+
+    def begin(self, seen: Head) -> None:
+        """Check what is there against what a witness has seen, and write the first line of an empty ledger."""
+        self.store.check()
+        with self.store.reading() as run:
+            self.catch_up(run)
+            self.require(run, seen, lambda: older(self.store.place, self.witness))
+        if not self.books.head.number:
+            with self.store.writing() as run:
+                self.catch_up(run)
+                line = None
+                if not self.books.head.number:
+                    # A name of its own, so that two ledgers never share a hash. Not noise, and not secret.
+                    line = self.append(run, "began", purpose=str(uuid4()), time=now())
+            if line is not None:
+                self.note(line)
+
+    def look(self, answer: Callable[[], T]) -> T:
+        """Answer from one committed state."""
+        with self.store.reading() as run:
+            self.catch_up(run)
+            return answer()
+
+    def lines(self) -> list[Line]:
+        """Every line, first to last."""
+        with self.store.reading() as run:
+            self.catch_up(run)
+            return [line_from(row) for row in run(f"SELECT {_ALL} FROM lines ORDER BY number")]  # noqa: S608
+
+    def replayed(self, heads: list[Head]) -> Head:
+        """Replay everything from the first line, and require the given heads."""
+        self.store.check()
+        with self.store.reading() as run:
+            self.books = Books()
+            self.catch_up(run)
+            for head in heads:
+                self.require(run, head, lambda: older(self.store.place, None))
+            return self.books.head
+
+    def catch_up(self, run: Run) -> None:
+        """Replay what others wrote since the last look, and hold the stored sums to it.
+
+        The last line this process has seen is read again, so that a file rolled back under a running process
+        is noticed too.
+        """
+        head = self.books.head
+        number = head.number
+        # The columns are ours, so this is no way in for text of the user's.
+        rows = run(f"SELECT {_ALL} FROM lines WHERE number >= ? ORDER BY number", (number,))  # noqa: S608
+        try:
+            if head.number:
+                if not rows or (rows[0][0], rows[0][-1]) != head:
+                    raise ValueError("lines that were here have gone")
+                rows = rows[1:]
+            for row in rows:
+                number += 1
+                self.books.follow(line_from(row))
+            sums = {name: (total, spent) for name, total, spent in run("SELECT * FROM budgets")}
+            if sums != {name: (b.total.text, b.sums.text(b.total)) for name, b in self.books.budgets.items()}:
+                raise ValueError("the stored sums are not those of its entries")
+        except ValueError as error:
+            raise errors.LedgerError(
+                f"the ledger {self.store.place} cannot be trusted at line {number}: {error}. Stop "
+                "publishing from these data, and restore the newest backup as docs/ledger.md describes"
+            ) from error
+
+    def require(self, run: Run, head: Head, failure: Callable[[], errors.LedgerError]) -> None:
+        """Refuse a ledger that does not hold a line."""
+        if head.number and run("SELECT hash FROM lines WHERE number = ?", (head.number,)) != [(head.hash,)]:
+            raise failure()
+
+    def append(
+        self,
+        run: Run,
+        kind: str,
+        dataset: str = "",
+        *,
+        amount: str = "",
+        purpose: str = "",
+        unit: str = "",
+        time: str = "",
+        subject: int = 0,
+        digest: str = "",
+    ) -> Line:
+        """Add the next line, inside a writing block."""
+        line = Line(
+            number=self.books.head.number + 1,
+            kind=kind,
+            dataset=dataset,
+            amount=amount,
+            purpose=purpose,
+            unit=unit,
+            time=time,
+            subject=subject,
+            digest=digest,
+        ).sealed(self.books.head.hash)
+        marks = ", ".join("?" * len(COLUMNS))
+        run(f"INSERT INTO lines ({_ALL}) VALUES ({marks})", [getattr(line, name) for name in COLUMNS])  # noqa: S608
+        return line
+
+    def create(self, run: Run, dataset: str, total: Total) -> None:
+        """Add the sums of a new budget."""
+        run(
+            "INSERT INTO budgets (dataset, total, spent) VALUES (?, ?, ?)",
+            (dataset, total.text, Sums().text(total)),
+        )
+
+    def update(self, run: Run, dataset: str, before: Fund, *, total: Total, sums: Sums) -> None:
+        """Change the sums of a budget."""
+        # Guarded: it changes the row only if the row still says what the decision was based on.
+        changed = run(
+            "UPDATE budgets SET total = ?, spent = ? WHERE dataset = ? AND total = ? AND spent = ? "
+            "RETURNING dataset",
+            (total.text, sums.text(total), dataset, before.total.text, before.sums.text(before.total)),
+        )
+        if changed != [(dataset,)]:
+            raise errors.LedgerError(
+                f"the ledger {self.store.place} changed inside a transaction; nothing was spent"
+            )
+
+    def note(self, line: Line) -> None:
+        """Have the witness remember a line that is durable; the books take it in when they next catch up."""
+        if self.witness is not None:
+            self.witness.note(Head(line.number, line.hash))
+
+    def fund(self, dataset: str) -> Fund:
+        """Find a budget, or offer the names near it."""
+        if dataset not in self.books.budgets:
+            raise unknown(dataset, sorted(self.books.budgets), self.store.place)
+        return self.books.budgets[dataset]
+
+    def entry(self, number: int, seal: str | None) -> Entry:
+        """Find a reservation."""
+        entry = self.books.entries.get(number)
+        if entry is None or seal not in (None, entry.hash):
+            raise errors.InputError(
+                f"the ledger {self.store.place} has no reservation {number} like this one"
+            )
+        return entry

@@ -1,0 +1,82 @@
+"""`dphist ledger …`: totals in each way of counting, raised, shown, verified and backed up."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dphist.cli.commands import app
+from dphist.errors import BudgetExhausted, DphistError, InputError, LedgerError
+from dphist.private.ledger import Ledger
+
+
+@pytest.fixture
+def place(tmp_path):
+    return str(tmp_path / "budget.db")
+
+
+def run(*words):
+    done = CliRunner().invoke(app, ["ledger", *words])
+    if isinstance(done.exception, DphistError):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_totals_are_created_raised_and_shown(place):
+    assert "epsilon 3" in run("create", place, "kids", "3")
+    assert "delta 1e-9, which allows rho 1.09" in run(
+        "create", place, "adults", "--epsilon", "10", "--delta", "1e-9"
+    )
+    assert "delta 1e-9 for discovered keys" in run(
+        "create", place, "wiki", "--rho", "0.015", "--delta", "1e-9"
+    )
+    with Ledger.open(place) as book:
+        book.reserve("kids", 1, "pyramid")
+        book.reserve("adults", "1/10", "first")
+    told = run("show", place)
+    assert "kids: spent 1 of 3, 2 left" in told
+    # A quoted (ε, δ) has its ρ beside it.
+    assert "epsilon 0.1 at delta 1e-09, rho 0.00499584" in told
+    assert "left for one release: rho 1.08" in told
+    assert "pyramid" in told
+    assert "delta 1e-09, which" not in run(
+        "raise", place, "kids", "--delta", "1e-6", "--purpose", "the board"
+    )
+    (kids,) = json.loads(run("show", place, "kids", "--json"))
+    assert (kids["currency"], kids["epsilon_spent"], kids["entries"][0]["purpose"]) == ("rho", "1", "pyramid")
+    assert {"rho_spent", "epsilon_at_delta", "epsilon_left", "rho_left"} <= set(kids)
+
+
+def test_a_ledger_is_verified_against_a_noted_line_and_backed_up(place, tmp_path):
+    run("create", place, "adults", "1")
+    told = run("verify", place)
+    noted = told.split()[-1]
+    with Ledger.open(place) as book:
+        book.reserve("adults", "1/2", "later")
+    assert json.loads(run("verify", place, "--head", noted, "--json"))["number"] == 3
+    with pytest.raises(LedgerError, match="older than the line you hold"):
+        run("verify", place, "--head", f"2:{'0' * 64}")
+    with pytest.raises(InputError, match="NUMBER:HASH"):
+        run("verify", place, "--head", "2")
+    run("backup", place, str(tmp_path / "copy.db"))
+    with Ledger.open(tmp_path / "copy.db") as copy:
+        assert copy.remaining("adults") * 2 == 1
+    with pytest.raises(DphistError, match="never written over"):
+        run("backup", place, str(tmp_path / "copy.db"))
+
+
+def test_refusals_name_the_command_to_run(place):
+    for words in (["show"], ["verify"], ["raise", "x", "2", "--purpose", "p"], ["backup", "out.db"]):
+        with pytest.raises(LedgerError, match="dphist ledger create"):
+            run(words[0], place, *words[1:])
+    run("create", place, "adults", "1")
+    with pytest.raises(InputError, match="dphist ledger raise .* adults … --purpose"):
+        run("create", place, "adults", "2")
+    with Ledger.open(place) as book:
+        with pytest.raises(BudgetExhausted, match="dphist ledger raise .* adults"):
+            book.reserve("adults", 2, "too much")
+        with pytest.raises(DphistError, match="dphist ledger create .* adlts TOTAL"):
+            book.reserve("adlts", 1, "a slip")
