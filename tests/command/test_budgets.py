@@ -70,13 +70,13 @@ def test_a_ledger_is_verified_against_a_noted_line_and_backed_up(place, tmp_path
 
 def test_refusals_name_the_command_to_run(place):
     for words in (["show"], ["verify"], ["raise", "x", "2", "--purpose", "p"], ["backup", "out.db"]):
-        with pytest.raises(LedgerError, match="dphist ledger create"):
+        with pytest.raises(LedgerError, match=r"dphist ledger create"):
             run(words[0], place, *words[1:])
     run("create", place, "adults", "1")
-    with pytest.raises(InputError, match="dphist ledger raise .* adults … --purpose"):
+    with pytest.raises(InputError, match=r"dphist ledger raise .* adults … --purpose"):
         run("create", place, "adults", "2")
     with Ledger.open(place) as book:
-        with pytest.raises(BudgetExhausted, match="dphist ledger raise .* adults"):
+        with pytest.raises(BudgetExhausted, match=r"dphist ledger raise .* adults"):
             book.reserve("adults", 2, "too much")
-        with pytest.raises(DphistError, match="dphist ledger create .* adlts TOTAL"):
+        with pytest.raises(DphistError, match=r"dphist ledger create .* adlts TOTAL"):
             book.reserve("adlts", 1, "a slip")
