@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from dphist.cli.commands import app
 from dphist.errors import BudgetExhausted, DphistError, InputError, LedgerError
 from dphist.private.ledger import Ledger
+from dphist.publishing.checking import verify_file
 
 
 @pytest.fixture
@@ -80,3 +81,25 @@ def test_refusals_name_the_command_to_run(place):
             book.reserve("adults", 2, "too much")
         with pytest.raises(DphistError, match=r"dphist ledger create .* adlts TOTAL"):
             book.reserve("adlts", 1, "a slip")
+
+
+def test_what_a_release_is_for_reaches_the_ledger(place, tmp_path):
+    run("create", place, "adults", "--epsilon", "1", "--delta", "1e-6")
+    (tmp_path / "people.csv").write_text("sex\n" + "F\nM\n" * 20, encoding="utf-8")
+    (tmp_path / "people.toml").write_text(
+        '[[attribute]]\nname = "sex"\nkind = "nominal"\ncategories = ["F", "M"]\n', encoding="utf-8"
+    )
+    words = [
+        "publish",
+        str(tmp_path / "people.csv"),
+        "--schema",
+        str(tmp_path / "people.toml"),
+        "--epsilon",
+        "1/2",
+    ]
+    words += ["--ledger", place, "--dataset", "adults", "-o", str(tmp_path / "out.parquet")]
+    done = CliRunner().invoke(app, [*words, "--purpose", "the yearly table"])
+    assert done.exit_code == 0, done.output
+    with Ledger.open(place) as book:
+        assert [entry.purpose for entry in book.entries("adults")] == ["the yearly table"]
+        verify_file(tmp_path / "out.parquet", book)

@@ -142,7 +142,7 @@ def test_delta_of_discovered_keys_comes_from_what_was_set_aside(ledger):
         ledger.reserve("plain", Rho(Fraction(1, 1000)), "keys", delta="1e-9")
     ledger.create("keys", epsilon=1, delta="1e-6", discover="2e-9")
     assert ledger.total("keys") == rho_at_order(
-        Fraction(1), Fraction(998, 10**9), Total.read(ledger.history()[-1].amount).order
+        Fraction(1), Fraction(998, 10**9), Total.read(ledger.history()[-1].amount).order or Fraction(2)
     )
     for _ in range(2):
         ledger.reserve("keys", Rho(Fraction(1, 1000)), "keys", delta="1e-9")
@@ -260,8 +260,8 @@ def old(tmp_path):
 def test_a_file_from_before_opens_unchanged(old):
     before = old.read_bytes()
     with Ledger.open(old) as ledger:
-        assert (ledger.total("adults"), ledger.spent("adults")) == (Fraction(3, 2), 1)
-        assert (ledger.total("children"), ledger.spent("children")) == (2, Fraction(1, 10))
+        assert (ledger.total("adults"), ledger.spent("adults")) == (Fraction(3, 2), Fraction(1))
+        assert (ledger.total("children"), ledger.spent("children")) == (Fraction(2), Fraction(1, 10))
         assert [(e.epsilon, e.cost, e.status) for e in ledger.entries("adults")] == [
             (Fraction(1, 2), Fraction(1, 2), "published"),
             (Fraction(1, 20), Fraction(1, 2), "reserved"),

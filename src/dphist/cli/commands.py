@@ -95,6 +95,7 @@ def publish(
     publisher: handing.Publisher = None,
     licence: handing.Licence = None,
     contact: handing.Contact = None,
+    purpose: handing.Purpose = None,
     release_version: handing.Version = None,
 ) -> None:
     """Turn records into one private release."""
@@ -106,7 +107,7 @@ def publish(
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
             nonnegative=nonnegative, integer=integer, say=say, about={
                 "title": title, "publisher": publisher, "licence": licence, "contact": contact,
-                "version": release_version,
+                "purpose": purpose, "version": release_version,
             },
         )  # fmt: skip
     screen.line(f"{output}: {release!r}")

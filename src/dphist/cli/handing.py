@@ -14,6 +14,7 @@ Title = Annotated[str | None, typer.Option(help="What the release is called, for
 Publisher = Annotated[str | None, typer.Option(help="Who publishes it.")]
 Licence = Annotated[str | None, typer.Option(help="Under which terms, such as CC-BY-4.0.")]
 Contact = Annotated[str | None, typer.Option(help="Whom to ask: an address or a page.")]
+Purpose = Annotated[str | None, typer.Option(help="What it is for; the ledger keeps it with the spend.")]
 Version = Annotated[str | None, typer.Option("--release-version", help="Which version of the publication.")]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dphist.errors import InputError
 from dphist.model.budget import Budget
@@ -31,7 +31,7 @@ class Account:
     def pay(self) -> None:
         """Reserve and open, durably: what the gate calls before it draws."""
         if self.ledger is not None:
-            reservation = self.ledger.reserve(self.dataset, _charged(self.budget), self.purpose, self.unit)
+            reservation = self.ledger.reserve(self.dataset, self.budget, self.purpose, self.unit)
             reservation.open()
             self.receipt = (self.dataset, reservation.id)
 
@@ -55,13 +55,8 @@ def account(
 
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     try:
-        book.check(dataset, _charged(budget), unit)
+        book.check(dataset, budget, unit)
         yield Account(budget, unit, purpose, book, dataset)
     finally:
         if book is not ledger:
             book.close()
-
-
-def _charged(budget: Budget) -> Any:
-    """What the ledger is asked for: a number is pure ε."""
-    return budget.amount if budget.pure else budget

@@ -58,8 +58,8 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Rele
     entry = next((entry for entry in ledger.entries(dataset) if entry.id == number), None)
     if entry is None:
         raise VerificationError(f"the ledger has no payment {number} for dataset {dataset!r}")
-    promised = (release.budget.amount, release.guarantee.unit.describe())
-    if (entry.epsilon, entry.unit) != promised:
+    paid = entry.epsilon if release.budget.pure else entry.rho
+    if (paid, entry.unit) != (release.budget.amount, release.guarantee.unit.describe()):
         raise VerificationError("the release promises something else than the ledger paid for")
     if entry.digest != digest(path):
         raise VerificationError("this is not the file that was published: its digest is not the ledger's")

@@ -90,7 +90,7 @@ def publish(
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
         about: What readers of the file should know, in your words: ``title``, ``publisher``, ``licence``, ``contact``,
-            ``purpose``, ``version``, and ``created``, which is today unless told.
+            ``purpose`` (which the ledger keeps too), ``version``, and ``created``, which is today unless told.
         workers: How many processes run parts; every core unless told.
 
     Returns:
@@ -127,7 +127,8 @@ def publish(
         recipe = ByPart(by=by, inner=recipe)
     told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     added = check_measures(measures, protected)
-    with account(ledger, dataset, budget=budget, unit=protected, purpose=show(recipe)) as payer:
+    purpose = " ".join(told.purpose.split()) or show(recipe)
+    with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
         if added:
             return publish_measured(
                 _release, source, domain, budget, recipe, protected, asked, added, shares, payer

@@ -22,7 +22,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from dphist import errors
 from dphist.model.budget import Budget
@@ -32,7 +32,7 @@ from dphist_bench.measuring import Failure, Line
 _ROUND_TOTAL = Fraction(2)
 _AMOUNTS = ("0.1", "0.05", "1/3", "1/7", "0.013")
 # How a raced budget is opened so that it holds so many spends, and how a round of the churn is.
-_KINDS: dict[str, Callable[[int], dict[str, Fraction]]] = {
+_KINDS: dict[str, Callable[[int], dict[str, Any]]] = {
     "epsilon": lambda spends: {"epsilon": Fraction(spends, 10)},
     "rho": lambda spends: {"rho": Fraction(spends, 1000)},
     "epsilon, delta": lambda spends: {"epsilon": Fraction(10), "delta": Fraction(1, 10**9)},
@@ -132,7 +132,7 @@ def _spend_somewhere(ledger: Ledger, chance: random.Random) -> None:
             ledger.create(last, **_round(newest))
 
 
-def _round(number: int) -> dict[str, Fraction]:
+def _round(number: int) -> dict[str, Any]:
     if number % 3 == 1:
         return {"rho": Fraction(1, 4)}
     return {"epsilon": _ROUND_TOTAL} | ({"delta": Fraction(1, 10**6)} if number % 3 == 2 else {})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from dphist.report.dossier.known import Known, to_fill
 from dphist.report.facts import Spend, budget_tree
@@ -53,11 +55,15 @@ def _paid(known: Known) -> str:
         own = " **this release**" if entry["id"] == receipt[1] else ""
         purpose = str(entry["purpose"]).replace("|", "\\|")
         lines.append(
-            f"| {entry['id']} | {entry['when']} | {entry['epsilon']} | {entry['cost']} | {purpose}{own} | "
+            f"| {entry['id']} | {entry['when']} | {_price(entry)} | {entry['cost']} | {purpose}{own} | "
             f"{entry['status']} |"
         )
     text = "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
     return f"{text}\n\n{to_fill('what the rest of the budget is meant for')}"
+
+
+def _price(entry: Mapping[str, Any]) -> str:
+    return str(entry["epsilon"]) if entry.get("rho") is None else f"{entry['rho']} ρ"
 
 
 def _percent(part: str, whole: str) -> str:
