@@ -72,6 +72,13 @@ def publish(
         list[str] | None,
         typer.Option(help="A public attribute: one run for each of its values, each with the whole budget."),
     ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column to add up beside the counts: cost:0:5000 or cost:0:5000:0.01 (name, bounds, step), or the "
+            "name of one of the schema's; all of these unless told."
+        ),
+    ] = None,
     ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
     rows: Annotated[
@@ -105,7 +112,7 @@ def publish(
         release = publish_file(
             source, schema, epsilon, output, mechanism=mechanism, workload=workload, marginals=marginals,
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
-            nonnegative=nonnegative, integer=integer, say=say, about={
+            nonnegative=nonnegative, integer=integer, say=say, measures=measure, about={
                 "title": title, "publisher": publisher, "licence": licence, "contact": contact,
                 "purpose": purpose, "version": release_version,
             },
@@ -118,7 +125,10 @@ def query(
     release: ReleaseFile,
     question: Annotated[
         list[str] | None,
-        typer.Argument(help="For example: \"age between 30 and 40 and sex = 'F'\"; several if you like."),
+        typer.Argument(
+            help='For example: "age between 30 and 40 and sex = \'F\'", or "mean cost where age < 30"; several if '
+            "you like."
+        ),
     ] = None,
     confidence: Confidence = 0.95,
     guaranteed: Annotated[
@@ -129,7 +139,7 @@ def query(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Count the records in a range, or in several, each with an honest interval."""
+    """Count the records in a range, or in several, or ask for a measure of them, each with an honest interval."""
     from dphist.cli.uses import show_answers
 
     show_answers(

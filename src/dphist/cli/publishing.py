@@ -10,6 +10,7 @@ from typing import Any
 
 from dphist.errors import DomainError, InputError, OutputError
 from dphist.model.domain import Domain
+from dphist.model.measure import Measure
 from dphist.model.schema import Schema
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -39,6 +40,7 @@ def publish_file(
     integer: bool,
     about: Mapping[str, str | None],
     say: Callable[[str], None],
+    measures: list[str] | None = None,
 ) -> Release:
     """Publish to a file, and have the ledger remember which file it paid for."""
     declared = read_declared(schema)
@@ -49,9 +51,11 @@ def publish_file(
     _check_writable(output)
     recipe = mechanism or DEFAULT_MECHANISM
     hint = _asked(declared, workload, marginals)
+    added = _added(declared, measures)
     if ledger is None or dataset is None:
         release = publish(
             source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by, about=about,
+            measures=added,
         )  # fmt: skip
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
@@ -60,7 +64,7 @@ def publish_file(
     with Ledger.open(ledger) as book:
         release = publish(
             source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by,
-            ledger=book, dataset=dataset, about=about,
+            ledger=book, dataset=dataset, about=about, measures=added,
         )  # fmt: skip
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
@@ -98,6 +102,19 @@ def _asked(declared: Schema, workload: str | None, marginals: list[str] | None) 
     if marginals:
         return Workload.parse(declared.domain, "marginals:" + ";".join(marginals))
     return declared.workload if workload is None else Workload.parse(declared.domain, workload)
+
+
+def _added(declared: Schema, measures: list[str] | None) -> tuple[Measure, ...]:
+    """What is added up: the schema's measures, or those that the command names or defines."""
+    if not measures:
+        return declared.measures
+    known = {measure.name: measure for measure in declared.measures}
+    found = []
+    for text in measures:
+        if ":" not in text and text not in known:
+            raise InputError(f"--measure {text}: the schema has no such measure; write {text}:LOW:HIGH:STEP")
+        found.append(Measure.parse(text) if ":" in text else known[text])
+    return tuple(found)
 
 
 def write_records(release: Release, count: int | None, seed: int, output: Path | None) -> None:

@@ -39,6 +39,8 @@ def interval_words(low: float | None, high: float | None) -> str:
     """An interval as a person reads it: ``9.0 to 15.0``, or ``not measured``."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return NOT_MEASURED
+    if math.isinf(low) and math.isinf(high):
+        return "not known"
     return f"{low:,.1f} to {high:,.1f}"
 
 

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+from dphist.errors import QueryError
 from dphist.extras import bring
 from dphist.release.answers import Answer
 from dphist.release.drawing import drawer
+from dphist.release.language import Request, read_request
 
 if TYPE_CHECKING:
     from dphist.release.release import Release
@@ -35,6 +37,10 @@ class Uses(Protocol):
 
     def mean(self, release: Release, name: str, where: Where | None, confidence: float) -> Answer:
         """Average an attribute over the records."""
+        ...
+
+    def asked(self, release: Release, request: Request, confidence: float) -> Answer:
+        """Answer what is asked of measures."""
         ...
 
     def sql(self, release: Release, query: str, rows: int | None, parameters: Sequence[Any]) -> Rows:
@@ -78,10 +84,11 @@ class Doors:
         confidence: float = 0.95,
         interval: Literal["calibrated", "guaranteed"] = "calibrated",
     ) -> Answer:
-        """Count the records that a question selects, written as on the command line.
+        """Count the records that a question selects, written as on the command line; or ask for a measure of them.
 
         Args:
-            question: For example ``"age between 30 and 40 and sex = 'F'"``; everything if empty.
+            question: For example ``"age between 30 and 40 and sex = 'F'"``; everything if empty. With measures also
+                ``"mean cost where age < 30"``, ``"sum cost"``, ``"ratio cost to hours where sex = 'F'"``.
             confidence: How sure the interval is to hold the true count.
             interval: "calibrated" or "guaranteed", as for `answer`.
 
@@ -96,6 +103,11 @@ class Doors:
             >>> answer.low <= answer.value <= answer.high
             True
         """
+        request = read_request(question) if isinstance(question, str) else None
+        if request is not None:
+            if interval != "calibrated":
+                raise QueryError("guaranteed intervals are known for counts alone, not for measures")
+            return _uses().asked(self._release, request, confidence)
         return self.answer(question, confidence=confidence, interval=interval)
 
     def by(self, *names: str, **levels: int) -> Cube:
@@ -118,10 +130,10 @@ class Doors:
         return _uses().cube(self._release, None).by(*names, **levels)
 
     def sum(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
-        """Add an attribute's values up over the records; bins count as their middles.
+        """Add a measure up over the records, or an attribute's values, where bins count as their middles.
 
         Args:
-            name: An ordered attribute whose cells are numbers.
+            name: A measure, or an ordered attribute whose cells are numbers.
             where: Which records, as for `answer`.
             confidence: How sure the interval is to hold the true sum.
 
@@ -138,10 +150,10 @@ class Doors:
         return _uses().sum(self._release, name, where, confidence)
 
     def mean(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
-        """Average an attribute over the records; bins count as their middles.
+        """Average a measure over the records, or an attribute, where bins count as their middles.
 
         Args:
-            name: An ordered attribute whose cells are numbers.
+            name: A measure, or an ordered attribute whose cells are numbers.
             where: Which records, as for `answer`.
             confidence: How sure the interval is to hold the true mean.
 
@@ -157,6 +169,73 @@ class Doors:
             True
         """
         return _uses().mean(self._release, name, where, confidence)
+
+    def variance(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
+        """Give the variance of a measure over the records; it must have been published with ``squares=True``.
+
+        Args:
+            name: The measure.
+            where: Which records, as for `answer`.
+            confidence: How sure the interval is to hold the true variance, at least.
+
+        Returns:
+            The variance with its interval.
+
+        Example:
+            >>> import dphist, pandas as pd
+            >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38, 20, 60] * 2500})
+            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+            >>> hours = dphist.Measure("hours", 0, 80, squares=True)
+            >>> release = dphist.publish(frame, domain, 1, measures=[hours])
+            >>> release.variance("hours").value > release.std("hours").value
+            True
+        """
+        return _uses().cube(self._release, where).variance(name, confidence=confidence).only()
+
+    def std(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
+        """Give the standard deviation of a measure over the records: the root of its variance.
+
+        Args:
+            name: The measure.
+            where: Which records, as for `answer`.
+            confidence: How sure the interval is to hold the true deviation, at least.
+
+        Returns:
+            The deviation with its interval.
+
+        Example:
+            >>> import dphist, pandas as pd
+            >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38, 20, 60] * 2500})
+            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+            >>> hours = dphist.Measure("hours", 0, 80, squares=True)
+            >>> 5 < dphist.publish(frame, domain, 1, measures=[hours]).std("hours").value < 25
+            True
+        """
+        return _uses().cube(self._release, where).std(name, confidence=confidence).only()
+
+    def ratio(
+        self, above: str, below: str, *, where: Where | None = None, confidence: float = 0.95
+    ) -> Answer:
+        """Divide the sum of one measure by that of another.
+
+        Args:
+            above: The measure of the numerator.
+            below: The measure of the denominator.
+            where: Which records, as for `answer`.
+            confidence: How sure the interval is to hold the true ratio.
+
+        Returns:
+            The ratio with its interval; without an end (infinite) where the denominator may be zero.
+
+        Example:
+            >>> import dphist, pandas as pd
+            >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "pay": [400, 380] * 5000, "hours": [40, 38] * 5000})
+            >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+            >>> both = [dphist.Measure("pay", 0, 1000), dphist.Measure("hours", 0, 80)]
+            >>> 9 < dphist.publish(frame, domain, 1, measures=both).ratio("pay", "hours").value < 11
+            True
+        """
+        return _uses().cube(self._release, where).ratio(above, below, confidence=confidence).only()
 
     def quantiles(
         self,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,6 +35,57 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _HINT = "write for example: age between 30 and 40 and sex = 'F'"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the measures: ``mean cost where age < 30``, ``sum(cost)``, ``ratio cost to hours where …``.
+
+    Args:
+        kind: What is worked out.
+        names: Of which measures.
+        where: The conditions, as a question of counts has them.
+    """
+
+    kind: Literal["sum", "mean", "variance", "std", "ratio"]
+    names: tuple[str, ...]
+    where: str
+
+
+_NAME = r"""(?:"(?:[^"]|"")*"|[^\W\d][\w.-]*)"""
+_REQUEST = re.compile(
+    rf"""\s*(?P<kind>sum|mean|variance|std)\s*(?:\(\s*(?P<inner>{_NAME})\s*\)|\s(?P<plain>{_NAME}))
+       |\s*ratio\s*(?:\(\s*(?P<above>{_NAME})\s*,\s*(?P<below>{_NAME})\s*\)
+                    |\s(?P<over>{_NAME})\s+to\s+(?P<under>{_NAME}))""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_WHERE = re.compile(r"\s*(?:$|where\b)", re.IGNORECASE)
+
+
+def read_request(text: str) -> Request | None:
+    """Read what is asked of measures; None if the text is a question of counts.
+
+    Args:
+        text: ``sum``, ``mean``, ``variance`` or ``std`` of a measure, or ``ratio`` of two, and perhaps ``where`` and
+            conditions.
+
+    Returns:
+        The request, or None.
+
+    Example:
+        >>> read_request("mean cost where age < 30")
+        Request(kind='mean', names=('cost',), where='age < 30')
+        >>> read_request("mean = 3") is None
+        True
+    """
+    match = _REQUEST.match(text) if len(text) <= _LONGEST else None
+    # An attribute may be called like one of these words: then a sign or another word of conditions follows it.
+    if match is None or (rest := _WHERE.match(text, match.end())) is None:
+        return None
+    found = [name for name in match.groups()[1:] if name is not None]
+    names = tuple(n[1:-1].replace('""', '"') if n.startswith('"') else n for n in found)
+    kind: Any = (match["kind"] or "ratio").lower()
+    return Request(kind, names, text[rest.end() :].strip())
 
 
 def read_question(text: str, domain: Domain) -> Workload:

@@ -15,7 +15,7 @@ from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
-from dphist.release.answers import NOT_MEASURED, Answers
+from dphist.release.answers import NOT_MEASURED, Answer, Answers
 from dphist.uses.measures import is_measure, means, ratios, sums, variances
 from dphist.uses.moments import Line, read_line
 
@@ -48,6 +48,11 @@ class Table:
 
     def __len__(self) -> int:
         return int(self.value.size)
+
+    def only(self) -> Answer:
+        """The only row of a table that tells nothing apart."""
+        ends = float(self.value[0]), float(self.low[0]), float(self.high[0])
+        return Answer(*ends, self.confidence, self.method, self.details)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row for each group (needs pandas)."""

@@ -8,7 +8,9 @@ from typing import Any
 from dphist.errors import QueryError
 from dphist.release import Answer, Release
 from dphist.release.doors import register_uses
-from dphist.uses.cube import Cube, Table
+from dphist.release.language import Request
+from dphist.uses.cube import Cube
+from dphist.uses.measures import ask
 from dphist.uses.sql import Rows, ask_sql
 
 
@@ -23,27 +25,19 @@ class ReleaseUses:
 
     def sum(self, release: Release, name: str, where: Mapping[str, Any] | None, confidence: float) -> Answer:
         """Add an attribute's values up over the records."""
-        return _one(self.cube(release, where).sum(name, confidence=confidence))
+        return self.cube(release, where).sum(name, confidence=confidence).only()
 
     def mean(self, release: Release, name: str, where: Mapping[str, Any] | None, confidence: float) -> Answer:
         """Average an attribute over the records."""
-        return _one(self.cube(release, where).mean(name, confidence=confidence))
+        return self.cube(release, where).mean(name, confidence=confidence).only()
+
+    def asked(self, release: Release, request: Request, confidence: float) -> Answer:
+        """Answer what is asked of measures."""
+        return ask(release, request, confidence)
 
     def sql(self, release: Release, query: str, rows: int | None, parameters: Sequence[Any]) -> Rows:
         """Run one SELECT over the released table."""
         return ask_sql(release, query, rows=rows, parameters=parameters)
-
-
-def _one(table: Table) -> Answer:
-    """The only row of a table that tells nothing apart."""
-    return Answer(
-        float(table.value[0]),
-        float(table.low[0]),
-        float(table.high[0]),
-        table.confidence,
-        table.method,
-        table.details,
-    )
 
 
 register_uses(ReleaseUses())

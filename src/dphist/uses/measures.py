@@ -18,7 +18,8 @@ from dphist.inference.intervals import Spread
 from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
 from dphist.model.workload import Workload
 from dphist.release import Release
-from dphist.release.answers import Answers, spoken
+from dphist.release.answers import Answer, Answers, spoken
+from dphist.release.language import Request, read_question
 from dphist.release.sums import MeasuredSums, measured
 
 FloatArray = NDArray[np.float64]
@@ -267,3 +268,23 @@ def _mixture(above: NoisyNumbers, below: NoisyNumbers, shared: FloatArray, r: Fl
     largest = np.maximum(above.spread.largest, np.abs(r) * below.spread.largest)
     variance = np.maximum(variance, 1e-12)
     return Spread(variance, np.minimum(largest, np.sqrt(variance / 2.0)))
+
+
+def ask(release: Release, request: Request, confidence: float = 0.95) -> Answer:
+    """Answer what `dphist.release.language.read_request` read: one number of one or two measures.
+
+    Args:
+        release: A release with measures.
+        request: What is asked.
+        confidence: How sure the interval is.
+
+    Returns:
+        The number with its interval.
+    """
+    asked = read_question(request.where, release.domain)
+    if request.kind == "ratio":
+        return ratios(release, *request.names, asked, confidence)[0]
+    (name,) = request.names
+    if request.kind in ("sum", "mean"):
+        return (sums if request.kind == "sum" else means)(release, name, asked, confidence)[0]
+    return variances(release, name, asked, confidence, root=request.kind == "std")[0]
