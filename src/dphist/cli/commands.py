@@ -253,7 +253,7 @@ def verify(
 
     with Ledger.open(ledger) if ledger else nullcontext() as book:
         loaded = verify_file(release, book)
-    budget, spent = loaded.budget, str(loaded.transcript.spent())
+    budget, spent = loaded.budget, str(loaded.spent)
     facts = {"verified": True, budget.currency: str(budget.amount), "spent": spent}
     if as_json:
         screen.line(json.dumps(facts))

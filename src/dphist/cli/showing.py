@@ -24,9 +24,14 @@ def describe(release: Release) -> dict[str, Any]:
         + f" = {release.domain.size:,}",
         "guarantee": release.guarantee.describe(),
         "mechanism": show(release.mechanism),
-        "spent": f"{release.transcript.spent()} of {release.budget.amount} {release.budget.symbol} in "
-        f"{len(release.transcript)} questions",
+        "spent": f"{release.spent} of {release.budget.amount} {release.budget.symbol} in "
+        f"{release.questions} questions",
     }
+    if release.sums:
+        facts["measures"] = "; ".join(
+            f"{'squares of ' * sums.quantity.squared}{sums.measure.describe()} by {show(sums.release.mechanism)}"
+            for sums in release.sums
+        )
     if not isinstance(release.mechanism, ForeignMechanism):
         facts["intervals"] = release.answer().method
     if release.note:

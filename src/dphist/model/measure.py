@@ -158,6 +158,15 @@ class Measure:
         """The column that it is read from."""
         return self.column or self.name
 
+    def describe(self) -> str:
+        """The measure in plain words.
+
+        Returns:
+            A phrase such as ``cost, clipped to 0 to 5000, in steps of 1``.
+        """
+        low, high, step = (f"{float(Fraction(each)):g}" for each in (self.low, self.high, self.step))
+        return f"{self.name}, clipped to {low} to {high}, in steps of {step}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` turns back into an equal measure.
 

@@ -118,6 +118,16 @@ class Release(Tables, Doors):
         return Budget(own, self.budget.currency)
 
     @property
+    def spent(self) -> Fraction:
+        """What the questions about the counts and the sums cost, all together."""
+        return self.transcript.spent() + sum((sums.release.spent for sums in self.sums), Fraction(0))
+
+    @property
+    def questions(self) -> int:
+        """How many questions were asked of the records."""
+        return len(self.transcript) + sum(sums.release.questions for sums in self.sums)
+
+    @property
     def counts(self) -> FloatArray:
         """The estimate as an array of the domain's shape.
 

@@ -76,7 +76,19 @@ class Spend:
 
 def budget_tree(release: Release) -> Spend:
     """Give the budget as a tree: shares of the same people's budget add up, disjoint cells cost only the largest."""
-    return _spend(release.transcript.tree(), "everything", release.budget.amount)
+    whole = release.budget.amount
+    counts = _spend(release.transcript.tree(), "counts" if release.sums else "everything", whole)
+    if not release.sums:
+        return counts
+    sums = [
+        _spend(
+            each.release.transcript.tree(),
+            f"{'squares' if each.quantity.squared else 'sums'} of {each.measure.name}",
+            whole,
+        )
+        for each in release.sums
+    ]
+    return Spend("everything", release.spent, float(release.spent / whole), (counts, *sums))
 
 
 def _spend(node: dict[str, Any], title: str, whole: Fraction) -> Spend:

@@ -12,9 +12,11 @@ from typing import Any
 
 from dphist.extras import need
 from dphist.model.domain import Nominal
+from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.report import facts, figures
 from dphist.report.figures import specification, table
+from dphist.report.measures import measure_lines
 from dphist.report.pictures import vega_script
 from dphist.report.tables import Table
 from dphist.report.wording import python, question
@@ -64,6 +66,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             budget=facts.budget_tree(release),
             mechanism=facts.mechanism_words(release),
             figures=shown,
+            measures=measure_lines(release, Workload.where(release.domain, {}), 0.95),
             accuracy=accuracy,
             question=question(release.domain, asked),
             python=python(release.domain, asked),

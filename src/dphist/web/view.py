@@ -20,6 +20,7 @@ from dphist.release.answers import bound
 from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import Cuts, cut, name_span
 from dphist.report.figures import MOST_SQUARES, most_bars, specification
+from dphist.report.measures import measure_lines
 from dphist.report.tables import Table, tabulate
 from dphist.report.wording import bounds, names, python, question
 
@@ -127,6 +128,7 @@ class View:
                 "confidence": answer.confidence, "method": answer.method, "details": answer.details,
                 "text": str(answer),
             },
+            "measures": measure_lines(self.release, boxes(self.chosen, domain), self.confidence),
             "show": self.show,
             "by": self.by,
             "kind": show.kind,

@@ -54,7 +54,7 @@ def _promise(known: Known) -> list[tuple[str, str]]:
         ),
         (
             "Composition and the budget",
-            f"{len(release.transcript):,} questions, {release.transcript.spent()} of {release.budget.amount} "
+            f"{release.questions:,} questions, {release.spent} of {release.budget.amount} "
             f"{release.budget.symbol} spent, in exact fractions. {_paid(known)}",
         ),
     ]

@@ -16,8 +16,8 @@ def memo(known: Known) -> str:
     parts = [
         f"# Budget memo: {known.title}",
         f"The release promises {release.guarantee.describe()}. It was made on {known.created} by "
-        f"{known.mechanism['written']} and asked {len(release.transcript):,} questions of the records, at a price of "
-        f"{release.transcript.spent()} of {release.budget.amount} {release.budget.symbol}.",
+        f"{known.mechanism['written']} and asked {release.questions:,} questions of the records, at a price of "
+        f"{release.spent} of {release.budget.amount} {release.budget.symbol}.",
         "## What the price bought",
         "\n".join(_spent(budget_tree(release), 0)),
         "## Who paid",

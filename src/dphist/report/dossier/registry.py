@@ -69,7 +69,7 @@ def registry_record(known: Known) -> dict[str, Any]:
                     f"The estimate is computed from noisy answers alone. Polishing: {steps}."
                 ),
                 "composition": (
-                    f"{len(release.transcript):,} questions; budgets of questions about the same cells add up, of "
+                    f"{release.questions:,} questions; budgets of questions about the same cells add up, of "
                     "questions about disjoint cells the largest counts. Exact fractions; the transcript is in the file "
                     "and replays without data."
                 ),

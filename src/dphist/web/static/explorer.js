@@ -144,6 +144,12 @@ const show = () => {
     ? `${+(100 * said.confidence).toFixed(6)}% interval ${number(said.low)} to ${number(said.high)}` : "not measured";
   $("method").textContent = measured ? said.method : "";
   $("details").textContent = said.details;
+  $("measures").hidden = !state.measures.length;
+  $("measures").replaceChildren(...state.measures.map((each) => {
+    const line = document.createElement("li");
+    line.textContent = `${each.name}: mean ${each.mean}, sum ${each.sum}`;
+    return line;
+  }));
   $("python").textContent = state.python;
   $("q").value = state.question;
   $("show").value = state.show;
