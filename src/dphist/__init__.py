@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dphist.model.measure import Measure
     from dphist.model.unit import Unit
     from dphist.model.workload import Workload
+    from dphist.planning.rehearsal import rehearse
     from dphist.private.ledger import Ledger
     from dphist.publishing.door import publish
     from dphist.release import Answer, Answers, Release, load
@@ -42,6 +43,7 @@ _HOMES = {
     "load": "release",
     "mechanisms": "mechanisms",
     "publish": "publishing.door",
+    "rehearse": "planning.rehearsal",
     "testing": "testing",
 }
 
@@ -72,6 +74,7 @@ __all__ = [
     "load",
     "mechanisms",
     "publish",
+    "rehearse",
     "testing",
 ]
 

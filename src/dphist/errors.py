@@ -6,6 +6,7 @@
     ├── InputError                 wrong use; exit code 2
     │   ├── DomainError            a schema or domain that makes no sense
     │   ├── SourceError            records that cannot be read as declared
+    │   ├── DroppedRows            too many rows have no cell: a stop before paying, for the custodian's eyes
     │   ├── MechanismError         unknown mechanism or option, or one that cannot run here
     │   ├── QueryError             a question the release cannot answer
     │   ├── EpsilonError           ε that is not a positive finite number
@@ -35,6 +36,10 @@ class DphistError(Exception):
     exit_code = 1
 
 
+class CustodyWarning(UserWarning):
+    """Something a custodian should think about before publishing; said once."""
+
+
 class InputError(DphistError):
     """Wrong use or bad input."""
 
@@ -47,6 +52,10 @@ class DomainError(InputError):
 
 class SourceError(InputError):
     """Records that cannot be read as declared."""
+
+
+class DroppedRows(InputError):
+    """Too many rows have no cell: nothing was spent. It depends on the records, so only their holder may see it."""
 
 
 class MechanismError(InputError):

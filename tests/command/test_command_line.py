@@ -43,7 +43,7 @@ def room(tmp_path_factory):
     folder = tmp_path_factory.mktemp("room")
     rng = np.random.default_rng(1)
     rows = ["age,sex"] + [
-        f"{a},{'FM'[s]}" for a, s in zip(rng.integers(0, 120, 4000), rng.integers(0, 2, 4000), strict=True)
+        f"{a},{'FM'[s]}" for a, s in zip(rng.integers(0, 105, 4000), rng.integers(0, 2, 4000), strict=True)
     ]
     (folder / "visits.csv").write_text("\n".join(rows) + "\n")
     (folder / "visits.toml").write_text(SCHEMA)

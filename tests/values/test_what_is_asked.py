@@ -149,7 +149,9 @@ def test_the_command_line_says_it_too(tmp_path):
         assert release.workload is not None
         assert release.workload.tables == tables
         assert release.guarantee.unit.rows == 3
-    assert isinstance(run("--workload", "cells", "--marginals", "sex").exception, dphist.errors.InputError)
+    assert isinstance(
+        run("--force", "--workload", "cells", "--marginals", "sex").exception, dphist.errors.InputError
+    )
     asked = ["query", str(out), "sex = 'F'", "sex = 'M'", "age < 3"]
     alone, together = (
         json.loads(CliRunner().invoke(app, [*asked, "--json", *more]).stdout)

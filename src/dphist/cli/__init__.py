@@ -13,7 +13,7 @@ from dphist.errors import DphistError
 
 def main() -> None:
     """Run the command line; every error we know ends in one line and its exit code, never a traceback."""
-    from dphist.cli.commands import app
+    from dphist.cli.every import app
 
     try:
         app()

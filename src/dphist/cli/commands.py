@@ -94,6 +94,17 @@ def publish(
             "--replace", help="Protect against replacing a record, not only adding or removing one."
         ),
     ] = False,
+    allow_dropped: Annotated[
+        float,
+        typer.Option(help="Which share of the rows may have no cell; more stop it before anything is paid."),
+    ] = 0.1,
+    unattended: Annotated[
+        bool,
+        typer.Option(
+            "--unattended", help="Others see whether this succeeds: no stop that hangs on the records."
+        ),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
     nonnegative: Annotated[
         bool, typer.Option("--nonnegative", help="No count below zero (costs no budget, biases).")
     ] = False,
@@ -112,7 +123,8 @@ def publish(
         release = publish_file(
             source, schema, epsilon, output, mechanism=mechanism, workload=workload, marginals=marginals,
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
-            nonnegative=nonnegative, integer=integer, say=say, measures=measure, about={
+            nonnegative=nonnegative, integer=integer, allow_dropped=allow_dropped, unattended=unattended, force=force,
+            say=say, measures=measure, about={
                 "title": title, "publisher": publisher, "licence": licence, "contact": contact,
                 "purpose": purpose, "version": release_version,
             },

@@ -16,6 +16,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.ledger import Ledger
 from dphist.publishing.checking import digest
+from dphist.publishing.custody import ALLOWED
 from dphist.publishing.door import DEFAULT_MECHANISM, publish
 from dphist.release import Release
 from dphist.release.file import atomic
@@ -39,23 +40,31 @@ def publish_file(
     nonnegative: bool,
     integer: bool,
     about: Mapping[str, str | None],
+    allow_dropped: float = ALLOWED,
+    unattended: bool = False,
+    force: bool = False,
     say: Callable[[str], None],
     measures: list[str] | None = None,
 ) -> Release:
     """Publish to a file, and have the ledger remember which file it paid for."""
     declared = read_declared(schema)
     domain = declared.domain
-    unit = _unit(declared.unit or Unit(), rows, replace, person)
+    unit = unit_of(declared, rows, replace, person)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
     _check_writable(output)
+    if output.exists() and not force:
+        raise OutputError(
+            f"{output} exists already, and a release that was paid for is not written over; nothing was spent. Choose "
+            "another --output, or say --force"
+        )
     recipe = mechanism or DEFAULT_MECHANISM
-    hint = _asked(declared, workload, marginals)
+    hint = asked_of(declared, workload, marginals)
     added = _added(declared, measures)
     if ledger is None or dataset is None:
         release = publish(
             source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by, about=about,
-            measures=added,
+            measures=added, allow_dropped=allow_dropped, unattended=unattended,
         )  # fmt: skip
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
@@ -64,7 +73,8 @@ def publish_file(
     with Ledger.open(ledger) as book:
         release = publish(
             source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by,
-            ledger=book, dataset=dataset, about=about, measures=added,
+            ledger=book, dataset=dataset, about=about, measures=added, allow_dropped=allow_dropped,
+            unattended=unattended,
         )  # fmt: skip
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
@@ -89,13 +99,15 @@ def read_schema(path: Path) -> Domain:
     return read_declared(path).domain
 
 
-def _unit(declared: Unit, rows: int | None, replace: bool, person: str | None) -> Unit:
+def unit_of(declared: Schema, rows: int | None, replace: bool, person: str | None) -> Unit:
     """Who is protected: as the schema says, and what the command says instead."""
     given: dict[str, Any] = {"rows": rows, "replace": replace or None, "id": person}
-    return change(declared, **{name: value for name, value in given.items() if value is not None})
+    return change(
+        declared.unit or Unit(), **{name: value for name, value in given.items() if value is not None}
+    )
 
 
-def _asked(declared: Schema, workload: str | None, marginals: list[str] | None) -> Workload | None:
+def asked_of(declared: Schema, workload: str | None, marginals: list[str] | None) -> Workload | None:
     """What will be asked: the command's word before the schema's."""
     if workload is not None and marginals:
         raise InputError("--workload and --marginals say the same thing: give one of them")

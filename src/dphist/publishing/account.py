@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -27,9 +27,13 @@ class Account:
     dataset: str = ""
     receipt: tuple[str, int] | None = None
     """Which line of which budget paid, once it has."""
+    before: Callable[[], None] | None = None
+    """What may still refuse, right before anything is paid."""
 
     def pay(self) -> None:
         """Reserve and open, durably: what the gate calls before it draws."""
+        if self.before is not None:
+            self.before()
         if self.ledger is not None:
             reservation = self.ledger.reserve(self.dataset, self.budget, self.purpose, self.unit)
             reservation.open()

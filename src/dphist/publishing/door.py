@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account
+from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of
 from dphist.publishing.measures import publish_measured
 from dphist.publishing.preflight import empty, preflight
 from dphist.release.about import About
@@ -37,6 +39,7 @@ from dphist.release.sparse import SparseCells
 from dphist.sources import count
 from dphist.sources.count import occupied_cells
 from dphist.sources.open import spark_session
+from dphist.sources.tally import Tallied
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
@@ -62,6 +65,8 @@ def publish(
     dataset: str | None = None,
     about: About | Mapping[str, Any] | None = None,
     workers: int | None = None,
+    allow_dropped: float = ALLOWED,
+    unattended: bool = False,
 ) -> Release:
     """Turn records into one private release.
 
@@ -92,6 +97,9 @@ def publish(
         about: What readers of the file should know, in your words: ``title``, ``publisher``, ``licence``, ``contact``,
             ``purpose`` (which the ledger keeps too), ``version``, and ``created``, which is today unless told.
         workers: How many processes run parts; every core unless told.
+        allow_dropped: Which share of the rows may have no cell. Where there are more, `DroppedRows` stops before
+            anything is paid: a fact about the records that only their holder may see.
+        unattended: For pipelines whose success or failure others can see: no such stop, and no reminders.
 
     Returns:
         The release: counts, answers with intervals, a transcript that verifies.
@@ -128,7 +136,13 @@ def publish(
     told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     added = check_measures(measures, protected)
     purpose = " ".join(told.purpose.split()) or show(recipe)
+    share = allowed_share(allow_dropped)
+    if not unattended:
+        remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
+        if not unattended and not isinstance(source, Histogram):
+            source = Tallied(source)
+            payer.before = partial(refuse_dropped, source.tally, share)
         if added:
             return publish_measured(
                 _release, source, domain, budget, recipe, protected, asked, added, shares, payer

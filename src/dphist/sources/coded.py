@@ -42,6 +42,7 @@ from dphist.sources.keys import place, read
 from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
 from dphist.sources.remote import Remote
+from dphist.sources.tally import tally_of
 
 # Codes up to so many bytes, or a quarter of the free memory if that is less, are kept for the next pass.
 _KEPT = 1 << 29
@@ -97,6 +98,10 @@ def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
         columns.append(np.concatenate(parts) if parts else np.zeros(0, dtype=code_type(size)))
         for block in blocks:
             block[axis] = None
+    tally = tally_of(source)
+    if tally is not None and bound is None:
+        engine.watch(tally)
+        tally.placed = len(columns[0])
     return CodedColumns(domain, tuple(columns))
 
 

@@ -18,6 +18,7 @@ from dphist.sources.engine import Bound, Column, Engine
 from dphist.sources.keys import amount, place, read
 from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
+from dphist.sources.tally import tally_of
 
 
 @closed
@@ -113,12 +114,18 @@ def _occupied(
     needed = list(dict.fromkeys(needed))
     # A column that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
     engine = open_source(source, needed, unit)
+    tally = tally_of(source)
+    engine.watching = tally is not None
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     added = [amount(each, column_of(engine, each.measure.source), engine) for each in quantities]
     if unit.id is not None:
         bound = Bound(column_of(engine, unit.id), unit.rows)
         cells = [place(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
-        return engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
+        counted = engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
+        if tally is not None:
+            engine.watch(tally)
+            tally.placed = engine.had_cell
+        return counted
     readings = [read(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
     groups = engine.group([reading.key for reading in readings], added)
     flat = np.zeros(len(groups.rows), dtype=np.int64)
@@ -132,6 +139,9 @@ def _occupied(
         cell[~missing] = np.where(found < 0, other, found)
         kept &= cell >= 0
         flat = flat * attribute.size + cell
+    if tally is not None:
+        engine.watch(tally)
+        tally.placed = int(groups.rows[kept].sum())
     return flat[kept], groups.rows[kept], [total[kept] for total in groups.sums]
 
 

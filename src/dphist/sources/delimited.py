@@ -108,18 +108,24 @@ def _batches(file: Any, separator: str, places: Any, names: list[str]) -> Iterat
     )
 
 
-def _batch(piece: bytes, separator: int, returns: bool, places: Any, names: list[str]) -> Any:
-    """The rows that some lines make, as an Arrow batch."""
+def _batch(
+    piece: bytes, separator: int, returns: bool, places: Any, names: list[str]
+) -> tuple[Any, int, int]:
+    """The rows that some lines make, as an Arrow batch, and how many lines are no UTF-8 or have other fields."""
     import pyarrow
 
     if not piece.endswith(b"\n"):
         # The last line of a file may end with it.
         piece += b"\r\n" if returns else b"\n"
     made = _split(piece, separator, returns, places, len(names))
+    lines = piece.count(b"\n")
     if (kept := readable(piece)) is not piece:
         # Only now that quotes and line ends were judged on every line.
         made = _split(kept, separator, returns, places, len(names))
     rows, data, ends, missing = made
+    left = kept.count(b"\n")
+    # Empty lines make no row and are nobody's.
+    empty = sum(not line.strip(b"\r") for line in kept.split(b"\n")[:-1]) if rows < left else 0
     columns = len(names)
     arrays = []
     for column in range(columns):
@@ -130,7 +136,7 @@ def _batch(piece: bytes, separator: int, returns: bool, places: Any, names: list
             pyarrow.py_buffer(data[column]),
         ]
         arrays.append(pyarrow.StringArray.from_buffers(rows, buffers[1], buffers[2], buffers[0], -1))
-    return pyarrow.record_batch(arrays, names=names)
+    return pyarrow.record_batch(arrays, names=names), lines - left, left - rows - empty
 
 
 def _split(

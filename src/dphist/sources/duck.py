@@ -22,6 +22,7 @@ from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, 
 from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, most, refuse_floats
 from dphist.sources.sql import Sql
+from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,6 +86,11 @@ class Duck(Sql):
             ) from None
         except duckdb.Error:
             raise unreadable(self.what) from None
+
+    def watch(self, tally: Tally) -> None:
+        """Say how many rows there are: what a table or a file's own description knows, no column is read for it."""
+        ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
+        tally.rows = int(rows)
 
     def divide(self, value: str, step: int | str) -> str:
         """A non-negative integer divided, without its remainder."""
@@ -159,10 +165,11 @@ class Duck(Sql):
         ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
         count = -(-int(rows) // rows_at_once(self.connection))
         parts = [None] if count <= 1 else [f"hash(person) % {count} = {part}" for part in range(count)]
-        answers = []
+        answers, self.had_cell = [], 0
         with shown_progress(self.connection, len(parts)) as done:
             for part in parts:
                 people, cells, *amounts = self._sorted(cell, bound, part, values)
+                self.had_cell += len(cells)
                 limited = [(found, value.limit) for found, value in zip(amounts, values, strict=True)]
                 answers.append(counted(people, cells, most(bound.rows), self._starts, limited))
                 done()

@@ -10,6 +10,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dphist.sources.tally import Tally
+
 # What kind of values a column holds. A CSV or JSON field, or a column of nothing but NULL, is undeclared:
 # it is read as what the domain declares.
 Family = Literal[
@@ -83,6 +85,13 @@ class Engine(Protocol):
     """A table somewhere, and the words to count its rows."""
 
     columns: tuple[Column, ...]
+    watching: bool
+    """Whether somebody wants to know how many rows had a cell."""
+    had_cell: int | None
+    """After `bounded`: how many rows had a person and a cell, where the engine tells."""
+
+    def watch(self, tally: Tally) -> None:
+        """Say how many rows there were in all, after counting and without going over them again."""
 
     def column(self, column: Column) -> Expression:
         """The column's value."""

@@ -41,9 +41,10 @@ def open_json(connection: Any, source: str, needed: Sequence[str]) -> Text:
             asked = f"SELECT CASE WHEN json_valid(object) THEN json_transform(object, {literal(shape)}) END FROM pieces"  # noqa: S608
             fields = cursor.execute(asked).to_arrow_table().column(0).combine_chunks()
         fields = fields.filter(fields.is_valid())
-        return pyarrow.record_batch([fields.field(place) for place in range(len(needed))], names=list(needed))
+        made = pyarrow.record_batch([fields.field(place) for place in range(len(needed))], names=list(needed))
+        return made, 0, len(objects) - len(fields)
 
-    def batches() -> Iterator[Any]:
+    def batches() -> Iterator[tuple[Any, int, int]]:
         for file in files(connection, source):
             yield from _batches(file, parsed)
 

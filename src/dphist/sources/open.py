@@ -17,6 +17,7 @@ from dphist.sources.machine import configure, reach_network
 from dphist.sources.objects import field_names, open_json
 from dphist.sources.parquet import parquet_files
 from dphist.sources.sql import quote
+from dphist.sources.tally import Tallied
 
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
@@ -32,6 +33,8 @@ _KINDS = (
 
 def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
     """Open a source to read the ``needed`` columns of it."""
+    if isinstance(source, Tallied):
+        source = source.source
     if isinstance(source, str | Path):
         return open_path(str(source), needed)
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(source, ibis.expr.types.Table):
@@ -56,6 +59,8 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
 
 def spark_session(source: Any) -> Any:
     """The Spark session that holds a source, or None where it is elsewhere."""
+    if isinstance(source, Tallied):
+        source = source.source
     if "pyspark" not in sys.modules:
         return None
     from dphist.sources.spark import session_of

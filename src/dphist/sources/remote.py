@@ -11,16 +11,33 @@ from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import refuse_floats
 from dphist.sources.sql import Sql
+from dphist.sources.tally import Tally
 
 
 class Remote(Sql):
     """A table of another engine; the rows stay there, and only the counts come back."""
 
     name = "the engine"
+    _seen: int | None = None
+
+    @property
+    def tells_unplaced(self) -> bool:
+        """Rows outside are counted in a group of their own where somebody wants to know: a count(*) is another scan."""
+        return self.watching
+
+    def watch(self, tally: Tally) -> None:
+        """Say how many rows there were."""
+        tally.rows = self._seen
 
     def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
         """Count the rows by their keys, and add their values up."""
         answer = self._answer(self.statement(keys, values))
+        if self.tells_unplaced:
+            fits = answer.pop(len(keys))
+            self._seen = sum(answer[len(keys)])
+            answer = [
+                [value for value, inside in zip(column, fits, strict=True) if inside] for column in answer
+            ]
         columns, rows, sums = answer[: len(keys)], answer[len(keys)], answer[len(keys) + 1 :]
         return Groups(
             keys=[_filled(column) for column in columns],
@@ -34,9 +51,14 @@ class Remote(Sql):
     ) -> tuple[Integers, Integers, Sequence[Integers]]:
         """Cells, how many rows of them are kept, and sums of their values."""
         asked = [sql for sql in (self.too_large(bound.id),) if sql is not None]
+        if self.watching:
+            # To rank the rows of every person is many times as much work.
+            asked.insert(0, self._placed_of_all(cell, bound, values))
         *looked, (cells, rows, *sums) = self._answers(
             [*asked, self.bounded_statement(cell, bound, values=values)]
         )
+        if self.watching:
+            (self._seen,), (self.had_cell,) = looked.pop(0)
         if looked and looked[0] != [[0]]:
             raise refuse_floats(bound.id)
         return (
@@ -65,6 +87,14 @@ class Remote(Sql):
             tuple(np.array(column, dtype=np.int64) for column in answer)  # type: ignore[misc]
             for answer in answers
         ]
+
+    def _placed_of_all(self, cell: str, bound: Bound, values: Sequence[Value]) -> str:
+        """A query for the number of rows, and of those that have a person and a cell."""
+        relation = self.relation
+        return (
+            f"SELECT (SELECT count(*) FROM {relation}) AS a, "  # noqa: S608 -- names and values are quoted
+            f"(SELECT count(*) FROM ({self.placed(cell, bound, None, values)}) AS p) AS b"
+        )
 
     def _answer(self, sql: str) -> list[list[Any]]:
         return self._answers([sql])[0]

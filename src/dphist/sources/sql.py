@@ -38,6 +38,8 @@ class Sql:
 
     columns: tuple[Column, ...]
     relation: str
+    watching = False
+    had_cell: int | None = None
     double = "DOUBLE PRECISION"
     string = "VARCHAR"
 
@@ -213,6 +215,11 @@ class Sql:
         )
         return columns, names, [f"{name} IS NOT NULL" for name in names]
 
+    @property
+    def tells_unplaced(self) -> bool:
+        """Whether the GROUP BY has one more key: 1 for rows inside all bounds, 0 for the others."""
+        return False
+
     def statement(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> str:
         """The GROUP BY."""
         filters = [f"({key.inside})" for key in keys if key.inside is not None and not key.other]
@@ -220,6 +227,11 @@ class Sql:
             self.when(key.inside, key.value, None) if key.other and key.inside is not None else key.value
             for key in keys
         ]
+        if self.tells_unplaced:
+            # One more key, and one more group: the rows that the filters would have dropped, in the same pass.
+            fits = " AND ".join(filters) or self.literal(True)
+            found, filters = [*(self.when(fits, value, None) for value in found), self.when(fits, 1, 0)], []
+            keys = [*keys, keys[0]]
         names = [f"k{place}" for place in range(len(keys))]
         listed = ", ".join(names)
         named = ", ".join(f"{self._sql(value)} AS {name}" for value, name in zip(found, names, strict=True))

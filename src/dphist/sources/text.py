@@ -9,6 +9,7 @@ from dphist.errors import SourceError
 from dphist.sources.duck import Duck
 from dphist.sources.lines import Refused, refusal
 from dphist.sources.machine import unreadable
+from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
 class Rows:
     """Batches of rows that DuckDB may ask for as often as it likes; a file is read anew each time."""
 
-    def __init__(self, names: Sequence[str], batches: Callable[[], Iterator[Any]]) -> None:
+    def __init__(self, names: Sequence[str], batches: Callable[[], Iterator[tuple[Any, int, int]]]) -> None:
         self.names = list(names)
         self.batches = batches
         self.reason: str | None = None
+        # Of the last reading: lines that made a row, that are no UTF-8, that have other fields than the header.
+        self.seen = [0, 0, 0]
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The rows, by the protocol that Arrow's users share."""
@@ -31,8 +34,12 @@ class Rows:
         return reader.__arrow_c_stream__(requested_schema)
 
     def _watched(self) -> Iterator[Any]:
+        self.seen = seen = [0, 0, 0]
         try:
-            yield from self.batches()
+            for batch, unreadable_lines, ragged in self.batches():
+                for place, lines in enumerate((batch.num_rows, unreadable_lines, ragged)):
+                    seen[place] += lines
+                yield batch
         except Refused as refused:
             self.reason = refused.args[0]
         except Exception:
@@ -62,6 +69,11 @@ class Text(Duck):
         connection.register("records", rows)
         self.rows = rows
         super().__init__(connection, relation, what, undeclared=undeclared)
+
+    def watch(self, tally: Tally) -> None:
+        """Say what was seen in the last reading."""
+        _, tally.encoding, tally.ragged = self.rows.seen
+        tally.rows = sum(self.rows.seen)
 
     def _run(self, sql: str) -> Any:
         self.rows.reason = None

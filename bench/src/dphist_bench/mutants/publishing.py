@@ -6,6 +6,8 @@ _ACCOUNT = "src/dphist/publishing/account.py"
 _EVERY = ("tests/door/test_every_door.py", "-m", "not spark")
 _PAYING = ("tests/door/test_paying.py", "tests/door/test_payment_is_owed.py")
 _PARTED = ("tests/door/test_partitions.py", "-m", "not slow")
+_CUSTODY = "src/dphist/publishing/custody.py"
+_REHEARSAL = ("tests/door/test_rehearsal.py", "-k", "messy or tallied", "-m", "not postgres")
 _TINY = ("tests/door/test_tiny_epsilon.py", "-k", "laplace or s1 or parts")
 
 MUTANTS = [
@@ -171,11 +173,32 @@ MUTANTS = [
         why="nobody's unit is respected",
     ),
     dict(
+        file=_CUSTODY,
+        old="would not be counted; nothing was spent. ",
+        new="would not be counted ({dropped} rows); nothing was spent. ",
+        tests=_REHEARSAL,
+        why="a stop quotes a count",
+    ),
+    dict(
+        file=_CUSTODY,
+        old="dropped <= allowed * tally.rows",
+        new="dropped >= allowed * tally.rows",
+        tests=_REHEARSAL,
+        why="the stop is for tables without a fault",
+    ),
+    dict(
+        file=_ACCOUNT,
+        old="        if self.before is not None:\n            self.before()\n",
+        new="",
+        tests=_REHEARSAL,
+        why="the budget is gone before the custodian is told",
+    ),
+    dict(
         file=_DOOR,
-        old='"workload is over another domain than the records; build it from the same domain"',
-        new='f"workload is over another domain than these {histogram.counts.sum()} records"',
-        tests=_EVERY,
-        why="a refusal quotes the total",
+        old="        if not unattended and not isinstance(source, Histogram):\n            source = Tallied",
+        new="        if not isinstance(source, Histogram):\n            source = Tallied",
+        tests=_REHEARSAL,
+        why="a pipeline whose failures others see stops on account of the records",
     ),
     dict(
         file=_DOOR,

@@ -233,8 +233,8 @@ MUTANTS = [
     ),
     dict(
         file=_COUNT,
-        old="bound = Bound(_column(engine, unit.id), unit.rows)",
-        new="bound = Bound(_column(engine, unit.id), 2 * unit.rows)",
+        old="bound = Bound(column_of(engine, unit.id), unit.rows)",
+        new="bound = Bound(column_of(engine, unit.id), 2 * unit.rows)",
         tests=_BOUNDING,
         why="twice the rows of a unit are kept",
     ),

@@ -1,0 +1,270 @@
+"""A rehearsal before paying: what of the records would be counted, what not and why, and how good the release would be.
+
+Everything here but the forecast is a fact about the records, as private as they are. It is for the eyes of whoever
+holds them: it is printed and forgotten, no release or ledger holds any of it, and whoever changes the schema after it
+should change how values are *read*, not move bounds to where the records happen to lie.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dphist.errors import DphistError, InputError
+from dphist.model.domain import Domain
+from dphist.model.exact import Number
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.planning.forecast import plan
+from dphist.planning.reasons import reason
+from dphist.sources.machine import available_memory
+from dphist.sources.unmatched import Unmatched, unmatched
+
+PRIVATE = "PRIVATE: for whoever holds the records; as secret as they are, and in no release. Do not share or log it."
+_TOP = 5
+# A forecast simulates up to so many cells; beyond, only exact ones are given.
+_LARGEST = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeRehearsal:
+    """One attribute: how many rows have no cell there, for which reasons, and the most frequent such values.
+
+    Args:
+        name: The attribute.
+        missed: Rows without a cell on it.
+        other: Whether they are counted in the cell for everything else.
+        reasons: Rows by reason, the most frequent first.
+        values: The five most frequent values that match nothing, with their rows and the reason; None is a missing one.
+    """
+
+    name: str
+    missed: int
+    other: bool
+    reasons: tuple[tuple[str, int], ...]
+    values: tuple[tuple[str | None, int, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """What a custodian should know before paying. Private: print it, read it, forget it.
+
+    Args:
+        rows: Rows of the source, lines that cannot be read included.
+        dropped: Rows that would not be counted.
+        unreadable: Lines that are no UTF-8, and lines with another number of fields.
+        attributes: What happened on each attribute.
+        people: How many people have how many rows, if the unit has an id.
+        nobody: Rows without an id.
+        unit: Who is protected.
+        cells: How many cells the release would have.
+        memory: Bytes that publishing takes, and bytes that are free.
+        forecasts: The error to expect of an answer, by what is asked; None where it cannot be told.
+        epsilon: What the forecasts are for.
+        seconds: How long reading took; publishing reads once more.
+    """
+
+    rows: int
+    dropped: int
+    unreadable: tuple[int, int]
+    attributes: tuple[AttributeRehearsal, ...]
+    people: Mapping[int, int]
+    nobody: int
+    unit: Unit
+    cells: int
+    memory: tuple[int, int]
+    forecasts: Mapping[str, float | None]
+    epsilon: str
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """Which part of the rows would not be counted."""
+        return self.dropped / self.rows if self.rows else 0.0
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def __reduce__(self) -> Any:
+        raise InputError("a rehearsal is private and is not stored; print it")
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def rehearse(
+    source: Any,
+    domain: Domain,
+    unit: Unit | str | Mapping[str, Any] | None = None,
+    *,
+    epsilon: Number = 1,
+    workload: Workload | str | Mapping[str, Any] | None = None,
+    records: int = 100_000,
+) -> Rehearsal:
+    """Read the records once, spend nothing, and say what publishing them would do.
+
+    The answer is for the custodian alone: it is about the records, without any noise. It says how many rows have no
+    cell and why (dates as d/m/Y, decimal commas, YES for yes, a wrong encoding, values out of range or missing), how
+    many rows people have, and what cells, memory and error to expect.
+
+    Args:
+        source: What `publish` reads.
+        domain: What the cells are.
+        unit: Who is protected, as for `publish`.
+        epsilon: What the forecasts of error are for.
+        workload: What will be asked; cells, ranges and tables of one attribute unless told.
+        records: A public guess at the number of records, for forecasts. It is not taken from the records.
+
+    Returns:
+        What was found; print it.
+
+    Example:
+        >>> import dphist, pyarrow
+        >>> answers = pyarrow.table({"smokes": ["yes", "no", "YES", "no", None, "no"]})
+        >>> rehearsal = dphist.rehearse(answers, dphist.Domain([dphist.Nominal("smokes", ["yes", "no"])]))
+        >>> rehearsal.rows, rehearsal.dropped
+        (6, 2)
+        >>> rehearsal.attributes[0].values[0]
+        ('YES', 1, 'written in other letters than the schema (YES for yes)')
+    """
+    if not isinstance(domain, Domain):
+        raise InputError(f"domain: expected a dphist.Domain, not a {type(domain).__name__}")
+    if isinstance(source, Histogram):
+        raise InputError("source: a histogram has no rows left to rehearse with; give the records")
+    protected = Unit.parse(unit)
+    asked = None if workload is None else Workload.parse(domain, workload)
+    started = time.perf_counter()
+    found = unmatched(source, domain, protected)
+    seconds = time.perf_counter() - started
+    tally = found.tally
+    return Rehearsal(
+        rows=tally.rows or 0,
+        dropped=tally.dropped or 0,
+        unreadable=(tally.encoding, tally.ragged),
+        attributes=tuple(_attribute(found, domain, name) for name in domain.names),
+        people=dict(sorted(found.people.items())),
+        nobody=found.nobody,
+        unit=protected,
+        cells=domain.size,
+        memory=(24 * domain.size, available_memory()),
+        forecasts=_forecasts(domain, epsilon, asked, protected, records),
+        epsilon=str(epsilon),
+        seconds=seconds,
+    )
+
+
+def _attribute(found: Unmatched, domain: Domain, name: str) -> AttributeRehearsal:
+    attribute = domain.attribute(name)
+    values = [(text, rows, reason(attribute, text)) for text, rows in found.values[name]]
+    reasons: dict[str, int] = {}
+    for _, rows, why in values:
+        # Each spelling has a reason of its own in words; together they are one.
+        short = why.partition(" (")[0] if why.startswith("written in other letters") else why
+        reasons[short] = reasons.get(short, 0) + rows
+    rest = found.missed[name] - sum(rows for _, rows, _ in values)
+    if rest:
+        reasons["many different values that match nothing"] = rest
+    ordered = tuple(sorted(reasons.items(), key=lambda pair: -pair[1]))
+    return AttributeRehearsal(name, found.missed[name], attribute.other, ordered, tuple(values[:_TOP]))
+
+
+def _forecasts(
+    domain: Domain, epsilon: Number, asked: Workload | None, unit: Unit, records: int
+) -> dict[str, float | None]:
+    """What error to expect: from the schema and made-up records alone."""
+    questions: dict[str, str | Workload] = (
+        {"cells": "cells", "ranges": "ranges", "marginals": "marginals"}
+        if asked is None
+        else {"what will be asked": asked}
+    )
+    mechanism = "auto" if domain.size <= _LARGEST else "laplace"
+    expected: dict[str, float | None] = {}
+    for name, each in questions.items():
+        try:
+            forecast = plan(
+                domain, epsilon, each, mechanisms=[mechanism], records=records, unit=unit, runs=1
+            )[0]
+            expected[name] = forecast.error
+        except DphistError:
+            expected[name] = None
+    return expected
+
+
+def _lines(told: Rehearsal) -> list[str]:
+    lines = [PRIVATE, ""]
+    lines.append(
+        f"rows       {told.rows:,}, of which {told.dropped:,} ({told.share:.1%}) would not be counted"
+    )
+    for lost, why in zip(
+        told.unreadable,
+        (
+            "lines are not UTF-8, and are left out: is the file Latin-1? iconv -f latin1 -t utf-8 converts it",
+            "lines or objects do not have the fields of the others, and are left out",
+        ),
+        strict=True,
+    ):
+        if lost:
+            lines.append(f"           {lost:,} {why}")
+    for each in told.attributes:
+        fate = "go to its cell for everything else" if each.other else "have no cell"
+        lines.append(
+            f"{each.name}: {each.missed:,} rows {fate}"
+            if each.missed
+            else f"{each.name}: every row has a cell"
+        )
+        lines += [f"    {rows:,}  {why}" for why, rows in each.reasons]
+        if each.values:
+            shown = ", ".join(
+                f"{'(nothing)' if v is None else repr(v)} × {rows:,}" for v, rows, _ in each.values
+            )
+            lines.append(f"    most frequent: {shown}")
+    if told.unit.id is not None:
+        lines += _people(told)
+    needed, free = told.memory
+    lines.append(
+        f"cells      {told.cells:,}; publishing takes about {_bytes(needed)}, {_bytes(free)} are free"
+    )
+    for name, error in told.forecasts.items():
+        shown = "not known" if error is None else f"about ± {error:,.3g} rows"
+        lines.append(f"error      {name}: {shown} at epsilon {told.epsilon} (forecast; no record was used)")
+    lines.append(
+        f"time       reading took {told.seconds:.1f} s; publishing reads once more. Nothing was spent."
+    )
+    return lines
+
+
+def _people(told: Rehearsal) -> list[str]:
+    people = sum(told.people.values())
+    if not people:
+        return [f"people     no row has a {told.unit.id}"]
+    limit = told.unit.rows
+    over = sum(n for rows, n in told.people.items() if rows > limit)
+    lost = sum(n * (rows - limit) for rows, n in told.people.items() if rows > limit)
+    most = max(told.people)
+    middle, seen = most, 0
+    for rows, n in told.people.items():
+        seen += n
+        if 2 * seen >= people:
+            middle = rows
+            break
+    lines = [
+        f"people     {people:,}; half have {middle:,} rows or fewer, one has {most:,}{' or more' * (most >= 1000)}",
+        f"           {over:,} have more than the {limit:,} that are counted: {lost:,} rows are left out for it",
+    ]
+    if told.nobody:
+        lines.append(f"           {told.nobody:,} rows have no {told.unit.id}, and are left out")
+    return lines
+
+
+def _bytes(number: int) -> str:
+    size = float(number)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

@@ -1,0 +1,69 @@
+"""What only the custodian is told before anything is paid: rows without a cell, and reminders.
+
+A stop because too many rows have no cell, and the words of it, depend on the records as much as any count does. They
+are for the eyes of whoever holds the records. Where others see whether a run succeeds (a scheduled job, a status page,
+an exit code), ``unattended`` switches the stop off: a neighbouring table could else be told from this one by the
+failure alone, whatever noise the release has. The threat model says the same.
+"""
+
+from __future__ import annotations
+
+import math
+from warnings import warn
+
+from dphist.errors import CustodyWarning, DroppedRows, InputError
+from dphist.model.budget import Budget
+from dphist.sources.tally import Tally
+
+# Above this share of rows without a cell a release is more likely a mistake than meant.
+ALLOWED = 0.1
+# An ε above this promises next to nothing: what somebody believes may change by a factor of e¹⁰ = 22,026.
+LARGE_EPSILON = 10
+
+_reminded: set[str] = set()
+
+
+def allowed_share(share: object) -> float:
+    """The share of rows that may have no cell, read from what was given."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise InputError("allow_dropped: a share of the rows between 0 and 1, such as 0.25")
+    return float(share)
+
+
+def refuse_dropped(tally: Tally, allowed: float) -> None:
+    """Stop before paying where more than the allowed share of the rows has no cell; says neither how many nor which."""
+    dropped = tally.dropped
+    if not dropped or tally.rows is None or dropped <= allowed * tally.rows:
+        return
+    raise DroppedRows(
+        f"more than {allowed:.4g} of the rows have no cell in this domain and would not be counted; nothing was spent. "
+        "`dphist rehearse` (dphist.rehearse) shows which and why, to you alone: dates and decimals written another "
+        "way, other spellings, another encoding. If they are to be left out, allow a larger share: allow_dropped=0.5, "
+        "--allow-dropped 0.5"
+    )
+
+
+def remind(key: str, text: str) -> None:
+    """Say something once in a process."""
+    if key not in _reminded:
+        _reminded.add(key)
+        warn(text, CustodyWarning, stacklevel=5)
+
+
+def remind_of(budget: Budget, *, kept: bool) -> None:
+    """An ε that promises next to nothing is allowed, but not in silence; nor is a release that no ledger remembers."""
+    epsilon = budget.amount if budget.currency == "epsilon" else budget.epsilon
+    if epsilon is not None and epsilon > LARGE_EPSILON:
+        factor = f"e^{float(epsilon):g}" if epsilon > 700 else f"{math.exp(epsilon):,.0f}"
+        remind(
+            "epsilon",
+            f"an epsilon of {float(epsilon):g} promises little: what somebody believes about a person may change by a "
+            f"factor of {factor}; most releases spend 0.1 to 2",
+        )
+    if not kept:
+        remind(
+            "ledger",
+            "published without a ledger: nobody adds up what releases about these people spend together. Give "
+            'ledger="budget.db", dataset="…" (--ledger, --dataset; `dphist ledger create` makes one), or '
+            "unattended=True if something else keeps the account",
+        )

@@ -1,0 +1,194 @@
+"""What a rehearsal reads: every row that has no cell, attribute by attribute, with the values that did not match.
+
+One pass over files and frames: each row is turned into a short list (one entry for the row itself, one for every
+attribute without a cell, one for its person), the lists are laid end to end and counted. All of it is as private as the
+records, and goes to the custodian who asked.
+"""
+
+# ruff: noqa: S608 -- SQL is what this file writes; names and public values go through quote() and literal()
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dphist.errors import SourceError
+from dphist.frames import closed
+from dphist.model.domain import Attribute, Domain
+from dphist.model.unit import Unit
+from dphist.sources.count import column_of
+from dphist.sources.duck import Duck
+from dphist.sources.engine import Key
+from dphist.sources.keys import place
+from dphist.sources.open import open_source
+from dphist.sources.remote import Remote
+from dphist.sources.sql import Sql
+from dphist.sources.tally import Tally
+
+# Entries that are no attribute: the row, a row without a cell, a person, nobody.
+_ROW, _DROPPED, _PERSON, _NOBODY = -1, -2, -3, -4
+# Distinct values of an attribute that are looked at, the most frequent first, and characters of each.
+_MOST = 2000
+_LONGEST = 60
+# People with more rows than this are counted together.
+_MANY = 1000
+
+
+@dataclass(eq=False)
+class Unmatched:
+    """What was found: rows, rows without a cell, and for each attribute the values that match none of its cells.
+
+    ``values`` maps an attribute to texts (None for missing) and how many rows have them, the most frequent first;
+    ``missed`` says how many rows of an attribute have no cell, also beyond those values. ``people`` maps numbers of
+    rows to numbers of people who have as many; ``nobody`` counts rows without an id.
+    """
+
+    tally: Tally
+    missed: dict[str, int] = field(default_factory=dict)
+    values: dict[str, list[tuple[str | None, int]]] = field(default_factory=dict)
+    people: dict[int, int] = field(default_factory=dict)
+    nobody: int = 0
+
+
+@closed
+def unmatched(source: Any, domain: Domain, unit: Unit) -> Unmatched:
+    """Read a source once, and give what has no cell.
+
+    Args:
+        source: what `count` reads.
+        domain: what the cells are.
+        unit: who is protected; with an id, rows are counted by person.
+
+    Returns:
+        What was found, as private as the records.
+    """
+    needed = list(dict.fromkeys([*domain.names, *([unit.id] if unit.id is not None else [])]))
+    engine = open_source(source, needed, unit)
+    if not isinstance(engine, Duck | Remote):
+        raise SourceError(
+            "a rehearsal reads files, data frames, DuckDB, PostgreSQL and Spark tables; rehearse with a file of them"
+        )
+    columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
+    fails = [
+        _fails(attribute, place(attribute, column, engine), engine)
+        for attribute, column in zip(domain.attributes, columns, strict=True)
+    ]
+    person = None if unit.id is None else engine.person(column_of(engine, unit.id))
+    # A value that is counted as "other" is worth knowing, but the row has a cell.
+    loses = [
+        fail for fail, attribute in zip(fails, domain.attributes, strict=True) if attribute.other_cell is None
+    ]
+    if person is not None:
+        loses.append(f"({person}) IS NULL")
+    texts = [_shown(engine, column.name) for column in columns]
+    found = Unmatched(Tally(rows=0))
+    if isinstance(engine, Duck):
+        rows = engine._run(_statement(engine, fails, texts, loses, person)).fetchall()
+        engine.watch(found.tally)
+    else:
+        rows = _remotely(engine, fails, texts, loses, person)
+    _sort_out(found, rows, domain)
+    return found
+
+
+def _fails(attribute: Attribute, key: Key, engine: Sql) -> str:
+    """Whether a row has no cell on an attribute, or only the one for everything else."""
+    value = engine._sql(key.value)
+    if attribute.other_cell is not None:
+        return f"(({value}) = {attribute.other_cell})"
+    inside = "TRUE" if key.inside is None else f"coalesce({key.inside}, FALSE)"
+    return f"(CASE WHEN {inside} THEN ({value}) IS NULL ELSE TRUE END)"
+
+
+def _shown(engine: Sql, name: str) -> str:
+    return f"substr(CAST({engine.quote(name)} AS {engine.string}), 1, {_LONGEST})"
+
+
+def _statement(
+    engine: Duck, fails: Sequence[str], texts: Sequence[str], loses: Sequence[str], person: str | None
+) -> str:
+    """Every row as a list of entries, laid end to end and counted: one pass, whatever the number of attributes."""
+    entries = [f"{{'a': {_ROW}, 'v': NULL::VARCHAR}}"]
+    if loses:
+        entries.append(f"CASE WHEN {' OR '.join(loses)} THEN {{'a': {_DROPPED}, 'v': NULL::VARCHAR}} END")
+    entries += [
+        f"CASE WHEN {fail} THEN {{'a': {number}, 'v': {text}}} END"
+        for number, (fail, text) in enumerate(zip(fails, texts, strict=True))
+    ]
+    if person is not None:
+        entries.append(
+            f"{{'a': CASE WHEN ({person}) IS NULL THEN {_NOBODY} ELSE {_PERSON} END, "
+            f"'v': CAST({person} AS VARCHAR)}}"
+        )
+    lists = f"SELECT unnest([{', '.join(entries)}]) AS e FROM {engine.relation}"
+    counted = f"SELECT e.a AS a, e.v AS v, count(*) AS n FROM ({lists}) AS l WHERE e IS NOT NULL GROUP BY ALL"
+    people = f"CASE WHEN a = {_PERSON} THEN CAST(least(n, {_MANY}) AS VARCHAR) ELSE v END"
+    merged = (
+        f"SELECT a, {people} AS w, sum(CASE WHEN a = {_PERSON} THEN 1 ELSE n END)::BIGINT AS m "
+        f"FROM ({counted}) AS c GROUP BY ALL"
+    )
+    ranked = (
+        f"SELECT a, w, m, row_number() OVER (PARTITION BY a ORDER BY m DESC, w) AS place, "
+        f"sum(m) OVER (PARTITION BY a)::BIGINT AS total FROM ({merged}) AS m"
+    )
+    return f"SELECT a, w, m, total FROM ({ranked}) AS r WHERE place <= {_MOST} ORDER BY a, place"
+
+
+def _remotely(
+    engine: Remote, fails: Sequence[str], texts: Sequence[str], loses: Sequence[str], person: str | None
+) -> list[tuple[int, str | None, int, int]]:
+    """The same of a table elsewhere: a statement for the rows, one for each attribute and one for people."""
+    relation = engine.relation
+    lost = " OR ".join(loses) or "FALSE"
+    asked = [
+        f"SELECT count(*), coalesce(sum(CASE WHEN {lost} THEN 1 ELSE 0 END), 0), "
+        + ", ".join(f"coalesce(sum(CASE WHEN {fail} THEN 1 ELSE 0 END), 0)" for fail in fails)
+        + f" FROM {relation}"
+    ]
+    for fail, text in zip(fails, texts, strict=True):
+        asked.append(
+            f"SELECT {text} AS v, count(*) AS n FROM {relation} WHERE {fail} GROUP BY 1 ORDER BY 2 DESC LIMIT {_MOST}"
+        )
+    if person is not None:
+        each = f"SELECT {person} AS p, count(*) AS n FROM {relation} GROUP BY 1"
+        asked.append(
+            f"SELECT CASE WHEN p IS NULL THEN -1 ELSE n END AS rows_of, count(*) AS people, sum(n) AS n "
+            f"FROM ({each}) AS each_person GROUP BY 1"
+        )
+    first, *answers = engine._answers(asked)
+    (rows,), (dropped,), *missed = first
+    found: list[tuple[int, str | None, int, int]] = [(_ROW, None, int(rows), int(rows))]
+    found.append((_DROPPED, None, int(dropped), int(dropped)))
+    for number, (total,) in enumerate(missed):
+        values, counts = answers[number]
+        found += [(number, value, int(n), int(total)) for value, n in zip(values, counts, strict=True)]
+    if person is not None:
+        for rows_of, people, n in zip(*answers[-1], strict=True):
+            if rows_of < 0:
+                found.append((_NOBODY, None, int(n), int(n)))
+            else:
+                found.append((_PERSON, str(min(int(rows_of), _MANY)), int(people), 0))
+    return found
+
+
+def _sort_out(found: Unmatched, rows: Sequence[tuple[int, str | None, int, int]], domain: Domain) -> None:
+    found.missed = dict.fromkeys(domain.names, 0)
+    found.values = {name: [] for name in domain.names}
+    seen = dropped = 0
+    for number, value, count, total in rows:
+        if number == _ROW:
+            seen = count
+        elif number == _DROPPED:
+            dropped = count
+        elif number == _PERSON:
+            many = int(value or 0)
+            found.people[many] = found.people.get(many, 0) + count
+        elif number == _NOBODY:
+            found.nobody += count
+        else:
+            name = domain.names[number]
+            found.missed[name] = total
+            found.values[name].append((value, count))
+    found.tally.rows = max(found.tally.rows or 0, seen)
+    found.tally.placed = seen - dropped

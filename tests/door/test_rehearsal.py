@@ -1,0 +1,220 @@
+"""A rehearsal tells the custodian and spends nothing; too many rows without a cell stop a release before paying."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import dphist
+from dphist.cli.every import app
+from dphist.errors import CustodyWarning, DroppedRows, InputError
+from dphist.planning.reasons import reason
+from dphist.sources import count
+from dphist.sources.tally import Tallied
+
+AGE = dphist.Ordinal("age", range(100))
+SEX = dphist.Nominal("sex", ["F", "M"])
+DAY = dphist.Ordinal("day", dates=("2024-01-01", "2025-01-01", "1mo"))
+COST = dphist.Ordinal("cost", edges=[0, 1, 10, 100])
+PLACE = dphist.Nominal("place", ["Orléans", "Paris"])
+
+
+def day(i: int) -> str:
+    return f"{1 + i % 28:02}/{1 + i % 12:02}/2024"
+
+
+# What is in the file, what the schema says, the encoding it is written in, and what a rehearsal must name.
+MESSY = {
+    "d/m/Y dates": (DAY, [day(i) for i in range(200)], "utf-8", "a date written another way"),
+    "decimal commas": (COST, [f'"{i % 90},{i % 10}"' for i in range(200)], "utf-8", "a decimal comma"),
+    "mixed case": (SEX, ["F", "M", "f", "m"] * 50, "utf-8", "written in other letters"),
+    "Latin-1": (PLACE, ["Orléans", "Paris"] * 100, "latin-1", "not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", MESSY)
+def test_nothing_is_spent_on_a_messy_file_before_the_custodian_has_been_told(name, tmp_path):
+    attribute, values, encoding, told = MESSY[name]
+    file, schema, book = tmp_path / "messy.csv", tmp_path / "schema.toml", tmp_path / "budget.db"
+    file.write_bytes("\n".join([attribute.name, *values, ""]).encode(encoding))
+    schema.write_text(dphist.Domain([attribute]).to_toml())
+    with dphist.Ledger.open(book) as ledger:
+        ledger.create("people", 1)
+    options = ["--schema", str(schema), "--epsilon", "1", "--ledger", str(book), "--dataset", "people"]
+    out = tmp_path / "out.parquet"
+    stopped = CliRunner().invoke(app, ["publish", str(file), *options, "-o", str(out)])
+    assert isinstance(stopped.exception, DroppedRows)
+    assert "dphist rehearse" in str(stopped.exception)
+    assert not out.exists()
+    with dphist.Ledger.open(book) as ledger:
+        assert ledger.spent("people") == 0
+    shown = CliRunner().invoke(app, ["rehearse", str(file), "--schema", str(schema)])
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("PRIVATE")
+    assert told in shown.stdout
+    with dphist.Ledger.open(book) as ledger:
+        assert ledger.spent("people") == 0
+    allowed = CliRunner().invoke(
+        app, ["publish", str(file), *options, "-o", str(out), "--allow-dropped", "1"]
+    )
+    assert allowed.exit_code == 0, allowed.exception
+    with dphist.Ledger.open(book) as ledger:
+        assert ledger.spent("people") == 1
+
+
+ROWS = {
+    "age": [1, 2, 3, 200, 300, None],
+    "sex": ["F", "M", "F", "x", "M", "F"],
+    "who": [1, 1, 2, 2, 3, None],
+}
+DOMAIN = dphist.Domain([AGE, SEX])
+
+
+@pytest.mark.parametrize("form", ["arrow", "csv", "parquet", "jsonl", "duckdb"])
+@pytest.mark.parametrize("unit", ["row", "rows=1, id=who"])
+def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_path):
+    import duckdb
+
+    table = pa.table(ROWS)
+    source: object = table
+    connection = duckdb.connect(str(tmp_path / "x.duckdb"))
+    connection.register("given", table)
+    if form == "duckdb":
+        connection.execute("CREATE TABLE t AS SELECT * FROM given")
+        source = f"{tmp_path / 'x.duckdb'}::t"
+    elif form != "arrow":
+        source = str(tmp_path / f"x.{form}")
+        kind = {"csv": "csv, header", "parquet": "parquet", "jsonl": "json"}[form]
+        connection.execute(f"COPY given TO '{source}' (FORMAT {kind})")
+    connection.close()
+    seen = Tallied(source)
+    counted = count(seen, DOMAIN, dphist.Unit.parse(unit))
+    assert (seen.tally.rows, seen.tally.placed, seen.tally.dropped) == (6, 3, 3)
+    assert counted.counts.sum() == (3 if unit == "row" else 2)
+    told = dphist.rehearse(source, DOMAIN, unit)
+    assert (told.rows, told.dropped) == (6, 3)
+    assert {each.name: each.missed for each in told.attributes} == {"age": 3, "sex": 1}
+    if unit != "row":
+        assert (dict(told.people), told.nobody) == ({1: 1, 2: 2}, 1)
+    for mechanism in ("laplace", "sparselaplace"):
+        with pytest.raises(DroppedRows) as stop:
+            dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism)
+        assert "nothing was spent" in str(stop.value)
+        assert not set("2356") & set(str(stop.value).replace("0.5", ""))
+        dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, unattended=True)
+        dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, allow_dropped=0.5)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("unit", ["row", "rows=1, id=who"])
+def test_a_database_tells_in_the_same_statement(unit, postgres_address):
+    import psycopg
+
+    with psycopg.connect(f"{postgres_address}/postgres", autocommit=True) as connection:
+        connection.execute(
+            "DROP TABLE IF EXISTS rehearsed; CREATE TABLE rehearsed (age int, sex text, who int)"
+        )
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO rehearsed VALUES (%s, %s, %s)", list(zip(*ROWS.values(), strict=True))
+            )
+    seen = Tallied(f"{postgres_address}/postgres::rehearsed")
+    plain = count(seen.source, DOMAIN, dphist.Unit.parse(unit))
+    counted = count(seen, DOMAIN, dphist.Unit.parse(unit))
+    assert np.array_equal(plain.counts, counted.counts)
+    assert (seen.tally.rows, seen.tally.placed) == (6, 3)
+    told = dphist.rehearse(seen.source, DOMAIN, unit)
+    assert (told.rows, told.dropped) == (6, 3)
+    assert {each.name: each.missed for each in told.attributes} == {"age": 3, "sex": 1}
+
+
+def test_a_rehearsal_says_what_it_found_and_is_not_kept(tmp_path):
+    source = tmp_path / "x.csv"
+    lines = ["age,sex,day,cost", *(f"{i},F,2024-01-02,3" for i in range(90))]
+    lines += ['7,YES,31/12/2024,"3,5"', "-1,F,2023-01-01,1e9", "3.5,,later,EUR 3", "8,F"]
+    source.write_text("\n".join(lines) + "\n")
+    domain = dphist.Domain(
+        [AGE, SEX, dphist.Ordinal("day", dates=("2024-01-01", "2025-01-01", "1mo"), other=True), COST]
+    )
+    told = dphist.rehearse(source, domain, epsilon="1/2", workload="marginals:age,sex")
+    assert (told.rows, told.dropped, told.unreadable) == (94, 4, (0, 1))
+    text = str(told)
+    for words in (
+        "PRIVATE", "above the schema's range", "below the schema's range", "between the schema's values", "missing",
+        "not in the schema's list", "a decimal comma", "with a unit", "go to its cell for everything", "not a date",
+        "before the schema's first date", "'YES' × 1", "at epsilon 1/2", "Nothing was spent", "cells ",
+    ):  # fmt: skip
+        assert words in text, words
+    with pytest.raises(InputError, match="private"):
+        pickle.dumps(told)
+    for wrong in ({"domain": None}, {"workload": "tables"}, {"unit": 3}):
+        with pytest.raises(InputError):
+            dphist.rehearse(source, **{"domain": domain, **wrong})
+    with pytest.raises(InputError, match="histogram"):
+        dphist.rehearse(dphist.Histogram(DOMAIN, np.zeros(DOMAIN.shape, int)), DOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text", "why"),
+    [
+        (AGE, None, "missing"), (AGE, " N/A ", "missing"), (AGE, "nan", "missing"), (AGE, "1,234", "thousands"),
+        (AGE, "40 years", "unit"), (AGE, "forty", "not a number"), (AGE, "100", "above"), (AGE, "-3", "below"),
+        (COST, "3,5", "decimal comma"), (COST, "1.234,50", "decimal comma"), (PLACE, "ORLÉANS", "other letters"),
+        (PLACE, "OrlÃ©ans", "encoding"), (PLACE, "Orl\ufffdans", "encoding"), (PLACE, "Lyon", "list"),
+        (DAY, "3.4.2024", "another way"), (DAY, "2025-01-01", "end"), (DAY, "soon", "not a date"),
+        (dphist.Ordinal("grade", ["low", "high"]), "LOW", "other letters"),
+    ],
+)  # fmt: skip
+def test_reasons(attribute, text, why):
+    assert why in reason(attribute, text)
+
+
+def test_a_share_is_a_share():
+    for wrong in (-0.1, 1.1, True, "0.5", None, float("nan")):
+        with pytest.raises(InputError, match="allow_dropped"):
+            dphist.publish(pa.table(ROWS), DOMAIN, epsilon=1, allow_dropped=wrong)
+
+
+def test_reminders_are_said_once_and_not_to_a_pipeline(monkeypatch):
+    from dphist.publishing import custody
+
+    table = pa.table({"age": [1, 2], "sex": ["F", "M"]})
+    monkeypatch.setattr(custody, "_reminded", set())
+
+    def twice():
+        for _ in range(2):
+            dphist.publish(table, DOMAIN, epsilon=11)
+
+    with pytest.warns(CustodyWarning) as told:
+        twice()
+    assert sorted("ledger" in str(each.message) for each in told) == [False, True]
+    assert Path(told[0].filename).name == "test_rehearsal.py"
+    monkeypatch.setattr(custody, "_reminded", set())
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dphist.publish(table, DOMAIN, epsilon=11, unattended=True)
+
+
+def test_a_paid_release_is_not_written_over(tmp_path):
+    (tmp_path / "x.csv").write_text("age,sex\n1,F\n")
+    (tmp_path / "s.toml").write_text(DOMAIN.to_toml())
+    with dphist.Ledger.open(tmp_path / "b.db") as ledger:
+        ledger.create("people", 2)
+    words = ["publish", str(tmp_path / "x.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "1",
+             "--ledger", str(tmp_path / "b.db"), "--dataset", "people", "-o", str(tmp_path / "o.parquet")]  # fmt: skip
+    assert CliRunner().invoke(app, words).exit_code == 0
+    before = (tmp_path / "o.parquet").read_bytes()
+    refused = CliRunner().invoke(app, words)
+    assert isinstance(refused.exception, dphist.errors.OutputError)
+    assert "--force" in str(refused.exception)
+    with dphist.Ledger.open(tmp_path / "b.db") as ledger:
+        assert ledger.spent("people") == 1
+    assert (tmp_path / "o.parquet").read_bytes() == before
+    assert CliRunner().invoke(app, [*words, "--force"]).exit_code == 0
