@@ -66,11 +66,10 @@ def test_conditions_select_the_cells_they_say(text, axis, cells):
     assert set(found.values()) == {"all"}
 
 
-def test_an_empty_question_is_the_total_and_a_contradiction_is_nothing():
+def test_an_empty_question_is_the_total():
     counts = np.ones(SHAPE)
     assert read_question("", DOMAIN).answer(counts).tolist() == [DOMAIN.size]
     assert read_question("  ", DOMAIN).answer(counts).tolist() == [DOMAIN.size]
-    assert read_question("age < 3 and age > 5", DOMAIN).answer(counts).tolist() == [0]
 
 
 def test_listed_values_are_counted_once_however_often_they_are_named():
@@ -83,7 +82,8 @@ def test_listed_values_are_counted_once_however_often_they_are_named():
     [
         "weight = 3", "age", "age =", "age = 1 and", "age = 1 or age = 2", "not age = 1", "age between 1", "age in ()",
         "age in (1", "age = 1 sex = 'F'", "age = 'F'", "sex = 'X'", "sex < 'F'", "age ~ 3", "age = 1; drop table x",
-        "'F' = sex", "age = 1 --", "home town = 'a'", "x" * 20_000,
+        "'F' = sex", "age < 3 and age > 5", "age between 5 and 3", "age > 1000", "age < 0", "age between -9 and -1",
+        "day between '2024-01-03' and '2024-01-01'", "income > 1e9", "age = 1 --", "home town = 'a'", "x" * 20_000,
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_a_query_error(text):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dphist.errors import DomainError, QueryError
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.workload import Workload
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
 
@@ -98,7 +99,6 @@ def test_values_without_a_cell(attribute: Ordinal | Nominal, value: object) -> N
     ("attribute", "bounds", "cells"),
     [
         (Ordinal("a", range(18, 100)), (30, 40), (12, 23)),
-        (Ordinal("a", range(18, 100)), (-5, 17), (0, 0)),
         (Ordinal("a", range(18, 100)), (None, math.inf), (0, 82)),
         (Ordinal("a", range(0, 100, 5)), (1, 11), (1, 3)),
         (Ordinal("e", edges=[0, 10, 25, 100]), (0, 10), (0, 1)),
@@ -107,7 +107,6 @@ def test_values_without_a_cell(attribute: Ordinal | Nominal, value: object) -> N
         (Ordinal("e", edges=[0, 10, 25, 100]), (100, 100), (2, 3)),
         (Ordinal("e", edges=[0, 10, 25, 100]), (12, 13), (1, 2)),
         (Ordinal("e", edges=[0, 10, 25, 100]), (-math.inf, 0), (0, 1)),
-        (Ordinal("e", edges=[0, 10, 25, 100]), (101, 200), (0, 0)),
         (Ordinal("g", ["l", "m", "h"]), ("m", None), (1, 3)),
         (Ordinal("d", dates=("2024-01-01", "2025-01-01", "1mo")), ("2024-02-10", "2024-03-01"), (1, 3)),
         (Ordinal("a", range(4), other=True), (0, 99), (0, 4)),
@@ -119,6 +118,33 @@ def test_values_without_a_cell(attribute: Ordinal | Nominal, value: object) -> N
 )
 def test_span(attribute: Ordinal | Nominal, bounds: tuple[object, object], cells: tuple[int, int]) -> None:
     assert attribute.span(*bounds) == cells
+
+
+@pytest.mark.parametrize(
+    ("attribute", "bounds", "why"),
+    [
+        (Ordinal("a", range(18, 100)), (-5, 17), "from 18 to 99"),
+        (Ordinal("a", range(18, 100)), (40, 30), "backwards"),
+        (Ordinal("a", range(0, 100, 5)), (1, 2), "no cell"),
+        (Ordinal("e", edges=[0, 10, 25, 100]), (101, 200), "no cell"),
+        (Ordinal("e", edges=[0, 10, 25, 100]), (20, 10), "backwards"),
+        (Ordinal("g", ["l", "m", "h"]), ("h", "l"), "backwards"),
+        (Ordinal("d", dates=("2024-01-01", "2025-01-01", "1mo")), ("2025-02-10", "2025-03-01"), "no cell"),
+        (Ordinal("d", dates=("2024-01-01", "2025-01-01", "1mo")), ("2024-03-01", "2024-02-01"), "backwards"),
+        (Nominal("p", PLACES), ("coast", "b"), "backwards"),
+    ],
+)
+def test_a_range_without_a_cell_is_refused_not_answered_zero(
+    attribute: Ordinal | Nominal, bounds: tuple[object, object], why: str
+) -> None:
+    with pytest.raises(QueryError, match=f"{attribute.name}: .*{why}"):
+        attribute.span(*bounds)
+    domain = Domain([attribute])
+    if attribute.kind == "ordinal":
+        with pytest.raises(QueryError, match=why):
+            Workload.where(domain, {attribute.name: bounds})
+    with pytest.raises(QueryError, match="empty"):
+        Workload.where(domain, {attribute.name: []})
 
 
 def test_hierarchy_arrays() -> None:

@@ -115,7 +115,6 @@ def test_where() -> None:
         ({"place": "south"}, counts[..., 2:].sum()),
         ({"place": ["a", "hills"], "age": [0, 5]}, counts[[0, 5]][..., [0, 3, 4]].sum()),
         ({"sex": ("F", "M")}, counts.sum()),
-        ({"age": (50, 60)}, 0),
         ({"age": [4, 4, (3, 5)]}, counts[3:6].sum()),
         ({}, counts.sum()),
     ]
@@ -132,7 +131,15 @@ def test_where() -> None:
 
 @pytest.mark.parametrize(
     "conditions",
-    [{"gender": "F"}, {"age": (1, 2, 3)}, {"age": None}, {"age": range(3)}, {"place": "east"}, {"age": "x"}],
+    [
+        {"gender": "F"},
+        {"age": (50, 60)},
+        {"age": (1, 2, 3)},
+        {"age": None},
+        {"age": range(3)},
+        {"place": "east"},
+        {"age": "x"},
+    ],
 )
 def test_conditions_that_make_no_sense(conditions: dict[str, object]) -> None:
     with pytest.raises(QueryError):

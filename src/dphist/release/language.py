@@ -112,6 +112,8 @@ def read_conditions(text: str, domain: Domain) -> dict[str, list[Span]]:
         spans = _condition(tokens, attribute)
         before = chosen.get(attribute.name, [(0, attribute.size)])
         chosen[attribute.name] = _both(before, spans)
+        if not chosen[attribute.name]:
+            raise QueryError(f"{attribute.name}: its conditions exclude each other, and ask for nobody")
         if not tokens.done:
             tokens.expect("and")
             if tokens.done:
@@ -227,12 +229,16 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
     scale = attribute.scale
     if scale.form == "edges" or (scale.form == "dates" and scale.days != 1):
         return [(start, stop)]
-    own = attribute.span(value, value)
-    return (
-        _both([(start, stop)], [(0, own[0]), (own[1], attribute.size)])
-        if own[1] > own[0]
-        else [(start, stop)]
-    )
+    own = scale.span(value, value)
+    left = [(start, stop)]
+    if own[1] > own[0]:
+        left = _both(left, [(0, own[0]), (own[1], attribute.size)])
+    if not left:
+        raise QueryError(
+            f"{attribute.name}: no cell meets this condition; they go from {attribute.labels[0]} to "
+            f"{attribute.labels[scale.size - 1]}"
+        )
+    return left
 
 
 def _equal(attribute: Attribute, value: Any) -> Span:

@@ -222,10 +222,7 @@ def _change(attribute: Attribute, asked: Mapping[str, str]) -> list[Span]:
     low, high = (_own(attribute, asked.get(side, "")) for side in ("from", "to"))
     if low is None and high is None:
         return [(0, attribute.size)]
-    start, stop = attribute.span(low, high)
-    if start >= stop:
-        raise QueryError(f"{attribute.name}: the range is reversed or lies outside the domain")
-    return [(start, stop)]
+    return [attribute.span(low, high)]
 
 
 def _own(attribute: Attribute, text: str) -> Any:

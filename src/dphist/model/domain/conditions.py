@@ -29,8 +29,10 @@ def spans(attribute: Attribute, condition: Any) -> list[tuple[int, int]]:
             merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
         else:
             merged.append((start, stop))
-    # A condition that no cell meets still is a question, whose answer is zero.
-    return [span for span in merged if span[0] < span[1]] or [(0, 0)]
+    found = [span for span in merged if span[0] < span[1]]
+    if not found:
+        raise QueryError(f"{attribute.name}: the list is empty, and asks for nobody")
+    return found
 
 
 def _span(attribute: Attribute, condition: Any) -> tuple[int, int]:

@@ -141,7 +141,11 @@ class Nominal:
         start = 0 if low is None else self._span(low)[0]
         high = low if high is None else high
         stop = len(self.categories) if high is None else self._span(high)[1]
-        return start, max(start, stop)
+        if stop <= start:
+            raise QueryError(
+                f"{self.name}: the range runs backwards: give the category that is listed first, first"
+            )
+        return start, stop
 
     def _span(self, value: Any) -> tuple[int, int]:
         cell = self._find(value)

@@ -117,7 +117,8 @@ class Ordinal:
 
         Nothing looks inside a cell, so a bound within a bin takes that whole bin. A range of bins that ends
         exactly where a bin begins leaves that bin out: from 0 to 10000 is [0, 10000). The other cell is in no
-        range.
+        range. A range that runs backwards or touches no cell is refused: its answer would be a zero that says
+        nothing about anybody.
 
         Args:
             low: The first value; None for no bound.
@@ -127,9 +128,12 @@ class Ordinal:
             The half-open range of cells that touch it.
         """
         try:
-            return self.scale.span(low, high)
+            start, stop = self.scale.span(low, high)
         except QueryError as error:
             raise QueryError(f"{self.name}: {error}") from None
+        if start >= stop:
+            raise QueryError(f"{self.name}: {_nowhere(self, low, high)}")
+        return start, stop
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The cell of every value; the other cell, or -1, for those that have none.
@@ -164,6 +168,23 @@ class Ordinal:
             case Dates(start=start, stop=stop, step=step):
                 inside = f"dates=('{start}', '{stop}', '{step}')"
         return f"Ordinal({self.name!r}, {inside}{', other=True' if self.other else ''})"
+
+
+def _nowhere(attribute: Ordinal, low: Any, high: Any) -> str:
+    """Why a range holds no cell."""
+    try:
+        backwards = low is not None and high is not None and bool(low > high)
+    except TypeError:
+        backwards = False
+    if isinstance(attribute.scale, Steps):
+        backwards = True
+    if backwards:
+        return "the range runs backwards: give the lower bound first"
+    labels = attribute.labels
+    return (
+        f"the range holds no cell: they go from {labels[0]} to {labels[attribute.scale.size - 1]}, and what lies "
+        "outside was not counted"
+    )
 
 
 def _remade(name: str, scale: Scale, other: bool) -> Ordinal:

@@ -1,0 +1,19 @@
+"""The page of the command line says what the commands say."""
+
+from pathlib import Path
+
+from dphist.cli.reference import reference
+
+PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+
+
+def test_the_page_is_written_from_the_commands():
+    assert PAGE.read_text(encoding="utf-8") == reference(), (
+        "python -m dphist.cli.reference > docs/commands.md"
+    )
+
+
+def test_every_option_says_what_it_is():
+    rows = [line.split("|") for line in reference().splitlines() if line.startswith("| `")]
+    assert len(rows) > 60
+    assert [name for _, name, words, *_ in rows if not words.strip()] == []
