@@ -9,8 +9,10 @@ from typer.testing import CliRunner
 
 from dphist.cli.commands import app
 from dphist.errors import BudgetExhausted, DphistError, InputError, LedgerError
+from dphist.model.unit import Unit
 from dphist.private.ledger import Ledger
 from dphist.publishing.checking import verify_file
+from dphist.release import load
 
 
 @pytest.fixture
@@ -103,3 +105,26 @@ def test_what_a_release_is_for_reaches_the_ledger(place, tmp_path):
     with Ledger.open(place) as book:
         assert [entry.purpose for entry in book.entries("adults")] == ["the yearly table"]
         verify_file(tmp_path / "out.parquet", book)
+
+
+def test_cells_of_a_person_are_bounded_on_the_command_line(tmp_path):
+    (tmp_path / "visits.csv").write_text("user,sex\n" + "1,F\n" * 50 + "2,M\n" * 3, encoding="utf-8")
+    (tmp_path / "visits.toml").write_text(
+        '[[attribute]]\nname = "sex"\nkind = "nominal"\ncategories = ["F", "M"]\n', encoding="utf-8"
+    )
+    words = [
+        "publish",
+        str(tmp_path / "visits.csv"),
+        "--schema",
+        str(tmp_path / "visits.toml"),
+        "--epsilon",
+        "1e6",
+    ]
+    words += ["--id", "user", "-o", str(tmp_path / "out.parquet"), "--mechanism", "laplace"]
+    done = CliRunner().invoke(app, [*words, "--cells", "2", "--per-cell", "5"])
+    assert done.exit_code == 0, done.output
+    release = load(tmp_path / "out.parquet")
+    assert release.guarantee.unit == Unit(cells=2, per_cell=5, id="user")
+    assert release.counts.tolist() == [5, 3]
+    with pytest.raises(InputError, match="--rows and --cells"):
+        raise CliRunner().invoke(app, [*words, "--cells", "2", "--rows", "5", "--force"]).exception

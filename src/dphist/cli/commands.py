@@ -88,6 +88,12 @@ def publish(
         str | None,
         typer.Option("--id", help="The column that names the person; keeps at most --rows rows of each."),
     ] = None,
+    cells: Annotated[
+        int | None, typer.Option(help="In how many cells a person may have rows; instead of --rows.")
+    ] = None,
+    per_cell: Annotated[
+        int | None, typer.Option(help="How many rows a person may have in each cell.")
+    ] = None,
     replace: Annotated[
         bool,
         typer.Option(
@@ -123,7 +129,7 @@ def publish(
         release = publish_file(
             source, schema, epsilon, output, mechanism=mechanism, workload=workload, marginals=marginals,
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
-            nonnegative=nonnegative, integer=integer, allow_dropped=allow_dropped, unattended=unattended, force=force,
+            cells=cells, per_cell=per_cell, nonnegative=nonnegative, integer=integer, allow_dropped=allow_dropped, unattended=unattended, force=force,
             say=say, measures=measure, about={
                 "title": title, "publisher": publisher, "licence": licence, "contact": contact,
                 "purpose": purpose, "version": release_version,

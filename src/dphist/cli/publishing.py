@@ -36,6 +36,8 @@ def publish_file(
     dataset: str | None,
     rows: int | None,
     person: str | None,
+    cells: int | None = None,
+    per_cell: int | None = None,
     replace: bool,
     nonnegative: bool,
     integer: bool,
@@ -49,7 +51,7 @@ def publish_file(
     """Publish to a file, and have the ledger remember which file it paid for."""
     declared = read_declared(schema)
     domain = declared.domain
-    unit = unit_of(declared, rows, replace, person)
+    unit = unit_of(declared, rows, replace, person, cells, per_cell)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
     _check_writable(output)
@@ -99,12 +101,27 @@ def read_schema(path: Path) -> Domain:
     return read_declared(path).domain
 
 
-def unit_of(declared: Schema, rows: int | None, replace: bool, person: str | None) -> Unit:
+def unit_of(
+    declared: Schema,
+    rows: int | None,
+    replace: bool,
+    person: str | None,
+    cells: int | None = None,
+    per_cell: int | None = None,
+) -> Unit:
     """Who is protected: as the schema says, and what the command says instead."""
     given: dict[str, Any] = {"rows": rows, "replace": replace or None, "id": person}
-    return change(
-        declared.unit or Unit(), **{name: value for name, value in given.items() if value is not None}
-    )
+    if rows is not None and cells is not None:
+        raise InputError("--rows and --cells both say how many rows count; with --cells give --per-cell")
+    if rows is not None:
+        return change(declared.unit or Unit(), cells=None, per_cell=None, **_said(given))
+    if cells is not None or per_cell is not None:
+        given |= {"rows": 1, "cells": cells, "per_cell": per_cell}
+    return change(declared.unit or Unit(), **_said(given))
+
+
+def _said(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def asked_of(declared: Schema, workload: str | None, marginals: list[str] | None) -> Workload | None:

@@ -135,7 +135,7 @@ def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Engine, list[Key],
     engine = open_source(source, needed, unit)
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     keys = [place(each, column, engine) for each, column in zip(domain.attributes, columns, strict=True)]
-    return engine, keys, None if unit.id is None else Bound(column_of(engine, unit.id), unit.rows)
+    return engine, keys, None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)
 
 
 def _stacked(domain: Domain, blocks: Iterator[list[Any]]) -> Iterator[Any]:

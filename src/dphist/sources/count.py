@@ -119,7 +119,7 @@ def _occupied(
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     added = [amount(each, column_of(engine, each.measure.source), engine) for each in quantities]
     if unit.id is not None:
-        bound = Bound(column_of(engine, unit.id), unit.rows)
+        bound = Bound.of(column_of(engine, unit.id), unit)
         cells = [place(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
         counted = engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
         if tally is not None:

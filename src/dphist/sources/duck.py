@@ -20,7 +20,7 @@ from dphist.errors import SourceError
 from dphist.model.coded import code_type
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
-from dphist.sources.people import DIGITS, SALT, counted, is_decimal, most, refuse_floats
+from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
 from dphist.sources.sql import Sql
 from dphist.sources.tally import Tally
 
@@ -171,7 +171,7 @@ class Duck(Sql):
                 people, cells, *amounts = self._sorted(cell, bound, part, values)
                 self.had_cell += len(cells)
                 limited = [(found, value.limit) for found, value in zip(amounts, values, strict=True)]
-                answers.append(counted(people, cells, most(bound.rows), self._starts, limited))
+                answers.append(counted(people, cells, bound, self._starts, limited))
                 done()
         cells, kept, *sums = (np.concatenate(found) for found in zip(*answers, strict=True))
         return cells, kept, sums

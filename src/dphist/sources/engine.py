@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dphist.model.unit import Unit
 from dphist.sources.tally import Tally
 
 # What kind of values a column holds. A CSV or JSON field, or a column of nothing but NULL, is undeclared:
@@ -37,10 +38,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """At most ``rows`` rows for each value of the column ``id``."""
+    """At most ``rows`` rows for each value of the column ``id``; ``per_cell`` in each of ``cells`` cells, if said."""
 
     id: Column
     rows: int
+    cells: int | None = None
+    per_cell: int = 1
+
+    @staticmethod
+    def of(person: Column, unit: Unit) -> Bound:
+        """How a unit bounds what a person adds."""
+        return Bound(person, unit.rows, unit.cells, unit.per_cell or 1)
 
 
 @dataclass(frozen=True, slots=True)

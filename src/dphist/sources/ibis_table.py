@@ -244,23 +244,11 @@ class IbisTable:
             beyond = (size >= float(exact_below(bound.id))) & (size <= sys.float_info.max)
             if self._run(self.table.aggregate(n=beyond.sum())).column("n").to_pylist()[0]:
                 raise refuse_floats(bound.id)
-        rows = most(bound.rows)
         amounts = self._values(values)
         placed = self.table.select(person=self.person(bound.id), cell=cell, **amounts)
         there = [placed[name].notnull() for name in ("person", "cell", *amounts)]
         placed = placed.filter(*there)
-        own = ibis.window(group_by=placed.person)
-        order = [placed[name] for name in ("cell", *amounts)]
-        ranked = placed.select(
-            cell=placed.cell,
-            person=placed.person,
-            total=placed.count().over(own),
-            place=ibis.row_number().over(ibis.window(group_by=placed.person, order_by=order)),
-            **{name: placed[name] for name in amounts},
-        )
-        # Not by the engine's own remainder: SQLite's computes in floats, and the hash has 60 bits.
-        left = (_start()(ranked.person, ranked.total) - ranked.place * rows) % ranked.total
-        kept = ranked.filter((ranked.total <= rows) | ((left + ranked.total) % ranked.total < rows))
+        kept = _chosen(placed, list(amounts), bound)
         for name, value in zip(amounts, values, strict=True):
             if value.limit is not None:
                 kept = kept.mutate(
@@ -290,17 +278,53 @@ class IbisTable:
             raise SourceError(f"the engine {self.backend.name} could not count the table") from None
 
 
+def _chosen(placed: Any, amounts: list[str], bound: Bound) -> Any:
+    """The rows that are kept of each person: the places of `dphist.sources.sql`."""
+    import ibis
+
+    def at_a_place(start: Any, total: Any, place: Any, rows: int) -> Any:
+        left = (start - place * rows) % total
+        return (total <= rows) | ((left + total) % total < rows)
+
+    # Not by the engine's own remainder: SQLite's computes in floats, and the hash has 60 bits.
+    start = _start()
+    values = [placed[name] for name in amounts]
+    if bound.cells is None:
+        own = ibis.window(group_by=placed.person)
+        order = ibis.window(group_by=placed.person, order_by=[placed.cell, *values])
+        ranked = placed.mutate(total=placed.count().over(own), place=ibis.row_number().over(order))
+        first = start(ranked.person, 1, ranked.total)
+        return ranked.filter(at_a_place(first, ranked.total, ranked.place, most(bound.rows)))
+    both = [placed.person, placed.cell]
+    numbered = placed.mutate(
+        total=placed.count().over(ibis.window(group_by=both)),
+        place=ibis.row_number().over(ibis.window(group_by=both, order_by=values or [placed.cell])),
+        which=ibis.dense_rank().over(ibis.window(group_by=placed.person, order_by=placed.cell)),
+    )
+    ranked = numbered.mutate(cells=numbered.which.max().over(ibis.window(group_by=numbered.person)) + 1)
+    among = start(ranked.person, 1, ranked.cells), ranked.cells, ranked.which, most(bound.cells)
+    inside = (
+        start(ranked.person, ranked.cells, ranked.total),
+        ranked.total,
+        ranked.place,
+        most(bound.per_cell),
+    )
+    return ranked.filter(at_a_place(*among) & at_a_place(*inside))
+
+
 @cache
 def _start() -> Any:
-    """The hash of a salted id modulo a number of rows, by Python: SQLite has no hash of its own."""
+    """The hash of a salted id, divided, modulo a number of rows, by Python: SQLite has no hash of its own."""
     import hashlib
 
     import ibis
 
-    @ibis.udf.scalar.python(signature=((ibis.dtype("string"), ibis.dtype("int64")), ibis.dtype("int64")))  # type: ignore[untyped-decorator]
-    def dphist_start(person: str, total: int) -> int:
+    whole = ibis.dtype("int64")
+
+    @ibis.udf.scalar.python(signature=((ibis.dtype("string"), whole, whole), whole))  # type: ignore[untyped-decorator]
+    def dphist_start(person: str, divisor: int, total: int) -> int:
         digits = hashlib.md5(person.encode(), usedforsecurity=False).hexdigest()
-        return int(digits[:DIGITS], 16) % total
+        return int(digits[:DIGITS], 16) // divisor % total
 
     return dphist_start
 

@@ -4,11 +4,11 @@
 public facts (the domain, the unit, the types a table declares). So adding or removing a person, whatever their rows
 hold, changes nobody else's part, and the counts by at most L steps; replacing one, by at most 2L.
 
-*What is a function of one row.* Every engine computes two things from a row by itself. The first is the *person*:
-the id as text, see below, or nobody, in which case the row is dropped. The second is the *cell*: its number in the
+*What is a function of one row.* Every engine computes two things from a row by itself. The first is the *person*: the
+id as text, see below, or nobody, in which case the row is dropped. The second is the *cell*: its number in the
 domain, or none, and then the row is dropped too. Neither looks at another row, at a column that the domain does not
-name, or at a type that other rows could have given to the column (`dphist.sources.keys` and `dphist.sources.open`
-say why for each source).
+name, or at a type that other rows could have given to the column (`dphist.sources.keys` and `dphist.sources.open` say
+why for each source).
 
 *What is a function of a person's rows.* Let a person have n rows in cells, and c₀ ≤ c₁ ≤ … ≤ cₙ₋₁ the numbers of
 these cells in order. If n ≤ L all are kept. Else let h be the first 60 bits of MD5("dphist|" + id) and r = h mod n:
@@ -17,27 +17,33 @@ the rows at the places
     pᵢ = ⌊(r + i·n) / L⌋,   i = 0 … L − 1
 
 are kept. They are L different places below n, because r + i·n rises by n > L from one to the next and stays below
-L·n. The sorted cells of a person are the same in every order of the rows, on every engine, in any number of
-threads: rows of one person in one cell are the same to the histogram, so it does not matter which of them stands at
-a place. Nothing but the id, the n cells and L was used. ∎
+L·n. The sorted cells of a person are the same in every order of the rows, on every engine, in any number of threads:
+rows of one person in one cell are the same to the histogram, so it does not matter which of them stands at a place.
+Nothing but the id, the n cells and L was used. ∎
+
+*With cells* (``Unit(cells=k, per_cell=c, id=…)``). Let the person's rows lie in d different cells, in order. If d >
+k, the cells at the places ⌊(r + i·d) / k⌋ are kept, with r = h mod d; of the m rows in a kept cell all are if m ≤ c,
+else those at the places ⌊(s + i·m) / c⌋ with s = ⌊h / d⌋ mod m, which knows nothing of r. Again nothing but the id,
+the cells and k, c was used. A person adds at most c to each of at most k cells: ck steps, and c²k in squares. Every
+cell of a person is kept with the probability k/d, and every row of a kept cell with min(1, c/m); the rows of one cell
+being the same to the counts, which of them it is only matters with measures.
 
 *With measures* rows of one cell are no longer the same, so the order is that of cells, then of the values in whole
 steps: rows that are equal in all of these are the same to the counts and to the sums. A limit on what a person adds
 up to is applied to the rows that are kept (`limited`), so it is a function of that person's rows, too.
 
-*Fairness.* As r runs over 0 … n − 1, the numbers r + i·n run over 0 … L·n − 1, each once, and exactly L of them
-have the quotient p. So a uniform r keeps every row with the probability L/n, and each cell holds, over all people,
-what uniform picking would leave in expectation; of one person with m of n rows in a cell either ⌊Lm/n⌋ or ⌈Lm/n⌉
-are kept (it is *systematic sampling*), which varies less than picking L rows at random. r is uniform up to n/2⁶⁰ if
-MD5 behaves like a random function on ids; that MD5 resists no deliberate collisions does not matter, for an id
-decides about its own rows alone and people are told apart by their ids, not by the hash.
+*Fairness.* As r runs over 0 … n − 1, the numbers r + i·n run over 0 … L·n − 1, each once, and exactly L of them have
+the quotient p. So a uniform r keeps every row with the probability L/n, and each cell holds, over all people, what
+uniform picking would leave in expectation; of one person with m of n rows in a cell either ⌊Lm/n⌋ or ⌈Lm/n⌉ are kept
+(it is *systematic sampling*), which varies less than picking L rows at random. r is uniform up to n/2⁶⁰ if MD5
+behaves like a random function on ids; that MD5 resists no deliberate collisions does not matter, for an id decides
+about its own rows alone and people are told apart by their ids, not by the hash.
 
-*An id as text.* Whole numbers are written in digits whatever type they are stored in: 1, 1.0 and Decimal("1.00")
-are the same id, "1" too, and "01" and "1.0" in a column of text are others. So an id does not change when a missing
-value makes floats of a frame's integers. Texts are compared byte by byte, never under a collation. NULL, NaN, an
-infinity and a number with a fraction are nobody. A float of 2⁵³ or more (2²⁴ in 32 bits) may stand for several
-whole numbers, hence for several people: a column with one is refused. Times, lists and the like are refused by
-their type.
+*An id as text.* Whole numbers are written in digits whatever type they are stored in: 1, 1.0 and Decimal("1.00") are
+the same id, "1" too, and "01" and "1.0" in a column of text are others. So an id does not change when a missing value
+makes floats of a frame's integers. Texts are compared byte by byte, never under a collation. NULL, NaN, an infinity
+and a number with a fraction are nobody. A float of 2⁵³ or more (2²⁴ in 32 bits) may stand for several whole numbers,
+hence for several people: a column with one is refused. Times, lists and the like are refused by their type.
 """
 
 from __future__ import annotations
@@ -47,9 +53,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dphist.errors import SourceError
-from dphist.sources.engine import Column, Integers
+from dphist.sources.engine import Bound, Column, Integers
 
 # What the hash is taken of besides the id, so that a table that was sampled by a hash of its ids is no special case.
 SALT = "dphist|"
@@ -85,22 +92,44 @@ def kept(person: str, cells: Sequence[int], rows: int) -> list[int]:
     return [ordered[(first + place * total) // rows] for place in range(rows)]
 
 
+def kept_by_cell(person: str, cells: Sequence[int], most_cells: int, per_cell: int) -> list[int]:
+    """The same where at most so many rows are kept in each of at most so many cells.
+
+    Args:
+        person: the id as text.
+        cells: the numbers of the cells of this person's rows, in any order.
+        most_cells: in how many cells rows may be kept.
+        per_cell: how many in each.
+
+    Returns:
+        The cells that are counted, in order.
+
+    Example:
+        >>> kept_by_cell("ann", [5, 3, 3, 3, 9], 3, 2)
+        [3, 3, 5, 9]
+        >>> len(set(kept_by_cell("ann", [5, 3, 3, 9], 2, 2)))
+        2
+    """
+    chosen = kept(person, sorted(set(cells)), most_cells)
+    return sorted(cell for cell in chosen for _ in range(min(per_cell, list(cells).count(cell))))
+
+
 def counted(
     people: Any,
     cells: Integers,
-    rows: int,
+    bound: Bound,
     starts: Callable[[Any], Integers],
     values: Sequence[tuple[Integers, int | None]] = (),
 ) -> tuple[Integers, ...]:
     """The same for many people at once: the cells of their kept rows, how many rows each, and sums of their values.
 
-    The place p is some ⌊(r + i·n) / L⌋ exactly if r − p·L is below L modulo n. Only people of more than ``rows`` rows
-    are hashed.
+    The place p is some ⌊(r + i·n) / L⌋ exactly if r − p·L is below L modulo n. Only people of more
+    than may be kept are hashed.
 
     Args:
         people: a person for every row, equal ones side by side: an array of numbers, or an Arrow column of texts.
         cells: the rows' cells, each person's in order.
-        rows: how many may be kept of each.
+        bound: how many may be kept of each.
         starts: gives the hashes of people.
         values: what each row adds for each measure, rows of one person in one cell in the order of these; and what a
             person may add up to in absolute values, or None.
@@ -120,19 +149,19 @@ def counted(
     else:
         changes[1:] = pyarrow.compute.not_equal(people.slice(1), people.slice(0, len(people) - 1)).to_numpy()
     begins = np.flatnonzero(changes)
-    totals = np.diff(begins, append=len(cells))
-    many = totals > rows
-    chosen = np.repeat(~many, totals)
-    if many.any():
-        begins, totals = begins[many], totals[many]
+
+    def hashes(of: npt.NDArray[np.bool_]) -> Integers:
+        """The hashes of some of the people, in order."""
         firsts = np.zeros(len(cells), dtype=bool)
-        firsts[begins] = True
-        hashed = people[begins] if numbers else people.filter(pyarrow.array(firsts))
-        first = starts(hashed) % totals
-        among = np.flatnonzero(~chosen)
-        each = np.repeat(totals, totals)
-        places = among - np.repeat(begins, totals)
-        chosen[among] = (np.repeat(first, totals) - places * rows) % each < rows
+        firsts[begins[of]] = True
+        return starts(people[begins[of]] if numbers else people.filter(pyarrow.array(firsts)))
+
+    totals = np.diff(begins, append=len(cells))
+    if bound.cells is None:
+        many = totals > bound.rows
+        chosen = at_places(totals, many, hashes(many) if many.any() else cells[:0], most(bound.rows))
+    else:
+        chosen = _by_cell(changes, cells, totals, bound, hashes)
     if not values:
         found, kept = np.unique(cells[chosen], return_counts=True)
         return found, kept.astype(np.int64)
@@ -145,6 +174,61 @@ def counted(
         np.add.at(total, place.reshape(-1), cut)
         sums.append(total)
     return found, kept.astype(np.int64), *sums
+
+
+def at_places(
+    totals: Integers, many: npt.NDArray[np.bool_], starts: Integers, rows: int
+) -> npt.NDArray[np.bool_]:
+    """Which members of each group are kept: all of most groups, ``rows`` of those that are too large.
+
+    Args:
+        totals: The sizes of the groups, whose members stand one after the other.
+        many: Which groups are larger than ``rows``.
+        starts: A hash for each of those.
+        rows: How many of them are kept.
+
+    Returns:
+        True for the members that are kept.
+
+    Example:
+        >>> import numpy as np
+        >>> at_places(np.array([2, 3]), np.array([False, True]), np.array([4]), 2).tolist()
+        [True, True, True, False, True]
+    """
+    chosen: npt.NDArray[np.bool_] = np.repeat(~many, totals)
+    if many.any():
+        begins = (np.cumsum(totals) - totals)[many]
+        sizes = totals[many]
+        among = np.flatnonzero(~chosen)
+        places = among - np.repeat(begins, sizes)
+        chosen[among] = (np.repeat(starts % sizes, sizes) - places * rows) % np.repeat(sizes, sizes) < rows
+    return chosen
+
+
+def _by_cell(
+    changes: npt.NDArray[np.bool_],
+    cells: Integers,
+    totals: Integers,
+    bound: Bound,
+    hashes: Callable[[npt.NDArray[np.bool_]], Integers],
+) -> npt.NDArray[np.bool_]:
+    """Which rows are kept where cells are bounded: first cells of a person, then rows of a cell."""
+    groups = changes.copy()
+    groups[1:] |= cells[1:] != cells[:-1]
+    edges = np.flatnonzero(groups)
+    sizes = np.diff(edges, append=len(cells))
+    whose = (np.cumsum(changes) - 1)[edges]
+    different = np.bincount(whose, minlength=len(totals))
+    full = sizes > bound.per_cell
+    many = different > most(bound.cells or 1)
+    needed = many.copy()
+    needed[whose[full]] = True
+    hashed = np.zeros(len(totals), dtype=np.int64)
+    if needed.any():
+        hashed[needed] = hashes(needed)
+    among = at_places(different, many, hashed[many], most(bound.cells or 1))
+    inside = at_places(sizes, full, (hashed // different)[whose[full]], most(bound.per_cell))
+    return np.repeat(among, sizes) & inside
 
 
 def limited(amounts: Integers, whose: Integers, limit: int) -> Integers:

@@ -256,16 +256,10 @@ class Sql:
         `dphist.sources.people` says which and why. The place p is some (r + i·n) // L exactly if r − p·L is below L
         modulo n, and all places are if n ≤ L.
         """
-        rows = most(bound.rows)
         names = [f"v{place}" for place in range(len(values))]
-        listed = ", ".join(["cell", *names])
-        ranked = (
-            f"SELECT person, {listed}, {self.start('person')} AS start, count(*) OVER (PARTITION BY person) AS total, "
-            f"row_number() OVER (PARTITION BY person ORDER BY {listed}) - 1 AS place "
-            f"FROM ({self.placed(cell, bound, part, values)}) AS placed"
+        kept = self._chosen(
+            self.placed(cell, bound, part, values), ["cell"], names, self.start("person"), bound
         )
-        chosen = f"total <= {rows} OR ((start % total - place * {rows}) % total + total) % total < {rows}"
-        kept = f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE {chosen}"
         if any(value.limit is not None for value in values):
             kept = self._limited(kept, values)
         return f"SELECT cell, count(*) AS n{self.totals(values)} FROM ({kept}) AS kept GROUP BY cell"
@@ -309,14 +303,33 @@ class Sql:
             return f"SELECT {listed} FROM ({inner}) AS coded{where(known)}"
         inner = f"SELECT {self.person(bound.id)} AS person, {', '.join(named)} FROM {self.relation}"
         placed = f"SELECT person, {listed} FROM ({inner}) AS rows_of{where(['person IS NOT NULL', *known])}"
-        order = ", ".join(f"{name} ASC" for name in names)
-        ranked = (
-            f"SELECT {listed}, {self.first_bits('person')} AS start, count(*) OVER (PARTITION BY person) AS total, "
-            f"row_number() OVER (PARTITION BY person ORDER BY {order}) - 1 AS place FROM ({placed}) AS placed"
+        kept = self._chosen(placed, names, [], self.first_bits("person"), bound)
+        return f"SELECT {listed} FROM ({kept}) AS kept"
+
+    def _chosen(
+        self, placed: str, cell: Sequence[str], values: Sequence[str], start: str, bound: Bound
+    ) -> str:
+        """The rows that are kept of each person, by the columns that name their cell and those of their values."""
+        listed = ", ".join([*cell, *values])
+        # The direction is said, because a connection that we were handed may have another by default.
+        order = ", ".join(f"{name} ASC" for name in (*cell, *values))
+        if bound.cells is None:
+            ranked = (
+                f"SELECT person, {listed}, {start} AS start, count(*) OVER (PARTITION BY person) AS total, "
+                f"row_number() OVER (PARTITION BY person ORDER BY {order}) - 1 AS place FROM ({placed}) AS placed"
+            )
+            kept = _at_a_place("start", "total", "place", most(bound.rows))
+            return f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE {kept}"
+        by, cells = ", ".join(["person", *cell]), ", ".join(f"{name} ASC" for name in cell)
+        numbered = (
+            f"SELECT person, {listed}, {start} AS start, count(*) OVER (PARTITION BY {by}) AS total, "
+            f"row_number() OVER (PARTITION BY {by} ORDER BY {order}) - 1 AS place, "
+            f"dense_rank() OVER (PARTITION BY person ORDER BY {cells}) - 1 AS which FROM ({placed}) AS placed"
         )
-        rows = most(bound.rows)
-        chosen = f"total <= {rows} OR ((start % total - place * {rows}) % total + total) % total < {rows}"
-        return f"SELECT {listed} FROM ({ranked}) AS ranked WHERE {chosen}"
+        ranked = f"SELECT *, max(which) OVER (PARTITION BY person) + 1 AS cells FROM ({numbered}) AS numbered"
+        among = _at_a_place("start", "cells", "which", most(bound.cells))
+        inside = _at_a_place(f"({self.divide('start', 'cells')})", "total", "place", most(bound.per_cell))
+        return f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE ({among}) AND ({inside})"
 
     def first_bits(self, person: str) -> str:
         """The first 60 bits of the hash of an id, as a number that can be divided."""
@@ -352,3 +365,8 @@ class Sql:
 def where(conditions: Sequence[str]) -> str:
     """The WHERE clause of some conditions, or nothing."""
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _at_a_place(start: str, total: str, place: str, most: int) -> str:
+    """Whether a place is one of ⌊(r + i·n) ÷ L⌋, r being the start modulo n; all are if n ≤ L."""
+    return f"{total} <= {most} OR (({start} % {total} - {place} * {most}) % {total} + {total}) % {total} < {most}"

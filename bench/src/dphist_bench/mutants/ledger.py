@@ -1,8 +1,11 @@
 """Mutants of the ledger: what would let a budget be spent twice, forgotten, or counted for the wrong people."""
 
+_JOURNAL = "src/dphist/private/ledger/journal.py"
 _BOOK = "src/dphist/private/ledger/book.py"
 _LINES = "src/dphist/private/ledger/lines.py"
 _UNITS = "src/dphist/private/ledger/units.py"
+_TOTALS = "src/dphist/private/ledger/totals.py"
+_TOTALED = ("tests/private/test_ledger_totals.py",)
 _SPENDING = "src/dphist/private/ledger/spending.py"
 _GUARDED = "src/dphist/private/ledger/guarded.py"
 _SQLITE = "src/dphist/private/ledger/sqlite.py"
@@ -14,24 +17,73 @@ _U = ("tests/private/test_ledger_units.py", "-m", "not postgres")
 MUTANTS = [
     dict(
         file=_SPENDING,
-        old="    if spent > budget.total:",
-        new="    if budget.spent > budget.total:",
+        old="    if not sums.fits(fund.total):",
+        new="    if not fund.sums.fits(fund.total):",
         tests=_T,
         why="the last spend may exceed the total",
     ),
     dict(
         file=_SPENDING,
-        old="    amount = cost(budget.unit, unit, asked)\n    if amount is None:",
-        new="    amount = cost(budget.unit, unit, asked) or asked\n    if amount is None:",
+        old="    spend = charged(fund.unit, unit, asked)\n    if spend is None:",
+        new="    spend = charged(fund.unit, unit, asked) or asked\n    if spend is None:",
         tests=_U,
         why="a unit that cannot be compared is charged as it is",
     ),
     dict(
         file=_SPENDING,
-        old="    amount = cost(budget.unit, unit, asked)\n",
-        new="    amount: Fraction | None = asked\n",
+        old="    spend = charged(fund.unit, unit, asked)\n",
+        new="    spend: Spend | None = asked\n",
         tests=_U,
         why="half for ten rows and half for one row are one",
+    ),
+    dict(
+        file=_TOTALS,
+        old="            return self.pure and self.price <= total.capacity",
+        new="            return self.price <= total.capacity",
+        tests=_TOTALED,
+        why="a pure total pays for rho",
+    ),
+    dict(
+        file=_TOTALS,
+        old="            pure=self.pure and spend.epsilon is not None,",
+        new="            pure=spend.epsilon is not None,",
+        tests=_TOTALED,
+        why="after a rho, pure spends add up again as if it had not been",
+    ),
+    dict(
+        file=_TOTALS,
+        old="        if self.delta > total.discover:",
+        new="        if self.delta > total.delta:",
+        tests=_TOTALED,
+        why="discovered keys take the delta that composing needs",
+    ),
+    dict(
+        file=_TOTALS,
+        old="self.delta - self.discover, self.order)",
+        new="self.delta, self.order)",
+        tests=_TOTALED,
+        why="delta is spent twice: on keys and on composing",
+    ),
+    dict(
+        file=_TOTALS,
+        old="        return spend.rho_cost() if self.order is None else pure_at_order(spend.amount, self.order)",
+        new="        return spend.amount**2 / 2 if self.order is None else pure_at_order(spend.amount, self.order) / 2",
+        tests=_TOTALED,
+        why="pure spends compose at half their price",
+    ),
+    dict(
+        file=_UNITS,
+        old="    return Spend(rho=asked.rho * count**2, delta=asked.delta)",
+        new="    return Spend(rho=asked.rho * count, delta=asked.delta)",
+        tests=_TOTALED,
+        why="group privacy under rho is taken for linear",
+    ),
+    dict(
+        file="src/dphist/model/conversion.py",
+        old="    moved = _UP.multiply(t, _UP.subtract(",
+        new="    moved = _UP.multiply(t / 2, _UP.subtract(",
+        tests=("tests/values/test_conversion.py",),
+        why="delta of rho with another exponent",
     ),
     dict(
         file=_UNITS,
@@ -49,8 +101,8 @@ MUTANTS = [
     ),
     dict(
         file=_UNITS,
-        old="        return 2 * budget.rows * replaced",
-        new="        return budget.rows * replaced",
+        old="        return 2 * _rows(budget) * replaced",
+        new="        return _rows(budget) * replaced",
         tests=_U,
         why="a row that changes which others are kept moves two",
     ),
@@ -70,8 +122,8 @@ MUTANTS = [
     ),
     dict(
         file=_LINES,
-        old="if asked is not None and cost(budget.unit, unit, asked) != amount:",
-        new="if asked is not None and cost(unit, unit, asked) is None:",
+        old="if asked is not None and charged(budget.unit, unit, asked) != spend:",
+        new="if asked is not None and charged(unit, unit, asked) is None:",
         tests=_U,
         why="a history that did not convert is believed",
     ),
@@ -84,15 +136,15 @@ MUTANTS = [
     ),
     dict(
         file=_LINES,
-        old="        if budget.spent + amount > budget.total:",
-        new="        if amount > budget.total:",
+        old="        if not sums.fits(budget.total):",
+        new="        if not budget.sums.fits(budget.total):",
         tests=(_T, _TRUST),
         why="an overspent history is believed",
     ),
     dict(
         file=_LINES,
-        old="        budget.spent += amount\n",
-        new="        budget.spent = max(budget.spent, amount)\n",
+        old="        budget.sums = sums\n",
+        new="        budget.sums = Sums().with_(spend, budget.total)\n",
         tests=_T,
         why="replay forgets an entry's amount",
     ),
@@ -126,8 +178,8 @@ MUTANTS = [
     ),
     dict(
         file=_LINES,
-        old="                if total <= self._budget(line).total:",
-        new="                if total == self._budget(line).total:",
+        old="        if not total.above(fund.total):",
+        new="        if total == fund.total:",
         tests=(_TRUST, _T),
         why="a total may be lowered by hand",
     ),
@@ -147,43 +199,43 @@ MUTANTS = [
     ),
     dict(
         file=_BOOK,
-        old="            if amount <= budget.total:",
-        new="            if amount < 0:",
+        old="            if not made.above(old):",
+        new="            if made == old:",
         tests=_T,
         why="a total is lowered",
     ),
     dict(
-        file=_BOOK,
+        file=_JOURNAL,
         old='                raise ValueError("the stored sums are not those of its entries")',
         new="                pass",
         tests=(_TRUST, _T),
         why="sums that were edited are believed",
     ),
     dict(
-        file=_BOOK,
+        file=_JOURNAL,
         old='                    raise ValueError("lines that were here have gone")',
         new="                    pass",
         tests=(_TRUST, _T),
         why="a file rolled back under a running process goes unnoticed",
     ),
     dict(
-        file=_BOOK,
-        old="            self._require(run, seen, lambda: older(self._store.place, self._witness))\n",
+        file=_JOURNAL,
+        old="            self.require(run, seen, lambda: older(self.store.place, self.witness))\n",
         new="",
         tests=_TRUST,
         why="a restored ledger is believed",
     ),
     dict(
-        file=_BOOK,
-        old="        if line is not None and self._witness is not None:",
-        new='        if line is not None and self._witness is not None and line.kind != "reserved":',
+        file=_JOURNAL,
+        old="        if self.witness is not None:\n            self.witness.note",
+        new='        if self.witness is not None and line.kind != "reserved":\n            self.witness.note',
         tests=_TRUST,
         why="the witness is not told of spends",
     ),
     dict(
         file=_BOOK,
-        old="            self._update(run, dataset, budget, total=budget.total, spent=spent)\n        self._written(line)\n        return",
-        new="            self._written(line)\n            self._update(run, dataset, budget, total=budget.total, spent=spent)\n        return",
+        old="            self._journal.update(run, dataset, fund, total=fund.total, sums=sums)\n        self._journal.note(line)\n",
+        new="            self._journal.note(line)\n            self._journal.update(run, dataset, fund, total=fund.total, sums=sums)\n",
         tests=(_TRUST, "tests/private/test_ledger_crash.py", "-m", "not slow"),
         why="the witness hears of a line before it is durable",
     ),

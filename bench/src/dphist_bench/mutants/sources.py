@@ -19,6 +19,7 @@ _FRAMES = "src/dphist/sources/frames.py"
 _PARQUET = "src/dphist/sources/parquet.py"
 _CLOSED = "src/dphist/frames.py"
 
+_BY_CELL = ("tests/door/test_bounding_by_cell.py", "-k", "not spark and not postgres")
 _BOUNDING = ("tests/door/test_sources_bounding.py",)
 _FAIR = ("tests/attacks/test_neighbouring_tables.py", "-k", "as_likely")
 _NEIGHBOURS = ("tests/attacks/test_neighbouring_tables.py", "-k", "odd_person or other_types or tell_apart")
@@ -57,6 +58,41 @@ MUTANTS = [
         why="DuckDB does not limit what a person adds up to",
     ),
     dict(
+        file=_PEOPLE,
+        old="    return np.repeat(among, sizes) & inside",
+        new="    return np.repeat(among, sizes)",
+        tests=_BY_CELL,
+        why="DuckDB keeps any number of rows in a cell",
+    ),
+    dict(
+        file=_PEOPLE,
+        old="    return np.repeat(among, sizes) & inside",
+        new="    return inside",
+        tests=_BY_CELL,
+        why="DuckDB keeps rows in any number of cells",
+    ),
+    dict(
+        file=_PEOPLE,
+        old="(hashed // different)[whose[full]]",
+        new="hashed[whose[full]]",
+        tests=_BY_CELL,
+        why="which rows of a cell are kept depends on which cells are",
+    ),
+    dict(
+        file=_SQL,
+        old="WHERE ({among}) AND ({inside})",
+        new="WHERE {among}",
+        tests=(*_BY_CELL[:-1], "postgres and cells"),
+        why="PostgreSQL keeps any number of rows in a cell",
+    ),
+    dict(
+        file=_IBIS,
+        old="at_a_place(*among) & at_a_place(*inside)",
+        new="at_a_place(*inside)",
+        tests=_BY_CELL,
+        why="through Ibis rows are kept in any number of cells",
+    ),
+    dict(
         file=_SQL,
         old="        if any(value.limit is not None for value in values):",
         new="        if False:",
@@ -65,29 +101,29 @@ MUTANTS = [
     ),
     dict(
         file=_DUCK,
-        old="counted(people, cells, most(bound.rows), self._starts, limited)",
-        new="counted(people, cells, most(bound.rows) + 1, self._starts, limited)",
+        old="counted(people, cells, bound, self._starts, limited)",
+        new="counted(people, cells, Bound(bound.id, bound.rows + 1), self._starts, limited)",
         tests=_BOUNDING,
         why="bounding in DuckDB keeps one row too many",
     ),
     dict(
         file=_SQL,
-        old="        rows = most(bound.rows)\n        names = [",
-        new="        rows = most(bound.rows) + 1\n        names = [",
+        old='_at_a_place("start", "total", "place", most(bound.rows))',
+        new='_at_a_place("start", "total", "place", most(bound.rows) + 1)',
         tests=_IN_POSTGRES,
         why="bounding in PostgreSQL keeps one row too many",
     ),
     dict(
         file=_IBIS,
-        old="        rows = most(bound.rows)\n",
-        new="        rows = most(bound.rows) + 1\n",
+        old="ranked.place, most(bound.rows)))",
+        new="ranked.place, most(bound.rows) + 1))",
         tests=_IN_SQLITE,
         why="bounding through Ibis keeps one row too many",
     ),
     dict(
         file=_IBIS,
-        old="ibis.window(group_by=placed.person, order_by=order)",
-        new="ibis.window(group_by=placed.person)",
+        old="order = ibis.window(group_by=placed.person, order_by=[placed.cell, *values])",
+        new="order = ibis.window(group_by=placed.person)",
         tests=_IN_SQLITE,
         why="through Ibis rows are ranked as they happen to lie",
     ),
@@ -107,7 +143,7 @@ MUTANTS = [
     ),
     dict(
         file=_SQL,
-        old="(PARTITION BY person ORDER BY {listed})",
+        old="(PARTITION BY person ORDER BY {order})",
         new="(PARTITION BY person)",
         tests=_IN_POSTGRES,
         why="rows are ranked as they happen to lie: others' rows can move them",
@@ -233,7 +269,7 @@ MUTANTS = [
     ),
     dict(
         file=_COUNT,
-        old="bound = Bound(column_of(engine, unit.id), unit.rows)",
+        old="bound = Bound.of(column_of(engine, unit.id), unit)",
         new="bound = Bound(column_of(engine, unit.id), 2 * unit.rows)",
         tests=_BOUNDING,
         why="twice the rows of a unit are kept",
