@@ -127,4 +127,4 @@ def test_cells_of_a_person_are_bounded_on_the_command_line(tmp_path):
     assert release.guarantee.unit == Unit(cells=2, per_cell=5, id="user")
     assert release.counts.tolist() == [5, 3]
     with pytest.raises(InputError, match="--rows and --cells"):
-        raise CliRunner().invoke(app, [*words, "--cells", "2", "--rows", "5", "--force"]).exception
+        CliRunner().invoke(app, [*words, "--cells", "2", "--rows", "5"], catch_exceptions=False)

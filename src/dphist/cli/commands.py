@@ -129,7 +129,8 @@ def publish(
         release = publish_file(
             source, schema, epsilon, output, mechanism=mechanism, workload=workload, marginals=marginals,
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
-            cells=cells, per_cell=per_cell, nonnegative=nonnegative, integer=integer, allow_dropped=allow_dropped, unattended=unattended, force=force,
+            cells=cells, per_cell=per_cell,
+            nonnegative=nonnegative, integer=integer, allow_dropped=allow_dropped, unattended=unattended, force=force,
             say=say, measures=measure, about={
                 "title": title, "publisher": publisher, "licence": licence, "contact": contact,
                 "purpose": purpose, "version": release_version,
