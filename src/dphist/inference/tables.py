@@ -100,8 +100,8 @@ class MeasuredTables:
                     precision += weight
                     if table == self._whole:
                         alone, own = weight, part
-            values = _centred(summed / precision)
-            found[subset] = Residual(values, precision, values - _centred(own), alone)
+            values = centred(summed / precision)
+            found[subset] = Residual(values, precision, values - centred(own), alone)
         return found
 
     def table(self, axes: Sequence[int]) -> FloatArray:
@@ -200,7 +200,7 @@ def subsets(axes: Axes) -> Iterator[Axes]:
         yield from combinations(axes, order)
 
 
-def _centred(values: FloatArray) -> FloatArray:
+def centred(values: FloatArray) -> FloatArray:
     """Take the mean out along every axis."""
     for axis in range(values.ndim):
         values = values - values.mean(axis=axis, keepdims=True)

@@ -109,6 +109,8 @@ MECHANISMS: dict[str, Entry] = _table(
           "adaptivetree:AdaptiveTree"),
     Entry("marginals", "ours", "recommended", "tables of a few attributes: exactly these are measured",
           "marginals:Marginals"),
+    Entry("residuals", "ours", "recommended", "tables of few attributes out of ten to a hundred columns",
+          "residuals:Residuals"),
     Entry("auto", "ours", "default", "anything: chooses from what will be asked, and says why", "auto:Auto"),
     Entry("laplace", "baselines", "recommended", "no bias and the plainest intervals: noise on every cell",
           "baseline:Laplace"),

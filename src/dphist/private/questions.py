@@ -17,6 +17,7 @@ copy; and what the transcript describes is what was asked.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
@@ -124,8 +125,8 @@ class Layout:
 
     @cached_property
     def size(self) -> int:
-        """How many cells there are."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        """How many cells there are: a plain integer, however large."""
+        return math.prod(self.shape)
 
     @cached_property
     def _group(self) -> tuple[IntArray, IntArray]:

@@ -84,13 +84,13 @@ def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
         return Passes(source, domain, unit)
     if not isinstance(engine, Duck):
         return _grouped(engine, domain, unit, source)
-    blocks: list[list[Any]] = []
+    blocks: list[Any] = []
     room, held = min(_KEPT, available_memory() // 4), 0
     for block in engine.coded_blocks(keys, domain.shape, bound):
         held += sum(column.nbytes for column in block)
         if held > room:
             return Passes(source, domain, unit)
-        blocks.append(block)
+        blocks.append(list[Any](block))
     columns = []
     for axis, size in enumerate(domain.shape):
         # Column by column, letting go of the blocks' own: codes are never held twice.

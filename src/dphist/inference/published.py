@@ -1,0 +1,81 @@
+"""What a mechanism for wide tables hands over: published tables that agree with each other, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.estimate import Errors, NoiseErrors
+from dphist.inference.intervals import Spread
+from dphist.inference.residuals import TableResiduals
+from dphist.inference.tables import Axes
+from dphist.model.workload import Workload
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Model(Protocol):
+    """A distribution over whole records that says something of every table, measured or not."""
+
+    def table(self, axes: Axes) -> FloatArray:
+        """The probability of every cell of a table, its axes as named."""
+        ...
+
+    def boxes(self, low: IntArray, high: IntArray) -> FloatArray:
+        """The probability of every box."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class TableEstimate:
+    """Published tables of few attributes, what is known of their errors, and a word on how they came about.
+
+    Args:
+        tables: By their attributes, ascending; with each table every smaller one inside it, the total under ``()``.
+        errors: Intervals for boxes inside these tables; not a number elsewhere.
+        note: How it came about.
+        model: What says something of tables that were not measured, if there is such a model: a guess.
+    """
+
+    tables: Mapping[Axes, FloatArray]
+    errors: Errors
+    note: str = ""
+    model: Model | None = None
+
+    @property
+    def total(self) -> float:
+        """The published number of records."""
+        return float(self.tables[()])
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualNoise(NoiseErrors):
+    """Errors of tables under least squares over what was measured, exactly; elsewhere there is no interval."""
+
+    residuals: TableResiduals
+    theorem: ClassVar[bool] = True
+    short: ClassVar[str] = (
+        "exact: noise of least squares over the measured tables, widened to hold the answer"
+    )
+    method: str = (
+        "exact variance of least squares over the measured tables; "
+        "how attributes go together beyond these tables was not measured, and such answers have no interval"
+    )
+
+    def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Stand on the unbiased answers of least squares."""
+        boxes = self.residuals.answers(workload.low, workload.high)
+        if workload.query is not None:
+            whole = np.zeros(len(workload))
+            np.add.at(whole, workload.query, boxes)
+            boxes = whole
+        return boxes, np.zeros(boxes.shape)
+
+    def spread(self, workload: Workload) -> Spread:
+        """Give the noise in every box of the workload: not a number where it was not measured."""
+        return Spread(*self.residuals.spread(workload.low, workload.high))

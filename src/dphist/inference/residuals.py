@@ -1,0 +1,205 @@
+"""Least squares over tables of any number of columns: residual by residual, without ever writing out their product.
+
+The algebra is that of `dphist.inference.tables`: taking the means out attribute by attribute splits a table into
+*residuals*, one for each subset S of its attributes, which noise of one variance a cell falls on independently. Here
+what was measured may be a table, a table asked by difference along axes of two values, or a residual by itself; each
+says something of some residuals, with a known precision (one over the variance):
+
+    a table of the attributes A with differences along D speaks of every S with D ⊆ S ⊆ A, with precision
+        2^|D| ÷ (variance · Π over A∖S of n);
+    a residual of A, in units of its table, speaks of A alone, with precision 1 ÷ variance.
+
+Averaged by precision these are least squares. A table B whose residuals were all measured is *covered*: it is
+Σ over S ⊆ B of R_S ÷ Π over B∖S of n, unbiased, and the variance of any box inside it is known exactly. Only subsets of
+the attributes that a question bounds are looked at, so nothing here grows with the number of columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.tables import Axes, centred, subsets
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One thing that was measured: a table (perhaps by differences), or a residual in units of its table.
+
+    Args:
+        axes: The attributes it keeps, ascending.
+        values: Its noisy numbers; along a difference there is one for two values.
+        variance: Of the noise in each.
+        scale: The scale of that noise if it is Laplace's; 0 for Gaussian noise.
+        differences: The axes along which the first value less the second was measured.
+        residual: Whether only the residual was measured.
+    """
+
+    axes: Axes
+    values: FloatArray
+    variance: float
+    scale: float
+    differences: Axes = ()
+    residual: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """One residual by least squares, every mean taken out; its precision, and the heaviest Laplace draw in it."""
+
+    values: FloatArray
+    precision: float
+    heaviest: float
+
+
+class TableResiduals:
+    """Everything that measured tables say, by residuals.
+
+    Args:
+        shape: How many values each attribute has.
+        measured: What was measured.
+
+    Example:
+        >>> import numpy as np
+        >>> noisy = Measured((0, 1), np.array([[3.0, 1.0], [2.0, 6.0]]), 2.0, 1.0)
+        >>> tables = TableResiduals((2, 2) + (1000,) * 40, [noisy])
+        >>> tables.table((0, 1)).tolist(), tables.table((1,)).tolist(), tables.cell_variance((1,))
+        ([[3.0, 1.0], [2.0, 6.0]], [5.0, 7.0], 4.0)
+    """
+
+    def __init__(self, shape: Sequence[int], measured: Sequence[Measured]) -> None:
+        self.shape = tuple(shape)
+        summed: dict[Axes, FloatArray] = {}
+        precision: dict[Axes, float] = {}
+        heaviest: dict[Axes, float] = {}
+        for each in measured:
+            for subset in subsets(each.axes):
+                if not set(each.differences) <= set(subset) or (each.residual and subset != each.axes):
+                    continue
+                weight = speaks(self.shape, each.axes, each.differences, subset) / each.variance
+                part = weight * self._part(each, subset)
+                summed[subset] = summed[subset] + part if subset in summed else part
+                precision[subset] = precision.get(subset, 0.0) + weight
+                heaviest[subset] = max(heaviest.get(subset, 0.0), weight * each.scale)
+        self.residuals = {
+            subset: Residual(
+                centred(summed[subset] / precision[subset]),
+                precision[subset],
+                heaviest[subset] / precision[subset],
+            )
+            for subset in sorted(summed, key=lambda s: (len(s), s))
+        }
+
+    def _part(self, each: Measured, subset: Axes) -> FloatArray:
+        """What one measurement says of a residual, before it is centred."""
+        others = tuple(place for place, axis in enumerate(each.axes) if axis not in subset)
+        part = np.asarray(each.values.sum(axis=others), dtype=np.float64)
+        for place, axis in enumerate(subset):
+            if axis in each.differences:
+                part = np.concatenate([part, -part], axis=place) / 2.0
+        return part
+
+    def kept(self, axes: Sequence[int]) -> Axes:
+        """The attributes that matter: one of a single value says nothing."""
+        return tuple(sorted(axis for axis in set(axes) if self.shape[axis] > 1))
+
+    def covers(self, axes: Sequence[int]) -> bool:
+        """Whether every residual of a table of these attributes was measured."""
+        kept = self.kept(axes)
+        # A measured table has residuals of all its attributes; a smaller one may be known by parts.
+        return kept in self.residuals and all(subset in self.residuals for subset in subsets(kept))
+
+    def table(self, axes: Sequence[int]) -> FloatArray:
+        """Give a covered table by least squares, its axes ascending."""
+        kept = tuple(sorted(axes))
+        whole = np.zeros([self.shape[axis] for axis in kept])
+        for subset in subsets(self.kept(kept)):
+            shape = [self.shape[axis] if axis in subset else 1 for axis in kept]
+            spread = math.prod(self.shape[axis] for axis in kept if axis not in subset)
+            whole = whole + self.residuals[subset].values.reshape(shape) / spread
+        return whole
+
+    def cell_variance(self, axes: Sequence[int]) -> float:
+        """The variance of one cell of a covered table."""
+        kept = self.kept(axes)
+        return sum(
+            math.prod(1.0 - 1.0 / self.shape[axis] for axis in subset)
+            / math.prod(self.shape[axis] for axis in kept if axis not in subset) ** 2
+            / self.residuals[subset].precision
+            for subset in subsets(kept)
+        )
+
+    def kinds(self, low: IntArray, high: IntArray) -> list[tuple[Axes, IntArray]]:
+        """Boxes by the attributes they are bounded on: these, and which boxes."""
+        bounded = ~((low == 0) & (high == np.array(self.shape, dtype=np.int64)))
+        if len(low) == 1:
+            return [(tuple(int(axis) for axis in np.flatnonzero(bounded[0])), np.zeros(1, dtype=np.int64))]
+        rows, kind = np.unique(bounded, axis=0, return_inverse=True)
+        flat = kind.reshape(-1)
+        return [
+            (tuple(int(axis) for axis in np.flatnonzero(row)), np.flatnonzero(flat == number))
+            for number, row in enumerate(rows)
+        ]
+
+    def answers(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Sum every box by least squares; not a number where a box was not measured."""
+        from dphist.kernels.summed_area import box_sums
+
+        out = np.full(len(low), np.nan)
+        for axes, here in self.kinds(low, high):
+            if self.covers(axes):
+                out[here] = box_sums(self._table(axes), low[here][:, axes], high[here][:, axes])
+        return out
+
+    def spread(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The variance of every box's answer, and the largest |weight · scale| of one Laplace draw in it, at most.
+
+        On an axis of n cells an interval of k has mean k/n, and k − k²/n is what is left of its squares once the mean
+        is out. So the residual of S adds Π over S of (k − k²/n) · Π over the other bounded axes of (k/n)², over its
+        precision. A draw's weight in it is at most its portion times Π max(k/n, 1 − k/n) · Π k/n; a draw may speak of
+        several residuals, so these are added. Not a number where a box was not measured.
+        """
+        variance, largest = np.full(len(low), np.nan), np.full(len(low), np.nan)
+        for axes, here in self.kinds(low, high):
+            if not self.covers(axes):
+                continue
+            sizes = np.array([self.shape[axis] for axis in axes], dtype=np.float64)
+            lengths = np.maximum(high[here][:, axes] - low[here][:, axes], 0).astype(np.float64)
+            share = lengths / sizes
+            left = np.maximum(lengths - lengths * share, 0.0)
+            sides = np.maximum(share, 1.0 - share) * (left > 0.0)
+            total, heavy = np.zeros(len(here)), np.zeros(len(here))
+            for subset in subsets(self.kept(axes)):
+                inside = np.array([axis in subset for axis in axes], dtype=bool)
+                outer = np.prod(share[:, ~inside], axis=1)
+                residual = self.residuals[subset]
+                total += np.prod(left[:, inside], axis=1) * outer**2 / residual.precision
+                heavy += np.prod(sides[:, inside], axis=1) * outer * residual.heaviest
+            variance[here] = total
+            # One draw cannot carry more than the whole variance, whatever the bound says.
+            largest[here] = np.minimum(heavy, np.sqrt(total / 2.0))
+        return variance, largest
+
+    def _table(self, axes: Axes) -> FloatArray:
+        """A table that is kept: a release is asked again and again."""
+        if axes not in self._tables:
+            self._tables[axes] = self.table(axes)
+        return self._tables[axes]
+
+    @cached_property
+    def _tables(self) -> dict[Axes, FloatArray]:
+        return {}
+
+
+def speaks(shape: Sequence[int], axes: Axes, differences: Axes, subset: Axes) -> float:
+    """The precision that a table of unit variance, with differences, has for a residual inside it."""
+    return 2.0 ** len(differences) / math.prod(shape[axis] for axis in axes if axis not in subset)

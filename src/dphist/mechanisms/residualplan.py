@@ -1,0 +1,189 @@
+"""Which tables or residuals to measure for some wanted tables, and what each may cost: from public sizes alone.
+
+The mean squared error of the wanted tables' cells is Σ over residuals S of v_S ÷ precision_S, with
+v_S = c_S · Σ over wanted B ⊇ S of Π over B∖S of n⁻² and c_S = Π over S of (1 − 1/n)
+(`dphist.inference.residuals`).
+
+*Under ρ* every residual is measured by itself and costs c_S · precision_S ÷ 2 (`dphist.private.queries.tables`). The
+least error has shares ∝ √(c_S v_S) (Xiao et al. 2023), in closed form.
+
+*Under ε* noise is in L1, in which a residual costs more than its table; so tables are measured, by differences along
+axes of two values (which cost nothing more and double the precision). Precision grows with the square of a share, and
+a table speaks of all residuals inside it; the best shares are found by scaling each by a power of its gain until all
+gain alike: a fixed number of sums and products.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.residuals import speaks
+from dphist.inference.tables import Axes, subsets
+
+FloatArray = NDArray[np.float64]
+
+# Steps of the search under ε; the error is flat near its least.
+_STEPS = 80
+# A table that adds less than this part to what others know of each of its residuals is left out.
+_NEGLIGIBLE = 0.01
+# Noise sizes have so many binary digits: few different ones are drawn, and what a platform rounds otherwise changes
+# no share.
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class ResidualPlan:
+    """What to measure: tables by their axes, each with its share; and along which axes by difference."""
+
+    tables: tuple[Axes, ...]
+    shares: tuple[Fraction, ...]
+    differences: tuple[Axes, ...] = ()
+
+
+def wanted_tables(shape: Sequence[int], tables: Sequence[Sequence[int]]) -> tuple[Axes, ...]:
+    """The tables that need measuring: none inside another, without attributes of one value.
+
+    Args:
+        shape: How many values each attribute has.
+        tables: What was announced.
+
+    Returns:
+        The largest of them, ascending.
+
+    Example:
+        >>> wanted_tables((3, 2, 1), [(0,), (0, 1), (1, 2)])
+        ((0, 1),)
+    """
+    cut = {tuple(sorted(axis for axis in set(axes) if shape[axis] > 1)) for axes in tables}
+    inside = {smaller for axes in cut for smaller in subsets(axes) if smaller != axes}
+    return tuple(sorted(cut - inside)) or ((),)
+
+
+def plan_residuals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan:
+    """The best residuals to measure under ρ.
+
+    Args:
+        shape: How many values each attribute has.
+        wanted: The tables that will be asked for.
+
+    Returns:
+        Residuals and their shares.
+
+    Example:
+        >>> plan = plan_residuals((2, 2), [(0, 1)])
+        >>> plan.tables, float(sum(plan.shares)) <= 1
+        (((), (0,), (1,), (0, 1)), True)
+    """
+    value = _values(shape, wanted)
+    cost = {axes: math.prod(1.0 - 1.0 / shape[axis] for axis in axes) for axes in value}
+    tables = tuple(sorted(value, key=lambda axes: (len(axes), axes)))
+    best = np.sqrt(np.array([cost[axes] * value[axes] for axes in tables]))
+    moved = [math.prod(shape[axis] * (shape[axis] - 1) for axis in axes) for axes in tables]
+    return ResidualPlan(tables, _rounded(best, moved))
+
+
+def plan_totals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan:
+    """The best tables to measure under ε.
+
+    Args:
+        shape: How many values each attribute has.
+        wanted: The tables that will be asked for.
+
+    Returns:
+        Tables, their shares, and the axes asked by difference.
+
+    Example:
+        >>> plan = plan_totals((5, 4), [(0, 1)])
+        >>> (0, 1) in plan.tables, float(sum(plan.shares)) <= 1
+        (True, True)
+    """
+    value = _values(shape, wanted)
+    residuals = sorted(value, key=lambda axes: (len(axes), axes))
+    number = {axes: place for place, axes in enumerate(residuals)}
+    differences = [tuple(axis for axis in axes if shape[axis] == 2) for axes in residuals]
+    table, about, weight = [], [], []
+    for place, (axes, chosen) in enumerate(zip(residuals, differences, strict=True)):
+        for subset in subsets(axes):
+            if set(chosen) <= set(subset):
+                table.append(place)
+                about.append(number[subset])
+                weight.append(speaks(shape, axes, chosen, subset))
+    entries = np.array(table), np.array(about), np.array(weight)
+    wants = np.array([value[axes] for axes in residuals])
+    share = _best(entries, wants)
+    kept = _worth(entries, share)
+    shares = _rounded(share[kept], [1] * int(kept.sum()))
+    places = np.flatnonzero(kept).tolist()
+    return ResidualPlan(
+        tuple(residuals[place] for place in places), shares, tuple(differences[place] for place in places)
+    )
+
+
+def _values(shape: Sequence[int], wanted: Sequence[Axes]) -> dict[Axes, float]:
+    """How much the variance of every residual counts in the mean squared error of the wanted tables."""
+    value: dict[Axes, float] = {}
+    for axes in wanted:
+        for subset in subsets(axes):
+            others = math.prod(float(shape[axis]) ** -2 for axis in axes if axis not in subset)
+            left = math.prod(1.0 - 1.0 / shape[axis] for axis in subset)
+            value[subset] = value.get(subset, 0.0) + left * others
+    return value
+
+
+def _best(entries: tuple[NDArray[np.int64], NDArray[np.int64], FloatArray], wants: FloatArray) -> FloatArray:
+    table, about, weight = entries
+    share = np.full(wants.size, 1.0 / wants.size)
+    for _ in range(_STEPS):
+        precision = np.bincount(about, weight * share[table] ** 2, minlength=wants.size)
+        gain = np.bincount(table, weight * (wants / precision**2)[about], minlength=wants.size) * share
+        share = share * np.sqrt(gain)
+        share /= share.sum()
+    return share
+
+
+def _worth(
+    entries: tuple[NDArray[np.int64], NDArray[np.int64], FloatArray], share: FloatArray
+) -> NDArray[np.bool_]:
+    """Which tables add something: one after the other, the smallest shares first, is left out if others know enough."""
+    table, about, weight = entries
+    says = weight * share[table] ** 2
+    whole = np.bincount(about, says, minlength=share.size)
+    rest, kept = whole.copy(), np.ones(share.size, dtype=bool)
+    starts = np.searchsorted(table, np.arange(share.size + 1))
+    for place in np.argsort(share, kind="stable"):
+        here = slice(starts[place], starts[place + 1])
+        after = rest[about[here]] - says[here]
+        if (after >= (1.0 - _NEGLIGIBLE) * whole[about[here]]).all():
+            rest[about[here]] = after
+            kept[place] = False
+    return kept
+
+
+def _rounded(best: FloatArray, moved: Sequence[int]) -> tuple[Fraction, ...]:
+    """Shares near the best ones, together at most 1, whose noise (the move over the share) has few binary digits.
+
+    Rounding takes a little from each; what is left over is handed to all and rounded again, as long as it fits.
+    """
+    share = best / best.sum()
+    shares = [Fraction(move) / _up(move / each) for move, each in zip(moved, share, strict=True)]
+    for _ in range(3):
+        share = share / float(sum(shares))
+        more = [Fraction(move) / _up(move / each) for move, each in zip(moved, share, strict=True)]
+        if sum(more) > 1:
+            break
+        shares = more
+    return tuple(shares)
+
+
+def _up(size: float) -> Fraction:
+    """The next number up of few binary digits."""
+    mantissa, exponent = math.frexp(size)
+    digits = math.ceil(mantissa * (1 << _DIGITS))
+    return Fraction(digits) * Fraction(2) ** (exponent - _DIGITS)
+

@@ -1,0 +1,138 @@
+"""Tables of few attributes out of very many: their residuals are measured, each with its best share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError
+from dphist.inference.estimate import Estimate
+from dphist.inference.fitting import rake, settle
+from dphist.inference.published import ResidualNoise, TableEstimate
+from dphist.inference.residuals import Measured, TableResiduals
+from dphist.inference.tables import Axes
+from dphist.mechanisms.options import checked
+from dphist.mechanisms.residualplan import plan_residuals, plan_totals, wanted_tables
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries.tables import Residuals as ResidualQuery
+from dphist.private.queries.tables import TableTotals
+from dphist.private.records import PrivateRecords
+
+FloatArray = NDArray[np.float64]
+
+# Rounds of raking a small cube to its tables.
+_ROUNDS = 30
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Residuals:
+    """Measure what the announced tables say beyond each other, and publish tables that agree.
+
+    A table of few attributes is the sum of its *residuals* (main effects and interactions): one for every subset of its
+    attributes, shared by all tables that contain it. Measuring residuals instead of tables pays for each only once. The
+    shares are the best for the announced tables (`dphist.mechanisms.residualplan`): in closed form under ρ (residual
+    planning, Xiao et al. 2023), by a small search under ε, where whole tables are cheaper to measure. Least squares
+    gives every covered table, range and cell an unbiased answer of exactly known variance; published are the nearest
+    tables without negative cells that agree with each other. What lies in no announced table was not measured.
+
+    It works on domains of any number of columns, because only tables are ever counted.
+
+    Private because it asks one question, whose promise is proved with it (`dphist.private.queries.tables`); all that
+    follows reads its noisy answer and public sizes.
+
+    Args:
+        tables: The axes of each announced table; read off the workload unless told, else all of ``ways`` attributes.
+        ways: How many attributes the tables have when none are announced.
+
+    Example:
+        >>> from dphist.mechanisms import Residuals
+        >>> from dphist.testing import run
+        >>> run(Residuals(), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
+    """
+
+    tables: tuple[Axes, ...] | None = None
+    ways: int = 2
+
+    def __post_init__(self) -> None:
+        if self.ways < 1:
+            raise MechanismError("ways must be at least 1")
+
+    def measured(self, data: PrivateRecords) -> tuple[tuple[Axes, ...], TableResiduals]:
+        """Ask one question, and give the wanted tables and all that is known of them."""
+        wanted = wanted_tables(data.shape, announced(data, self.tables, self.ways))
+        return wanted, measure_residuals(data, wanted)
+
+    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+        """Measure and publish tables, whatever the size of the domain."""
+        wanted, residuals = self.measured(data)
+        settled = settle(data.shape, wanted, residuals.table)
+        return TableEstimate(settled, ResidualNoise(residuals), _note(data, wanted))
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Give a dense estimate, where one fits: the cube that has the published tables, nothing else assumed."""
+        records = PrivateRecords(data)
+        found = self.estimate_tables(records)
+        start = np.full(data.shape, found.total / math.prod(data.shape))
+        targets = {axes: table for axes, table in found.tables.items() if axes}
+        return Estimate(rake(start, targets, _ROUNDS, 1e-3), found.errors, found.note)
+
+
+def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) -> Sequence[Axes]:
+    """The tables that will be asked for: as told, as the workload says, or all of so many attributes."""
+    if tables is None and data.workload is not None and data.workload.kind == "marginals":
+        tables = data.workload.tables
+    if tables is None:
+        tables = tuple(combinations(range(len(data.shape)), min(ways, len(data.shape))))
+    if any(not 0 <= axis < len(data.shape) for axes in tables for axis in axes):
+        raise MechanismError("tables: every axis must be one of the domain's")
+    return tables
+
+
+def measure_residuals(data: PrivateRecords, wanted: Sequence[Axes]) -> TableResiduals:
+    """Use a right up on the best residuals (under ρ) or tables (under ε) for some wanted tables.
+
+    Args:
+        data: The right.
+        wanted: The tables that must be covered, none inside another (`wanted_tables`).
+
+    Returns:
+        All that was measured, by residuals.
+    """
+    shape = data.shape
+    if data.law().gaussian:
+        plan = plan_residuals(shape, wanted)
+        noisy = data.measure(ResidualQuery(plan.tables, plan.shares))
+    else:
+        plan = plan_totals(shape, wanted)
+        noisy = data.measure(TableTotals(plan.tables, plan.shares, plan.differences))
+    variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
+    found, begin = [], 0
+    for place, axes in enumerate(plan.tables):
+        chosen = plan.differences[place] if plan.differences else ()
+        sides = [1 if axis in chosen else shape[axis] for axis in axes]
+        values = noisy.values[begin : begin + math.prod(sides)].astype(np.float64).reshape(sides)
+        each = float(variance[begin])
+        if noisy.law.gaussian:
+            # In units of the table: its residual was multiplied by the number of its cells.
+            cells = math.prod(sides)
+            found.append(Measured(axes, values / cells, each / cells**2, 0.0, residual=True))
+        else:
+            found.append(Measured(axes, values, each, float(scale[begin]), chosen))
+        begin += values.size
+    return TableResiduals(shape, found)
+
+
+def _note(data: PrivateRecords, wanted: Sequence[Axes]) -> str:
+    ways = sorted({len(axes) for axes in wanted})
+    kinds = " and ".join(str(each) for each in ways)
+    return (
+        f"{len(wanted)} {'table' if len(wanted) == 1 else 'tables'} of {kinds} attributes out of {len(data.shape)} "
+        "measured together, residual by residual, with the shares that serve them best"
+    )

@@ -1,0 +1,68 @@
+"""What a right over records holds in the place of cells: records of which tables can be counted, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from dphist.errors import MechanismError
+from dphist.model.coded import Axes, Countable, check_tables, sum_others
+from dphist.private.questions import IntArray, Layout
+
+# Weighted sums over the cells of a table stay below this, whatever the data: overflow must never depend on a count.
+_LARGEST_SUM = 2**61
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Records behind the gate. A question that is not about tables finds nothing here that it could read."""
+
+    records: Countable
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise MechanismError(
+            "this mechanism visits every cell and the domain is too large for that: use residuals or mixture"
+        )
+
+    __array__ = __getitem__ = __len__ = __iter__ = reshape = sum = size = _refuse
+
+
+def count_tables(counts: Any, layout: Layout, tables: Sequence[Axes]) -> list[IntArray]:
+    """Count tables of whatever a right holds, records or cells, in one pass; each in its own shape.
+
+    A count is cut at a public ceiling: min(x, c) moves by at most one when x does, so one step still moves one cell of
+    each table by at most one.
+    """
+    if isinstance(counts, Held):
+        found = counts.records.tables(tables)
+    else:
+        cube = counts.reshape(layout.shape)
+        found = [sum_others(cube, axes) for axes in tables]
+    return [np.minimum(table, ceiling(table.shape)) for table in found]
+
+
+def ceiling(shape: Sequence[int]) -> int:
+    """The largest count that a cell of a table of this shape may have: its residuals then fit in 64 bits."""
+    return _LARGEST_SUM // math.prod(2 * size for size in shape)
+
+
+def table_shapes(layout: Layout, tables: Sequence[Axes]) -> list[tuple[int, ...]]:
+    """The shapes of tables, refused by public facts where they do not fit the domain or memory."""
+    if any(axis >= len(layout.shape) for axes in tables for axis in axes):
+        raise MechanismError("tables: every axis must be one of the domain's")
+    shapes = [tuple(layout.shape[axis] for axis in axes) for axes in tables]
+    check_tables([math.prod(shape) for shape in shapes])
+    return shapes
+
+
+def check_axes(tables: Sequence[Axes]) -> None:
+    """Insist on tables by their axes, each once and ascending."""
+    for axes in tables:
+        if any(type(axis) is not int or axis < 0 for axis in axes) or list(axes) != sorted(set(axes)):
+            raise MechanismError("tables: name each by its axes, whole numbers in ascending order")
+    if not tables:
+        raise MechanismError("tables: name at least one")

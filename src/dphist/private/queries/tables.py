@@ -1,0 +1,162 @@
+"""Tables of a few attributes, and their residuals: what is asked of records whose cells nobody can write out.
+
+All tables of one question are counted in one pass over the records. Every table has a share of the question's budget.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphist.errors import MechanismError
+from dphist.model.coded import Axes
+from dphist.private.held import check_axes, count_tables, table_shapes
+from dphist.private.questions import IntArray, Layout, Moves, Scales, proven
+
+
+@proven
+@dataclass(frozen=True)
+class TableTotals:
+    """The cells of some tables, one table after the other; along ``differences`` the first value less the second.
+
+    A table's cells are disjoint, so one step moves one cell of each table, by one. Along an axis of two values the
+    difference of the two stands for both: still every cell counts in exactly one answer, with the weight 1 or −1. So
+    one step moves exactly one answer of each table, by at most one. With noise of scale 1 ÷ share for each table
+    Σ |Δ| ÷ scale = Σ shares ≤ 1, and with the variance 1 ÷ share Σ Δ² ÷ variance = Σ shares ≤ 1.
+
+    Without differences all weights are zero or one, so a person's cells meet alike.
+
+    Args:
+        tables: The axes that each table keeps, ascending.
+        shares: Of the question's budget, one a table, above zero; together at most one.
+        differences: For each table those of its axes, of two values, that are asked by difference; none if left out.
+    """
+
+    tables: tuple[Axes, ...]
+    shares: tuple[Fraction, ...]
+    differences: tuple[Axes, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_axes(self.tables)
+        check_shares(self.shares, len(self.tables))
+        if self.differences:
+            if len(self.differences) != len(self.tables):
+                raise MechanismError("differences: give the axes of each table, or none at all")
+            for axes, chosen in zip(self.tables, self.differences, strict=True):
+                if not set(chosen) <= set(axes) or len(set(chosen)) != len(chosen):
+                    raise MechanismError("differences: must be axes of their table")
+
+    @property
+    def moves(self) -> Moves:
+        """Whether a person's cells meet with weights of one sign."""
+        return "any" if any(self.differences) else "alike"
+
+    def _chosen(self) -> tuple[Axes, ...]:
+        return self.differences or ((),) * len(self.tables)
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Count every table, and take the differences."""
+        table_shapes(layout, self.tables)
+        answers = []
+        for axes, chosen, table in zip(
+            self.tables, self._chosen(), count_tables(counts, layout, self.tables), strict=True
+        ):
+            for axis in chosen:
+                one, other = np.split(table, 2, axis=axes.index(axis))
+                table = one - other
+            answers.append(table.reshape(-1))
+        return np.concatenate(answers)
+
+    def scales(self, layout: Layout) -> Scales:
+        """One over each table's share."""
+        sizes = []
+        for shape, axes, chosen in zip(
+            table_shapes(layout, self.tables), self.tables, self._chosen(), strict=True
+        ):
+            if any(layout.shape[axis] != 2 for axis in chosen):
+                raise MechanismError("differences: only along axes of two values")
+            sizes.append(math.prod(shape) >> sum(axis in chosen for axis in axes))
+        return each_table([1 / share for share in self.shares], sizes)
+
+    def variances(self, layout: Layout) -> Scales:
+        """One over each table's share, again: the one answer that moves, moves by one."""
+        return self.scales(layout)
+
+
+@proven
+@dataclass(frozen=True)
+class Residuals:
+    """The residuals of some tables: what a table says beyond all smaller ones, in whole numbers.
+
+    On an axis of n values the residual of x is n·x less its sum: (nI − J)x, with J all ones. On several axes it is
+    taken along each. A step in one cell moves, along an axis, its own entry by n − 1 and the n − 1 others by −1. So the
+    answers of a table move by the product over its axes: in L1 Π 2(n − 1), and in squared L2
+    Π ((n − 1)² + (n − 1)) = Π n(n − 1). Scales of Π 2(n − 1) ÷ share, and variances of Π n(n − 1) ÷ share, therefore
+    keep Σ |Δ| ÷ scale and Σ Δ² ÷ variance at Σ shares ≤ 1.
+
+    In units of the table (answers divided by Π n) Gaussian noise of variance v a cell costs Π(1 − 1/n) ÷ 2v: what a
+    residual costs by the literature (c_S; Xiao et al. 2023), here with independent noise on integers. Noise on the
+    table itself, centred afterwards, would cost 1 ÷ 2v.
+
+    Args:
+        tables: The axes of each, ascending, all of two values or more; none for the total.
+        shares: Of the question's budget, one a table, above zero; together at most one.
+    """
+
+    tables: tuple[Axes, ...]
+    shares: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        check_axes(self.tables)
+        check_shares(self.shares, len(self.tables))
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Count every table and take its sums out, in integers."""
+        table_shapes(layout, self.tables)
+        answers = []
+        for table in count_tables(counts, layout, self.tables):
+            for place, size in enumerate(table.shape):
+                table = size * table - table.sum(axis=place, keepdims=True)
+            answers.append(table.reshape(-1))
+        return np.concatenate(answers)
+
+    def scales(self, layout: Layout) -> Scales:
+        """The L1 move of each table, over its share."""
+        shapes = self._shapes(layout)
+        moved = [math.prod(2 * (size - 1) for size in shape) for shape in shapes]
+        return each_table(
+            [move / share for move, share in zip(moved, self.shares, strict=True)], list(map(math.prod, shapes))
+        )
+
+    def variances(self, layout: Layout) -> Scales:
+        """The squared L2 move of each table, over its share."""
+        shapes = self._shapes(layout)
+        moved = [math.prod(size * (size - 1) for size in shape) for shape in shapes]
+        return each_table(
+            [move / share for move, share in zip(moved, self.shares, strict=True)], list(map(math.prod, shapes))
+        )
+
+    def _shapes(self, layout: Layout) -> list[tuple[int, ...]]:
+        shapes = table_shapes(layout, self.tables)
+        if any(size < 2 for shape in shapes for size in shape):
+            raise MechanismError("tables: an attribute of one value has no residual")
+        return shapes
+
+
+def check_shares(shares: Sequence[Fraction], tables: int) -> None:
+    """Insist on a share for each table, of which all together are at most the whole."""
+    if len(shares) != tables or any(not isinstance(share, Fraction) or share <= 0 for share in shares):
+        raise MechanismError("shares: give each table a fraction above zero")
+    if sum(shares) > 1:
+        raise MechanismError("shares: together they must not be above 1")
+
+
+def each_table(values: Sequence[Fraction], sizes: Sequence[int]) -> Scales:
+    """One value for all answers of a table; tables with equal ones share it."""
+    known: dict[Fraction, int] = {}
+    places = [known.setdefault(value, len(known)) for value in values]
+    return Scales(tuple(known), np.repeat(np.array(places, dtype=np.intp), sizes))

@@ -1,0 +1,83 @@
+"""Which tables a public model gets most wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dphist.errors import MechanismError
+from dphist.model.coded import Axes
+from dphist.private.held import ceiling, check_axes, count_tables, table_shapes
+from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
+
+
+@proven
+@dataclass(frozen=True, eq=False)
+class TableErrors:
+    """Choose tables by their L1 distance to a public model's, less a public penalty; none is chosen twice.
+
+    One step moves one cell of each table by one (`dphist.private.queries.tables`), so each distance by at most one, up
+    or down: the changes of two candidates differ by at most 2, which is the range. Penalties are public and move
+    nothing. After a choice the chosen table is left out, which depends on the choices before alone.
+
+    Args:
+        tables: The axes that each table keeps, ascending.
+        model: What the model says of each cell, rounded, one table after the other in C order.
+        penalties: What is taken off each table's distance, such as the noise that measuring it would add.
+        picks: How many tables are chosen; each pays an equal share.
+    """
+
+    tables: tuple[Axes, ...]
+    model: IntArray
+    penalties: IntArray
+    picks: int = 1
+
+    def __post_init__(self) -> None:
+        seal(self, "model", "penalties")
+        check_axes(self.tables)
+        if self.penalties.shape != (len(self.tables),):
+            raise MechanismError("penalties: give one for each table")
+        if not 1 <= self.picks <= len(self.tables):
+            raise MechanismError("picks: choose at least one table, and none twice")
+
+    def draws(self, layout: Layout) -> int:
+        """One choice after the other."""
+        shapes = table_shapes(layout, self.tables)
+        if self.model.shape != (sum(int(np.prod(shape)) for shape in shapes),):
+            raise MechanismError("model: give one number for each cell of each table")
+        return self.picks
+
+    def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:
+        """Score every table once, and offer those that are left."""
+        scores, begin = np.empty(len(self.tables), dtype=np.int64), 0
+        for place, table in enumerate(count_tables(counts, layout, self.tables)):
+            # The model is cut where counts are: a public number stays one, and no sum overflows.
+            said = np.clip(self.model[begin : begin + table.size], 0, ceiling(table.shape))
+            begin += table.size
+            distance = int(np.abs(table.reshape(-1) - said).sum())
+            scores[place] = distance - min(max(int(self.penalties[place]), 0), 2**61)
+        left = np.arange(len(self.tables))
+        while True:
+            chosen = yield Candidates(scores[left], np.array([0, left.size]), 2)
+            left = np.delete(left, int(chosen[0]))
+
+
+def chosen_tables(picks: IntArray, tables: int) -> list[int]:
+    """Which tables the gate's answer to `TableErrors` stands for: each pick counts among those that were left.
+
+    Args:
+        picks: What `choose` returned.
+        tables: How many tables were offered.
+
+    Returns:
+        The places of the chosen tables, in the order of choice.
+
+    Example:
+        >>> import numpy as np
+        >>> chosen_tables(np.array([[1], [1], [0]]), 4)
+        [1, 2, 0]
+    """
+    left = list(range(tables))
+    return [left.pop(int(pick)) for pick in picks.reshape(-1)]
