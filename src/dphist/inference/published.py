@@ -9,8 +9,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Errors, NoiseErrors
-from dphist.inference.intervals import Spread
+from dphist.inference.estimate import Errors, Interval, NoiseErrors
+from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.tables import Axes
 from dphist.model.workload import Workload
@@ -31,6 +31,23 @@ class Model(Protocol):
         ...
 
 
+class TableErrors(Errors, Protocol):
+    """What is known of the errors of any box, and of all cells of a table at once."""
+
+    def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
+        """Give an interval for every cell of a published table; not a number where it was not measured.
+
+        Args:
+            axes: The attributes that the table keeps, ascending.
+            published: Its published cells.
+            confidence: How sure each interval is to hold the true count.
+
+        Returns:
+            The bounds, in the table's shape.
+        """
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class TableEstimate:
     """Published tables of few attributes, what is known of their errors, and a word on how they came about.
@@ -43,7 +60,7 @@ class TableEstimate:
     """
 
     tables: Mapping[Axes, FloatArray]
-    errors: Errors
+    errors: TableErrors
     note: str = ""
     model: Model | None = None
 
@@ -79,3 +96,16 @@ class ResidualNoise(NoiseErrors):
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload: not a number where it was not measured."""
         return Spread(*self.residuals.spread(workload.low, workload.high))
+
+    def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
+        """Every cell of a table has the same noise: one half-width around least squares, widened to hold the answer."""
+        if not self.residuals.covers(axes):
+            unknown = np.full(published.shape, np.nan)
+            return Interval(unknown, unknown)
+        shape = self.residuals.shape
+        low = np.zeros((1, len(shape)), dtype=np.int64)
+        high = np.array([[1 if axis in axes else size for axis, size in enumerate(shape)]], dtype=np.int64)
+        width = half_widths(Spread(*self.residuals.spread(low, high)), confidence)[0]
+        stand = self.residuals.table(axes)
+        low_end, high_end = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
+        return Interval(np.minimum(low_end, np.maximum(published, 0.0)), np.maximum(high_end, published))

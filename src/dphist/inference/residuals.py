@@ -138,24 +138,12 @@ class TableResiduals:
             for subset in subsets(kept)
         )
 
-    def kinds(self, low: IntArray, high: IntArray) -> list[tuple[Axes, IntArray]]:
-        """Boxes by the attributes they are bounded on: these, and which boxes."""
-        bounded = ~((low == 0) & (high == np.array(self.shape, dtype=np.int64)))
-        if len(low) == 1:
-            return [(tuple(int(axis) for axis in np.flatnonzero(bounded[0])), np.zeros(1, dtype=np.int64))]
-        rows, kind = np.unique(bounded, axis=0, return_inverse=True)
-        flat = kind.reshape(-1)
-        return [
-            (tuple(int(axis) for axis in np.flatnonzero(row)), np.flatnonzero(flat == number))
-            for number, row in enumerate(rows)
-        ]
-
     def answers(self, low: IntArray, high: IntArray) -> FloatArray:
         """Sum every box by least squares; not a number where a box was not measured."""
         from dphist.kernels.summed_area import box_sums
 
         out = np.full(len(low), np.nan)
-        for axes, here in self.kinds(low, high):
+        for axes, here in bounded_kinds(self.shape, low, high):
             if self.covers(axes):
                 out[here] = box_sums(self._table(axes), low[here][:, axes], high[here][:, axes])
         return out
@@ -169,7 +157,7 @@ class TableResiduals:
         several residuals, so these are added. Not a number where a box was not measured.
         """
         variance, largest = np.full(len(low), np.nan), np.full(len(low), np.nan)
-        for axes, here in self.kinds(low, high):
+        for axes, here in bounded_kinds(self.shape, low, high):
             if not self.covers(axes):
                 continue
             sizes = np.array([self.shape[axis] for axis in axes], dtype=np.float64)
@@ -198,6 +186,20 @@ class TableResiduals:
     @cached_property
     def _tables(self) -> dict[Axes, FloatArray]:
         return {}
+
+
+def bounded_kinds(shape: Sequence[int], low: IntArray, high: IntArray) -> list[tuple[Axes, IntArray]]:
+    """Boxes by the attributes they are bounded on: these, and which boxes."""
+    bounded = ~((low == 0) & (high == np.array(shape, dtype=np.int64)))
+    if len(low) and bool((bounded == bounded[0]).all()):
+        return [(_axes(bounded[0]), np.arange(len(low), dtype=np.int64))]
+    rows, kind = np.unique(bounded, axis=0, return_inverse=True)
+    flat = kind.reshape(-1)
+    return [(_axes(row), np.flatnonzero(flat == number)) for number, row in enumerate(rows)]
+
+
+def _axes(bounded: BoolArray) -> Axes:
+    return tuple(int(axis) for axis in np.flatnonzero(bounded))
 
 
 def speaks(shape: Sequence[int], axes: Axes, differences: Axes, subset: Axes) -> float:

@@ -32,9 +32,10 @@ FloatArray = NDArray[np.float64]
 _STEPS = 80
 # A table that adds less than this part to what others know of each of its residuals is left out.
 _NEGLIGIBLE = 0.01
-# Noise sizes have so many binary digits: few different ones are drawn, and what a platform rounds otherwise changes
-# no share.
-_DIGITS = 4
+# Noise sizes have so many binary digits: what a platform rounds otherwise changes no share. Different sizes of Gaussian
+# noise cost a table each, so where there are many residuals they have fewer.
+_DIGITS, _FEWER = 8, 4
+_MANY = 64
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def plan_residuals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan
     tables = tuple(sorted(value, key=lambda axes: (len(axes), axes)))
     best = np.sqrt(np.array([cost[axes] * value[axes] for axes in tables]))
     moved = [math.prod(shape[axis] * (shape[axis] - 1) for axis in axes) for axes in tables]
-    return ResidualPlan(tables, _rounded(best, moved))
+    different = len({(move, float(value[axes])) for move, axes in zip(moved, tables, strict=True)})
+    return ResidualPlan(tables, _rounded(best, moved, _DIGITS if different <= _MANY else _FEWER))
 
 
 def plan_totals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan:
@@ -118,7 +120,7 @@ def plan_totals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan:
     wants = np.array([value[axes] for axes in residuals])
     share = _best(entries, wants)
     kept = _worth(entries, share)
-    shares = _rounded(share[kept], [1] * int(kept.sum()))
+    shares = _rounded(share[kept], [1] * int(kept.sum()), _DIGITS)
     places = np.flatnonzero(kept).tolist()
     return ResidualPlan(
         tuple(residuals[place] for place in places), shares, tuple(differences[place] for place in places)
@@ -165,25 +167,23 @@ def _worth(
     return kept
 
 
-def _rounded(best: FloatArray, moved: Sequence[int]) -> tuple[Fraction, ...]:
+def _rounded(best: FloatArray, moved: Sequence[int], digits: int) -> tuple[Fraction, ...]:
     """Shares near the best ones, together at most 1, whose noise (the move over the share) has few binary digits.
 
     Rounding takes a little from each; what is left over is handed to all and rounded again, as long as it fits.
     """
     share = best / best.sum()
-    shares = [Fraction(move) / _up(move / each) for move, each in zip(moved, share, strict=True)]
+    shares = [Fraction(move) / _up(move / each, digits) for move, each in zip(moved, share, strict=True)]
     for _ in range(3):
         share = share / float(sum(shares))
-        more = [Fraction(move) / _up(move / each) for move, each in zip(moved, share, strict=True)]
+        more = [Fraction(move) / _up(move / each, digits) for move, each in zip(moved, share, strict=True)]
         if sum(more) > 1:
             break
         shares = more
     return tuple(shares)
 
 
-def _up(size: float) -> Fraction:
-    """The next number up of few binary digits."""
+def _up(size: float, digits: int) -> Fraction:
+    """The next number up of so many binary digits."""
     mantissa, exponent = math.frexp(size)
-    digits = math.ceil(mantissa * (1 << _DIGITS))
-    return Fraction(digits) * Fraction(2) ** (exponent - _DIGITS)
-
+    return Fraction(math.ceil(mantissa * (1 << digits))) * Fraction(2) ** (exponent - digits)

@@ -34,10 +34,10 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry, Transcript
-from dphist.release import format1, sparse_file, sums_file
+from dphist.release import format1, sparse_file, sums_file, wide_file
 from dphist.release.about import About
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
-from dphist.release.cells import DenseCells
+from dphist.release.cells import Cells, DenseCells
 from dphist.release.columns import Column, as_arrow, free, label_columns
 from dphist.release.contents import check_bytes, check_description, check_labels, check_schema
 from dphist.release.guarantee import Guarantee
@@ -45,6 +45,7 @@ from dphist.release.readable import readable
 from dphist.release.release import Release, register_writer
 from dphist.release.sparse import SparseCells
 from dphist.release.sums import sum_columns
+from dphist.release.wide import TableCells
 
 if TYPE_CHECKING:
     import pyarrow
@@ -196,26 +197,21 @@ def _write(release: Release, path: Path, confidence: float) -> None:
     import pyarrow.parquet as pq
 
     description, columns = _laid_out(release, confidence)
+    tables = release.cells if isinstance(release.cells, TableCells) else None
     labels = label_columns(release.domain)
     known = [column.every() for column in labels]
     names = description["bounds"]
     words = readable(release, confidence, names | {"estimate": description["estimate"]})
-    schema = _schema(labels, known, columns, names).with_metadata(
-        {KEY: json.dumps(description).encode(), **words}
-    )
-    size = release.domain.size
+    fields = _fields(labels, known) if tables is None else wide_file.fields(tables)
+    schema = _schema(fields, columns, names).with_metadata({KEY: json.dumps(description).encode(), **words})
+    size, step = release.cells.numbers.size, wide_file.ROWS if tables is not None else _ROWS
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for begin in range(0, size, _ROWS):
-            end = min(begin + _ROWS, size)
-            index = np.unravel_index(np.arange(begin, end), release.domain.shape)
-            arrays = []
-            for column, values in zip(labels, known, strict=True):
-                place = as_arrow(index[column.axis].astype(np.int32))
-                arrays.append(
-                    pa.DictionaryArray.from_arrays(place, values)
-                    if pa.types.is_string(values.type)
-                    else values.take(place)
-                )
+        for begin in range(0, size, step):
+            end = min(begin + step, size)
+            if tables is not None:
+                arrays = list(tables.label_rows(begin, end).values())
+            else:
+                arrays = _label_arrays(release.domain, labels, known, begin, end)
             # In the order of the schema: the estimate, its bounds, then what else was measured.
             ends = [
                 as_arrow(each, missing=np.isnan(each))
@@ -227,12 +223,30 @@ def _write(release: Release, path: Path, confidence: float) -> None:
             )
 
 
+def _label_arrays(
+    domain: Domain, labels: list[Column], known: list[Any], begin: int, end: int
+) -> list[pyarrow.Array]:
+    """The labels of some cells of a domain, in C order."""
+    import pyarrow as pa
+
+    index = np.unravel_index(np.arange(begin, end), domain.shape)
+    arrays = []
+    for column, values in zip(labels, known, strict=True):
+        place = as_arrow(index[column.axis].astype(np.int32))
+        arrays.append(
+            pa.DictionaryArray.from_arrays(place, values)
+            if pa.types.is_string(values.type)
+            else values.take(place)
+        )
+    return arrays
+
+
 def _laid_out(
     release: Release, confidence: float, *, form: int = FORMAT, pack: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a release, and the columns of numbers that go with it; answers left out unless ``pack``."""
     names = column_names(release, form)
-    flat = release.counts.reshape(-1)
+    flat = release.cells.numbers
     measured: list[NDArray[Any]] = []
     entries = []
     for entry in release.transcript:
@@ -274,6 +288,8 @@ def _laid_out(
             ],
             _describe,
         )
+    if isinstance(release.cells, TableCells):
+        description |= wide_file.described(release.cells)
     return (
         description,
         {names["estimate"]: flat}
@@ -301,18 +317,24 @@ def _taken(release: Release) -> set[str]:
     }
 
 
-def _schema(
-    labels: list[Column], known: list[Any], columns: dict[str, NDArray[Any]], bounds: dict[str, str]
-) -> pyarrow.Schema:
+def _fields(labels: list[Column], known: list[Any]) -> list[pyarrow.Field]:
+    """The label columns with their types."""
     import pyarrow as pa
 
-    fields = [
+    return [
         pa.field(
             column.name,
             pa.dictionary(pa.int32(), values.type) if pa.types.is_string(values.type) else values.type,
         )
         for column, values in zip(labels, known, strict=True)
     ]
+
+
+def _schema(
+    fields: list[pyarrow.Field], columns: dict[str, NDArray[Any]], bounds: dict[str, str]
+) -> pyarrow.Schema:
+    import pyarrow as pa
+
     numbers = [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
     ends = [pa.field(name, pa.float64()) for name in bounds.values()]
     return pa.schema([*fields, numbers[0], *ends, *numbers[1:]])
@@ -332,9 +354,14 @@ def _check(
     if description.get("bounds", {}) != names:
         raise ReleaseError("its bounds stand in other columns than a release's do")
     words = readable(release, confidence, names | {"estimate": known["estimate"]}) if form > 1 else {}
-    check_schema(file, _schema(labels, values, columns, names), KEY, words)
+    cells = release.cells
+    fields = wide_file.fields(cells) if isinstance(cells, TableCells) else _fields(labels, values)
+    check_schema(file, _schema(fields, columns, names), KEY, words)
     # Reading the labels finds damaged descriptions of columns, of which Arrow's own accessors would die.
-    check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])
+    if isinstance(cells, TableCells):
+        wide_file.check_rows(file, cells)
+    else:
+        check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])
     check_bytes(file, path)
     sums_file.check_columns(file, release, _taken(release))
 
@@ -349,7 +376,12 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     columns = {
         name: file.read(columns=[name]).column(0).to_numpy(zero_copy_only=False) for name in sorted(wanted)
     }
-    counts = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64).reshape(domain.shape)
+    numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
+    cells: Cells
+    if description.get("form") == TableCells.form:
+        cells = wide_file.read_cells(domain, numbers, description["tables"])
+    else:
+        cells = DenseCells(numbers.reshape(domain.shape))
     guarantee = Guarantee(
         Budget.from_json(description["guarantee"]), Unit.from_json(description["guarantee"]["unit"])
     )
@@ -360,7 +392,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     )
     release = Release(
         domain,
-        DenseCells(counts),
+        cells,
         guarantee,
         _mechanism(description["mechanism"]),
         Transcript(entries),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate
+from dphist.inference.published import TableEstimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
@@ -48,8 +49,8 @@ class Release(Tables, Doors):
 
     Args:
         domain: What is counted.
-        cells: The numbers: `DenseCells` for every cell, or `SparseCells` for those of a very large domain that passed a
-            threshold.
+        cells: The numbers: `DenseCells` for every cell, `SparseCells` for those of a very large domain that passed a
+            threshold, or `TableCells` for tables of few attributes out of very many.
         guarantee: What was promised, and for whom.
         mechanism: How it was made: a public value.
         transcript: Every question that was asked of the data and its noisy answer.
@@ -88,12 +89,12 @@ class Release(Tables, Doors):
     test: bool = field(default=False, repr=False)
     sums: tuple[MeasuredSums, ...] = ()
     # The estimate is a function of the transcript: at hand after publishing, replayed after loading.
-    known: InitVar[Estimate | None] = None
+    known: InitVar[Estimate | TableEstimate | None] = None
 
-    def __post_init__(self, known: Estimate | None) -> None:
+    def __post_init__(self, known: Estimate | TableEstimate | None) -> None:
         if known is not None:
             given: object = known
-            if not isinstance(given, Estimate):
+            if not isinstance(given, Estimate | TableEstimate):
                 raise TypeError(f"known must be an Estimate, not a {type(given).__name__}")
             object.__setattr__(self, "_estimate", self._shaped(known))
 
@@ -402,6 +403,11 @@ class Release(Tables, Doors):
         return DenseCells(self._estimate.counts)
 
     def _replay(self) -> Estimate:
+        replay_tables = getattr(self.cells, "replay_estimate", None)
+        if replay_tables is not None:
+            # Tables of few attributes have errors and a note of their own, and no cells of the whole product.
+            tables: Estimate = replay_tables(self)
+            return tables
         if self.domain.size > LARGEST_ARRAY and self.cells.form != DenseCells.form:
             raise TooLargeError(
                 f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
@@ -426,7 +432,9 @@ class Release(Tables, Doors):
                 "the transcript does not fit the mechanism: it cannot be replayed"
             ) from None
 
-    def _shaped(self, estimate: Estimate) -> Estimate:
+    def _shaped(self, estimate: Estimate | TableEstimate) -> Any:
+        if isinstance(estimate, TableEstimate):
+            return estimate
         return replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
 
     # ---- showing ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from dphist.release.bounds import check_confidence, every_bound
 from dphist.release.cells import Cells, places
 from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
 from dphist.release.sums import sum_columns
+from dphist.release.wide import TableCells
 
 if TYPE_CHECKING:
     import pandas
@@ -70,9 +71,12 @@ class Tables:
         return pa.table(self._columns(confidence))
 
     def _columns(self, confidence: float | None) -> dict[str, pyarrow.Array]:
-        numbers = self.cells.numbers
-        flat = self.cells.positions(np.arange(numbers.size, dtype=np.int64))
-        columns, names = label_table(self.domain, places(self.domain, flat)), number_names(self.domain)
+        numbers, names = self.cells.numbers, number_names(self.domain)
+        if isinstance(self.cells, TableCells):
+            columns = self.cells.labels(self.domain)
+        else:
+            flat = self.cells.positions(np.arange(numbers.size, dtype=np.int64))
+            columns = label_table(self.domain, places(self.domain, flat))
         columns[names["estimate"]] = as_arrow(numbers)
         if confidence is not None:
             for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):
@@ -177,6 +181,8 @@ class Tables:
         """
         need("pandas", "frames")
 
+        if isinstance(self.cells, TableCells):
+            return self.cells.records(cast("Release", self), count, seed)
         flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
         total = float(flat.sum())
         wanted = max(0, round(total)) if count is None else count

@@ -129,7 +129,8 @@ class Residuals:
         shapes = self._shapes(layout)
         moved = [math.prod(2 * (size - 1) for size in shape) for shape in shapes]
         return each_table(
-            [move / share for move, share in zip(moved, self.shares, strict=True)], list(map(math.prod, shapes))
+            [move / share for move, share in zip(moved, self.shares, strict=True)],
+            list(map(math.prod, shapes)),
         )
 
     def variances(self, layout: Layout) -> Scales:
@@ -137,7 +138,8 @@ class Residuals:
         shapes = self._shapes(layout)
         moved = [math.prod(size * (size - 1) for size in shape) for shape in shapes]
         return each_table(
-            [move / share for move, share in zip(moved, self.shares, strict=True)], list(map(math.prod, shapes))
+            [move / share for move, share in zip(moved, self.shares, strict=True)],
+            list(map(math.prod, shapes)),
         )
 
     def _shapes(self, layout: Layout) -> list[tuple[int, ...]]:

@@ -1,0 +1,284 @@
+"""Published tables of few attributes, out of a domain whose cells nobody can write out, and answers from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError, QueryError, TooLargeError, VerificationError
+from dphist.inference.published import TableEstimate
+from dphist.inference.residuals import bounded_kinds
+from dphist.inference.tables import Axes
+from dphist.model.domain import Domain
+from dphist.model.workload import Workload
+from dphist.private.records import PrivateRecords
+from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
+from dphist.release.cells import Cells
+from dphist.release.columns import as_arrow, free, label_columns, label_table, to_frame
+
+if TYPE_CHECKING:
+    import pandas
+
+    from dphist.release.release import Release
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Cells that a table is made for when somebody asks for one.
+_LARGEST_TABLE = 1 << 24
+# Questions answered at a time.
+_BLOCK = 1 << 14
+TOTAL = "total"
+
+
+@dataclass(frozen=True, eq=False)
+class TableCells:
+    """The cells of every published table: of the announced ones, and of all smaller ones inside them.
+
+    The tables have no negative cells and agree with each other. A question that bounds the attributes of one of them is
+    answered from it; any other is *not measured*: a model's guess without an interval where the mechanism fitted a
+    model, and no number at all where it did not.
+
+    Args:
+        domain: What is counted.
+        tables: The published counts, by the axes that each table keeps.
+
+    Example:
+        >>> import dphist, numpy as np, pandas as pd
+        >>> names = [f"q{i}" for i in range(30)]
+        >>> domain = dphist.Domain([dphist.Nominal(name, ["no", "perhaps", "yes"]) for name in names])
+        >>> answers = pd.DataFrame({name: ["yes", "no"] * 500 for name in names})
+        >>> release = dphist.publish(answers, domain, epsilon=10, mechanism="residuals")
+        >>> release.cells.form, len(release.cells.tables), domain.size
+        ('tables', 466, 205891132094649)
+        >>> abs(release.answer("q3 = 'yes' and q8 = 'yes'").value - 500) < 400
+        True
+    """
+
+    domain: Domain
+    tables: Mapping[Axes, FloatArray]
+    form: ClassVar[str] = "tables"
+
+    @cached_property
+    def order(self) -> tuple[Axes, ...]:
+        """The tables in the order of the file: the total, single attributes, pairs and so on."""
+        return tuple(sorted(self.tables, key=lambda axes: (len(axes), axes)))
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """The first row of every table, and one past the last."""
+        return np.cumsum([0, *(self.tables[axes].size for axes in self.order)]).astype(np.int64)
+
+    @property
+    def numbers(self) -> FloatArray:
+        """The published numbers, table after table."""
+        return np.concatenate([self.tables[axes].reshape(-1) for axes in self.order])
+
+    def dense(self, domain: Domain) -> FloatArray:
+        """There is no array of the whole product, and there never was one."""
+        raise TooLargeError(
+            f"counts: this release holds {len(self.tables):,} tables of few attributes out of a domain of "
+            f"{domain.size:,} cells, which nobody counted: ask answer(), project() on the attributes of one table, or "
+            "to_pandas() for all tables"
+        )
+
+    def name(self, axes: Axes) -> str:
+        """What the file calls a table: its attributes' names."""
+        return ", ".join(self.domain.names[axis] for axis in axes) if axes else TOTAL
+
+    def positions(self, rows: IntArray) -> IntArray:
+        """The cells of a table are no cells of the product."""
+        raise TooLargeError("rows of tables have no place in the whole product")
+
+    def labels(self, domain: Domain) -> dict[str, Any]:
+        """The table of every row, and each attribute's labels, empty where a table does not keep it."""
+        return self.label_rows(0, int(self.starts[-1]))
+
+    def table_column(self) -> str:
+        """The name of the column that says which table a row belongs to."""
+        return free("table", {column.name for column in label_columns(self.domain)})
+
+    def label_rows(self, begin: int, end: int) -> dict[str, Any]:
+        """The label columns of some rows."""
+        import pyarrow as pa
+
+        rows = np.arange(begin, end, dtype=np.int64)
+        which = np.searchsorted(self.starts, rows, side="right") - 1
+        first, last = (int(which[0]), int(which[-1]) + 1) if rows.size else (0, 0)
+        names = pa.array([self.name(axes) for axes in self.order[first:last]], pa.string())
+        columns: dict[str, Any] = {
+            self.table_column(): pa.DictionaryArray.from_arrays(
+                as_arrow((which - first).astype(np.int32)), names
+            )
+        }
+        places = np.full((len(self.domain.shape), rows.size), -1, dtype=np.int32)
+        for number in range(first, last):
+            axes = self.order[number]
+            start, stop = max(begin, int(self.starts[number])), min(end, int(self.starts[number + 1]))
+            inside = np.arange(start, stop) - int(self.starts[number])
+            found = np.unravel_index(inside, [self.domain.shape[axis] for axis in axes]) if axes else ()
+            for axis, place in zip(axes, found, strict=True):
+                places[axis, start - begin : stop - begin] = place
+        for column in label_columns(self.domain):
+            here = places[column.axis]
+            values = column.every()
+            index = as_arrow(np.maximum(here, 0), missing=here < 0)
+            columns[column.name] = (
+                pa.DictionaryArray.from_arrays(index, values)
+                if pa.types.is_string(values.type)
+                else values.take(index)
+            )
+        return columns
+
+    # ---- asking -----------------------------------------------------------------------------------------
+
+    def answers(
+        self,
+        release: Release,
+        workload: Workload,
+        confidence: float,
+        *,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Answers:
+        """Sum cells of the table that a question is about, and ask the estimate's errors for intervals."""
+        errors, value = self._estimate(release).errors, self.sums(release, workload)
+        found = errors.interval(workload, value, confidence, guaranteed=guaranteed, simultaneous=simultaneous)
+        words = PROVEN if guaranteed else errors.words
+        if simultaneous:
+            words = together(words)
+        return Answers(value, found.low, found.high, confidence, *spoken(words, confidence))
+
+    def sums(self, release: Release, workload: Workload) -> FloatArray:
+        """Answer every question from its table, or by the model's guess, or not at all."""
+        low, high = workload.low, workload.high
+        boxes = np.full(len(low), np.nan)
+        for axes, here in bounded_kinds(self.domain.shape, low, high):
+            if axes in self.tables:
+                boxes[here] = self._box_sums(axes, low[here][:, axes], high[here][:, axes])
+            else:
+                boxes[here] = self._guesses(release, low[here], high[here])
+        if workload.query is None:
+            return boxes
+        whole = np.zeros(len(workload))
+        np.add.at(whole, workload.query, boxes)
+        return whole
+
+    def _box_sums(self, axes: Axes, low: IntArray, high: IntArray) -> FloatArray:
+        from dphist.kernels.summed_area import box_sums
+
+        if not axes:
+            return np.full(len(low), float(self.tables[()]))
+        return np.asarray(box_sums(self.tables[axes], low, high), dtype=np.float64)
+
+    def _estimate(self, release: Release) -> TableEstimate:
+        estimate: object = release._estimate
+        if not isinstance(estimate, TableEstimate):
+            raise VerificationError("the mechanism of this release does not publish tables")
+        return estimate
+
+    def _guesses(self, release: Release, low: IntArray, high: IntArray) -> FloatArray:
+        estimate = self._estimate(release)
+        if estimate.model is None:
+            return np.full(len(low), np.nan)
+        return np.asarray(estimate.total * estimate.model.boxes(low, high), dtype=np.float64)
+
+    def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
+        """Give one table, with an interval for every cell; of one that was not measured, what a model guesses."""
+        domain = release.domain.project(names)
+        if domain.size > _LARGEST_TABLE:
+            raise TooLargeError(f"that table has {domain.size:,} cells; name fewer attributes")
+        axes = tuple(release.domain.axis(name) for name in names)
+        kept = tuple(sorted(axis for axis in axes if self.domain.shape[axis] > 1))
+        if kept not in self.tables and self._estimate(release).model is None:
+            raise QueryError(
+                f"not measured: no published table has {', '.join(names)} together; publish with "
+                f"workload='marginals:{','.join(names)}', or with the mechanism mixture for a model's guess"
+            )
+        # In blocks: a question has two bounds on every one of perhaps a hundred attributes.
+        asked = Workload.marginals(release.domain, [list(names)])
+        parts = [
+            self.answers(release, asked[begin : begin + _BLOCK], confidence)
+            for begin in range(0, len(asked), _BLOCK)
+        ]
+        answers = parts[0]
+        value, low, high = (
+            np.concatenate([getattr(part, side) for part in parts]).reshape(domain.shape)
+            for side in ("value", "low", "high")
+        )
+        return Projection(domain, value, low, high, confidence, answers.method, answers.details)
+
+    def bounds(
+        self, release: Release, begin: int, end: int, confidence: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends for some rows."""
+        low, high = np.empty(end - begin), np.empty(end - begin)
+        errors = self._estimate(release).errors
+        first = int(np.searchsorted(self.starts, begin, side="right")) - 1
+        for number in range(first, len(self.order)):
+            axes, offset = self.order[number], int(self.starts[number])
+            start, stop = max(begin, offset), min(end, int(self.starts[number + 1]))
+            if start >= stop:
+                break
+            found = errors.table_interval(axes, self.tables[axes], confidence)
+            for ends, side in ((low, found.low), (high, found.high)):
+                ends[start - begin : stop - begin] = side.reshape(-1)[start - offset : stop - offset]
+        return low, high
+
+    def records(self, release: Release, count: int | None, seed: int) -> pandas.DataFrame:
+        """Draw synthetic records from the model that was fitted to the tables."""
+        estimate = self._estimate(release)
+        draw = getattr(estimate.model, "sample", None)
+        if draw is None:
+            raise QueryError(
+                "records: tables of few attributes do not say how all attributes go together; publish with the "
+                "mechanism mixture, which fits a model to them"
+            )
+        wanted = max(0, round(estimate.total)) if count is None else count
+        if wanted < 0:
+            raise QueryError("count must not be negative")
+        places = draw(wanted, seed)
+        return to_frame(label_table(self.domain, tuple(places)))
+
+    # ---- trusting ---------------------------------------------------------------------------------------
+
+    def polish(self, step: str) -> TableCells:
+        """Tables are nowhere negative as they are; rounding each would make them disagree."""
+        if step == "nonnegative":
+            return self
+        raise QueryError(
+            f"{step}: tables that agree with each other cannot be rounded or moved one by one; round what you show"
+        )
+
+    def replay_estimate(self, release: Release) -> TableEstimate:
+        """Ask the transcript what the mechanism asked the records."""
+        ask = getattr(release.mechanism, "estimate_tables", None)
+        if ask is None:
+            raise MechanismError(
+                f"this release was made by {type(release.mechanism).__name__}, which does not publish tables or is not "
+                "installed here; its numbers can be read, but intervals and verification need the mechanism"
+            )
+        made: TableEstimate = release._replayed(lambda right: ask(PrivateRecords(right)))
+        return made
+
+    def replayed(self, release: Release) -> TableCells:
+        """The tables that a replay gives."""
+        return TableCells(self.domain, self.replay_estimate(release).tables)
+
+    def same(self, other: Cells) -> bool:
+        """Whether every table is the same, bit for bit."""
+        return (
+            isinstance(other, TableCells)
+            and self.order == other.order
+            and all(np.array_equal(self.tables[axes], other.tables[axes]) for axes in self.order)
+        )
+
+    def describe(self) -> str:
+        """Say how many tables are published."""
+        largest = max(len(axes) for axes in self.order)
+        return f"{len(self.order):,} tables of up to {largest} attributes"

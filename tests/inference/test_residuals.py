@@ -1,0 +1,154 @@
+"""Least squares by residuals is least squares by matrices, variances included, whatever was measured."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dphist.inference.residuals import Measured, TableResiduals, bounded_kinds
+from dphist.mechanisms.residualplan import plan_residuals, plan_totals, wanted_tables
+
+SHAPE = (2, 3, 2)
+Array = np.ndarray[Any, Any]
+
+
+def rows(axes: tuple[int, ...], differences: tuple[int, ...] = (), residual: bool = False) -> Array:
+    """The matrix of a measurement over the flat cells of the whole cube."""
+    parts = []
+    for axis, n in enumerate(SHAPE):
+        if axis not in axes:
+            parts.append(np.ones((1, n)))
+        elif axis in differences:
+            parts.append(np.array([[1.0, -1.0]]))
+        elif residual:
+            parts.append(np.eye(n) - 1.0 / n)
+        else:
+            parts.append(np.eye(n))
+    return reduce(np.kron, parts)
+
+
+CASES: list[list[tuple[Any, ...]]] = [
+    [((0, 1), (), False, 2.0), ((1, 2), (), False, 3.0), ((), (), False, 0.5)],
+    [((0, 1), (0,), False, 2.0), ((1,), (), False, 1.0), ((1, 2), (2,), False, 5.0)],
+    [(axes, (), True, 1.0 + len(axes)) for order in range(3) for axes in combinations(range(3), order)],
+    [((0, 2), (0, 2), False, 2.0), ((0,), (0,), False, 1.0), ((2,), (2,), False, 4.0), ((), (), False, 1.0)],
+]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_least_squares_and_variances_are_those_of_the_matrices(case: int) -> None:
+    rng = np.random.default_rng(case)
+    matrices, noisy, weights, measured = [], [], [], []
+    for axes, differences, residual, variance in CASES[case]:
+        matrix = rows(axes, differences, residual)
+        values = matrix @ rng.integers(0, 50, 12) + rng.normal(size=len(matrix))
+        sides = [1 if axis in differences else SHAPE[axis] for axis in axes]
+        measured.append(
+            Measured(axes, values.reshape(sides), variance, math.sqrt(variance / 2), differences, residual)
+        )
+        matrices.append(matrix)
+        noisy.append(values)
+        weights.append(np.full(len(matrix), 1.0 / variance))
+    A, y, w = np.concatenate(matrices), np.concatenate(noisy), np.concatenate(weights)
+    known = TableResiduals(SHAPE, measured)
+    # Least squares, least in norm where nothing was measured; covered questions do not depend on that choice. A
+    # residual's noise has one variance on all of its entries, which is as good as on its space alone.
+    inverse = np.linalg.pinv(A.T @ (w[:, None] * A))
+    best = inverse @ A.T @ (w * y)
+    checked = 0
+    for order in range(4):
+        for axes in combinations(range(3), order):
+            if not known.covers(axes):
+                continue
+            checked += 1
+            matrix = rows(axes)
+            assert np.allclose(known.table(axes).reshape(-1), matrix @ best)
+            variances = np.diag(matrix @ inverse @ matrix.T)
+            assert np.allclose(known.cell_variance(axes), variances)
+    assert checked >= 4
+    # Boxes: variance exactly, and one draw never weighs more than it is said to.
+    every = np.stack(np.unravel_index(np.arange(6 * 3), (3, 6)), axis=1)
+    spans = {2: [(0, 1), (1, 2), (0, 2)], 3: [(0, 1), (1, 3), (0, 3), (1, 2), (0, 2), (2, 3)]}
+    low = np.array([[spans[2][i][0], spans[3][j][0], 0] for i, j in every])
+    high = np.array([[spans[2][i][1], spans[3][j][1], 2] for i, j in every])
+    variance, largest = known.spread(low, high)
+    cells = np.stack(np.unravel_index(np.arange(12), SHAPE), axis=1)
+    answers = known.answers(low, high)
+    for place in range(len(low)):
+        box = ((cells >= low[place]) & (cells < high[place])).all(axis=1).astype(float)
+        if np.isnan(answers[place]):
+            continue
+        assert np.isclose(answers[place], box @ best)
+        assert np.isclose(variance[place], box @ inverse @ box)
+        weight = np.abs(box @ inverse @ A.T * w) * np.sqrt(1 / w / 2)
+        assert largest[place] >= weight.max() - 1e-9
+
+
+def test_what_no_table_holds_is_not_covered() -> None:
+    known = TableResiduals((4,) * 50, [Measured((3, 7), np.ones((4, 4)), 1.0, 0.0)])
+    assert known.covers((7,))
+    assert not known.covers((3, 8))
+    low, high = np.zeros((2, 50), dtype=np.int64), np.full((2, 50), 4)
+    high[0, [3, 7]] = 2
+    high[1, [3, 8]] = 2
+    assert known.answers(low, high)[0] == pytest.approx(4.0)
+    assert np.isnan(known.answers(low, high)[1])
+    assert np.isnan(known.spread(low, high)[0][1])
+    assert [axes for axes, _ in bounded_kinds(known.shape, low, high)] == [(3, 8), (3, 7)]
+
+
+def test_wanted_tables() -> None:
+    assert wanted_tables((3, 2, 1, 5), [(0,), (1, 0), (2, 3), (2,)]) == ((0, 1), (3,))
+    assert wanted_tables((1, 1), [(0, 1)]) == ((),)
+
+
+def error(shape: tuple[int, ...], wanted: Any, measured: list[Measured]) -> float:
+    known = TableResiduals(shape, measured)
+    return sum(known.cell_variance(axes) for axes in wanted)
+
+
+def by_totals(shape: tuple[int, ...], plan: Any, shares: list[float]) -> list[Measured]:
+    found = []
+    for axes, chosen, share in zip(plan.tables, plan.differences, shares, strict=True):
+        sides = [1 if axis in chosen else shape[axis] for axis in axes]
+        found.append(Measured(axes, np.zeros(sides), 2 / share**2, 1 / share, chosen))
+    return found
+
+
+@pytest.mark.parametrize("shape", [(4,) * 5, (2,) * 6, (30, 2, 5, 2, 9)])
+def test_plans_are_the_best_of_their_neighbours(shape: tuple[int, ...]) -> None:
+    wanted = list(combinations(range(len(shape)), 2))
+    rng = np.random.default_rng(1)
+    under_rho = plan_residuals(shape, wanted)
+    under_epsilon = plan_totals(shape, wanted)
+    for plan in (under_rho, under_epsilon):
+        assert sum(plan.shares) <= 1
+        assert sum(plan.shares) > 0.93
+
+    def of_rho(shares: list[float]) -> float:
+        cost = [math.prod(1 - 1 / shape[axis] for axis in axes) for axes in under_rho.tables]
+        found = [
+            Measured(axes, np.zeros([shape[axis] for axis in axes]), c / share, 0.0, residual=True)
+            for axes, c, share in zip(under_rho.tables, cost, shares, strict=True)
+        ]
+        return error(shape, wanted, found)
+
+    def of_epsilon(shares: list[float]) -> float:
+        return error(shape, wanted, by_totals(shape, under_epsilon, shares))
+
+    for plan, of in ((under_rho, of_rho), (under_epsilon, of_epsilon)):
+        whole = float(sum(plan.shares))
+        best = of([float(share) / whole for share in plan.shares])
+        for _ in range(20):
+            other = np.array([float(share) for share in plan.shares]) * np.exp(
+                rng.normal(0, 0.4, len(plan.shares))
+            )
+            # Shares are rounded to a sixteenth; no change may gain more than that costs.
+            assert of((other / other.sum()).tolist()) > 0.995 * best
+        equal = [1 / len(plan.tables)] * len(plan.tables)
+        assert best <= of(equal) * 1.005
