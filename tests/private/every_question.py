@@ -15,6 +15,7 @@ from dphist.private.queries.counting import Identity, Totals
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.medians import Middles
+from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout
 from dphist.private.scores.bisections import Bisections, Configurations
@@ -23,6 +24,7 @@ from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.scores.medians import Medians
+from dphist.private.scores.tables import TableErrors
 from dphist.private.segments.deviation import AbsoluteDeviation
 from dphist.private.sparse import Above
 
@@ -62,6 +64,16 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
         for calibration in ("tight", "paper")
         for plain, layout in [((), LINE), ((), TREE), ((0,), MIXED), ((), MIXED), ((), Layout((3,)))]
     ],
+    TableTotals: [
+        (TableTotals(((0,), (0, 1)), (Fraction(1, 4), Fraction(3, 4))), TABLE),
+        (TableTotals(((), (0,), (0, 1)), (Fraction(1, 4),) * 3, ((), (0,), (0, 1))), TABLE),
+        (TableTotals(((0, 1), (1,)), (Fraction(1, 2),) * 2, ((0,), ())), Layout((2, 3))),
+    ],
+    Residuals: [
+        (Residuals(((), (0,), (0, 1)), (Fraction(1, 5), Fraction(1, 5), Fraction(3, 5))), TABLE),
+        (Residuals(((0, 1), (1,)), (Fraction(1, 2),) * 2), Layout((2, 3))),
+        (Residuals(((0,),), (Fraction(1),)), LINE),
+    ],
     # Fused questions whose law is that of another: see `test_laws`.
     WaveletCells: [(WaveletCells(), LINE), (WaveletCells(), TREE), (WaveletCells((0,)), MIXED)],
     Above: [(Above(1), LINE)],
@@ -89,6 +101,10 @@ SCORES: dict[type, list[tuple[Any, Layout]]] = {
         (LowFrequencies((4,), Fraction(1)), LINE),
         (LowFrequencies((2, 2), Fraction(1, 3), ("cosine",)), TABLE),
         (LowFrequencies((4,), Fraction(2), ("fourier", "cosine")), LINE),
+    ],
+    TableErrors: [
+        (TableErrors(((0,), (1,), (0, 1)), np.array([0, 1, 5, 0, 0, 1, 2, 3]), np.array([0, 3, 1]), 2), TABLE),
+        (TableErrors(((), (0,)), np.array([3, 2, 0, 0, 1]), np.array([0, 1])), LINE),
     ],
     Medians: [
         (Medians(np.arange(4), np.array([4])), LINE),

@@ -27,6 +27,7 @@ from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.scores.medians import Medians
+from dphist.private.scores.tables import TableErrors
 from dphist.private.sparse import Above
 
 sys.path += [str(Path(__file__).parent)]
@@ -153,7 +154,7 @@ def promised(score: Any, layout: Layout) -> int:
     """The range of every class, written down a second time, from its proof."""
     n = layout.size
     match score:
-        case Medians() | Disagreements():
+        case Medians() | Disagreements() | TableErrors():
             return 2
         case BestAttributes():
             return 1

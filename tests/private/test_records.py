@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dphist.model.budget import Budget
 
 from dphist.errors import EpsilonError, MechanismError, RightUsed, VerificationError
+from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
@@ -40,9 +40,9 @@ def records(rows: int = 40) -> CodedColumns:
     return CodedColumns(DOMAIN, tuple(rng.integers(0, size, rows).astype(np.uint8) for size in DOMAIN.shape))
 
 
-def opened(budget: Any = EPSILON, unit: Unit = Unit()) -> tuple[PrivateRecords, RecordingNoise, Any]:
+def opened(budget: Any = EPSILON, unit: Unit | None = None) -> tuple[PrivateRecords, RecordingNoise, Any]:
     noise = RecordingNoise(seed=1)
-    right, transcript = open_records_gate(records(), budget, unit, noise=noise)
+    right, transcript = open_records_gate(records(), budget, unit or Unit(), noise=noise)
     return right, noise, transcript
 
 
@@ -107,14 +107,14 @@ def test_differences_stand_for_both_values() -> None:
 
 @pytest.mark.parametrize("currency", ["epsilon", "rho"])
 def test_choices_pay_their_share_each_and_none_is_chosen_twice(currency: str) -> None:
-    from dphist.model.conversion import choice_of_rho
+    from dphist.model.conversion import choice_epsilon
 
     tables = ((0,), (1,), (0, 1), (2,))
     model = np.zeros(2 + 5 + 10 + 2, dtype=np.int64)
     score = TableErrors(tables, model, np.array([0, 0, 10**6, 0]), 3)
     right, noise, transcript = opened(EPSILON if currency == "epsilon" else Budget.of(rho=RHO))
     picks = right.choose(score)
-    each = EPSILON / 3 if currency == "epsilon" else choice_of_rho(RHO / 3)
+    each = EPSILON / 3 if currency == "epsilon" else choice_epsilon(RHO / 3)
     # A distance moves by one up or down: the range is 2.
     assert [draw.amounts for draw in noise.drawn] == [(each / 2,)] * 3
     chosen = chosen_tables(picks, 4)

@@ -18,6 +18,8 @@ from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.residualplan import plan_residuals, plan_totals, wanted_tables
+from dphist.model.domain import Domain
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.tables import Residuals as ResidualQuery
 from dphist.private.queries.tables import TableTotals
@@ -27,6 +29,8 @@ FloatArray = NDArray[np.float64]
 
 # Rounds of raking a small cube to its tables.
 _ROUNDS = 30
+# Domains of more cells are published as tables.
+_SMALL_CUBE = 1 << 16
 
 
 @checked
@@ -63,6 +67,10 @@ class Residuals:
     def __post_init__(self) -> None:
         if self.ways < 1:
             raise MechanismError("ways must be at least 1")
+
+    def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
+        """Whether tables are published rather than a cube: of a small domain the cube is nicer to have."""
+        return domain.size > _SMALL_CUBE
 
     def measured(self, data: PrivateRecords) -> tuple[tuple[Axes, ...], TableResiduals]:
         """Ask one question, and give the wanted tables and all that is known of them."""

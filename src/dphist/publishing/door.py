@@ -31,6 +31,7 @@ from dphist.publishing.account import Account, account
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of
 from dphist.publishing.measures import publish_measured
 from dphist.publishing.preflight import empty, preflight
+from dphist.publishing.wide import goes_wide, publish_wide
 from dphist.release.about import About
 from dphist.release.cells import DenseCells
 from dphist.release.guarantee import Guarantee
@@ -163,6 +164,8 @@ def _publish(
     pay = payer.pay
     if isinstance(mechanism, SparseLaplace):
         release = _sparse(source, domain, budget, mechanism, unit, pay)
+    elif goes_wide(mechanism, source.domain if isinstance(source, Histogram) else domain, workload):
+        release = publish_wide(source, domain, budget, mechanism, unit, workload, pay=pay)
     else:
         histogram = count(source, domain, unit)
         preflight(

@@ -1,0 +1,96 @@
+"""Publishing tables of few attributes out of very many: the product of the domain is never written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
+
+from dphist.inference.published import TableEstimate
+from dphist.mechanisms.protocol import Mechanism
+from dphist.model.budget import Budget
+from dphist.model.coded import CodedColumns, Countable, code_type
+from dphist.model.domain import Domain
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.private.noise import Noise
+from dphist.private.records import PrivateRecords, open_records_gate
+from dphist.publishing.preflight import preflight
+from dphist.release.guarantee import Guarantee
+from dphist.release.release import Release
+from dphist.release.wide import TableCells
+from dphist.sources.coded import coded
+
+
+@runtime_checkable
+class TableMechanism(Protocol):
+    """A mechanism that can do without the cells of the whole product."""
+
+    def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
+        """Whether it publishes tables rather than cells over this domain: public facts decide."""
+        ...
+
+    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+        """Use up the right and return tables with their errors."""
+        ...
+
+
+def goes_wide(mechanism: Mechanism, domain: Domain | None, workload: Workload | None) -> bool:
+    """Whether a mechanism publishes tables over a domain."""
+    if domain is None or not isinstance(mechanism, TableMechanism):
+        return False
+    return mechanism.goes_wide(domain, workload)
+
+
+def publish_wide(
+    source: Any,
+    domain: Domain | None,
+    budget: Budget,
+    mechanism: Any,
+    unit: Unit,
+    workload: Workload | None,
+    *,
+    pay: Callable[[], None] | None = None,
+    noise: Noise | None = None,
+) -> Release:
+    """Read the records as codes, and let the mechanism use the one right to ask about them."""
+    records = coded(source, domain, unit)
+    nobody = CodedColumns(records.domain, tuple(_none(size) for size in records.domain.shape))
+    preflight(budget, unit, lambda dry: tables_release(nobody, budget, mechanism, unit, workload, noise=dry))
+    return tables_release(records, budget, mechanism, unit, workload, pay=pay, noise=noise)
+
+
+def tables_release(
+    records: Countable,
+    budget: Budget,
+    mechanism: Any,
+    unit: Unit,
+    workload: Workload | None,
+    *,
+    pay: Callable[[], None] | None = None,
+    noise: Noise | None = None,
+) -> Release:
+    """Make the release of records that are at hand."""
+    right, transcript = open_records_gate(records, budget, unit, workload=workload, noise=noise, pay=pay)
+    estimate: TableEstimate = mechanism.estimate_tables(right)
+    for table in estimate.tables.values():
+        table.setflags(write=False)
+    if getattr(mechanism, "why", None) == "":
+        mechanism = replace(mechanism, why=estimate.note)
+    return Release(
+        records.domain,
+        TableCells(records.domain, estimate.tables),
+        Guarantee(budget, unit),
+        mechanism,
+        transcript,
+        note=estimate.note,
+        workload=workload,
+        test=noise is not None and noise.keystream.test,
+        known=estimate,
+    )
+
+
+def _none(size: int) -> Any:
+    import numpy as np
+
+    return np.zeros(0, dtype=code_type(size))
