@@ -103,7 +103,10 @@ SCORES: dict[type, list[tuple[Any, Layout]]] = {
         (LowFrequencies((4,), Fraction(2), ("fourier", "cosine")), LINE),
     ],
     TableErrors: [
-        (TableErrors(((0,), (1,), (0, 1)), np.array([0, 1, 5, 0, 0, 1, 2, 3]), np.array([0, 3, 1]), 2), TABLE),
+        (
+            TableErrors(((0,), (1,), (0, 1)), np.array([0, 1, 5, 0, 0, 1, 2, 3]), np.array([0, 3, 1]), 2),
+            TABLE,
+        ),
         (TableErrors(((), (0,)), np.array([3, 2, 0, 0, 1]), np.array([0, 1])), LINE),
     ],
     Medians: [

@@ -105,6 +105,13 @@ def test_differences_stand_for_both_values() -> None:
         opened()[0].measure(TableTotals(((1,),), (Fraction(1),), ((1,),)))
 
 
+def test_differences_do_not_meet_alike() -> None:
+    """A row that changes sides moves a difference by two: four times the variance of one step, not twice."""
+    right, noise, _ = opened(Budget.of(rho=RHO), Unit(replace=True))
+    right.measure(TableTotals(((0,),), (Fraction(1),), ((0,),)))
+    assert noise.drawn[0].amounts == (Fraction(4) / (2 * RHO),)
+
+
 @pytest.mark.parametrize("currency", ["epsilon", "rho"])
 def test_choices_pay_their_share_each_and_none_is_chosen_twice(currency: str) -> None:
     from dphist.model.conversion import choice_epsilon

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.fitting import rake, settle
+from dphist.inference.fitting import agreeing, rake
 from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.tables import Axes
@@ -80,7 +80,7 @@ class Residuals:
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
         wanted, residuals = self.measured(data)
-        settled = settle(data.shape, wanted, residuals.table)
+        settled = agreeing(data.shape, wanted, residuals.table)
         return TableEstimate(settled, ResidualNoise(residuals), _note(data, wanted))
 
     def estimate(self, data: PrivateCounts) -> Estimate:

@@ -85,6 +85,8 @@ class Answer:
         return not math.isnan(self.low)
 
     def __str__(self) -> str:
+        if math.isnan(self.value):
+            return NOT_MEASURED
         if not self.measured:
             return f"{self.value:,.1f}  ({NOT_MEASURED})"
         return f"{self.value:,.1f}  ({self.confidence:.0%} interval {interval_words(self.low, self.high)})"

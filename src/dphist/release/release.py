@@ -39,6 +39,8 @@ Made = TypeVar("Made")
 
 # Cells that an array is made for when somebody asks for one.
 LARGEST_ARRAY = 1 << 27
+# Attributes that a release is introduced with.
+_SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,13 +465,16 @@ class Release(Tables, Doors):
         return drawer().card(self)
 
     def __repr__(self) -> str:
-        cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in self.domain.attributes)
+        shown = self.domain.attributes[:_SHOWN]
+        cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in shown)
+        if len(self.domain.attributes) > _SHOWN:
+            cells += f" × … ({len(self.domain.attributes)} attributes)"
         more = self.cells.describe()
         if self.sums:
             names = ", ".join(dict.fromkeys(sums.measure.name for sums in self.sums))
             more = f"{more}, sums of {names}" if more else f"sums of {names}"
-        shown = f"{cells}, {more}" if more else cells
-        return f"<Release {shown}; {self.guarantee.describe()}; {show(self.mechanism)}>"
+        held = f"{cells}, {more}" if more else cells
+        return f"<Release {held}; {self.guarantee.describe()}; {show(self.mechanism)}>"
 
 
 def _nonnegative_step(total: float | None) -> str:

@@ -1,0 +1,137 @@
+"""Bugs planted in the gate over records: tables and residuals, codes, and what is counted of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TABLES = "src/dphist/private/queries/tables.py"
+_SCORE = "src/dphist/private/scores/tables.py"
+_HELD = "src/dphist/private/held.py"
+_RECORDS = "src/dphist/private/records.py"
+_SQL = "src/dphist/sources/sql.py"
+_DUCK = "src/dphist/sources/duck.py"
+_CODED = "src/dphist/sources/coded.py"
+_KERNEL = "src/dphist/kernels/tables.py"
+_GATE = "tests/private/test_records.py"
+_LAWS = "tests/private/test_laws.py"
+_ENGINES = "tests/door/test_engines.py::test_coded_records_give_the_tables_of_the_cube[duckdb]"
+
+
+def _bug(file: str, old: str, new: str, tests: str, why: str) -> dict[str, Any]:
+    return {"file": file, "old": old, "new": new, "tests": tests, "why": why}
+
+
+MUTANTS = [
+    _bug(
+        _TABLES,
+        "return each_table([1 / share for share in self.shares], sizes)",
+        "return each_table([Fraction(1)] * len(self.shares), sizes)",
+        f"{_GATE} {_LAWS}",
+        "every table is noised as if it were the only one",
+    ),
+    _bug(
+        _TABLES,
+        "moved = [math.prod(2 * (size - 1) for size in shape) for shape in shapes]",
+        "moved = [math.prod(size - 1 for size in shape) for shape in shapes]",
+        f"{_GATE} {_LAWS}",
+        "the other entries that a residual moves are forgotten in L1",
+    ),
+    _bug(
+        _TABLES,
+        "moved = [math.prod(size * (size - 1) for size in shape) for shape in shapes]",
+        "moved = [math.prod((size - 1) ** 2 for size in shape) for shape in shapes]",
+        f"{_GATE} {_LAWS}",
+        "the other entries that a residual moves are forgotten in L2",
+    ),
+    _bug(
+        _TABLES,
+        "if sum(shares) > 1:",
+        "if sum(shares) > 2:",
+        f"{_GATE}::test_questions_that_would_break_the_promise_are_refused",
+        "shares of tables may be more than the whole",
+    ),
+    _bug(
+        _TABLES,
+        "if len(shares) != tables or any(not isinstance(share, Fraction) or share <= 0 for share in shares):",
+        "if len(shares) != tables:",
+        f"{_GATE}::test_questions_that_would_break_the_promise_are_refused",
+        "a negative share makes room for a larger one",
+    ),
+    _bug(
+        _TABLES,
+        'return "any" if any(self.differences) else "alike"',
+        'return "alike"',
+        f"{_LAWS} tests/private/test_records.py::test_differences_do_not_meet_alike",
+        "differences have weights of both signs, and a replaced row moves 2, not √2",
+    ),
+    _bug(
+        _TABLES,
+        "if any(layout.shape[axis] != 2 for axis in chosen):",
+        "if any(layout.shape[axis] < 2 for axis in chosen):",
+        f"{_GATE}::test_differences_stand_for_both_values",
+        "differences along longer axes have answers without noise of their own",
+    ),
+    _bug(
+        _SCORE,
+        "yield Candidates(scores[left], np.array([0, left.size]), 2)",
+        "yield Candidates(scores[left], np.array([0, left.size]), 1)",
+        f"{_GATE} {_LAWS}",
+        "distances go up and down, and their range is 2",
+    ),
+    _bug(
+        _SCORE,
+        "left = np.delete(left, int(chosen[0]))",
+        "pass",
+        f"{_GATE} {_LAWS}",
+        "a table is chosen twice",
+    ),
+    _bug(
+        _HELD,
+        "return [np.minimum(table, ceiling(table.shape)) for table in found]",
+        "return list(found)",
+        f"{_GATE}::test_counts_beyond_the_ceiling_do_not_overflow",
+        "sums overflow where counts are large: a data-dependent answer",
+    ),
+    _bug(
+        _RECORDS,
+        "if not isinstance(query, _ASKED):",
+        "if False:",
+        f"{_GATE}::test_only_questions_about_tables_are_asked",
+        "a question about cells is paid for before it is refused",
+    ),
+    _bug(
+        _RECORDS,
+        "__copy__ = __deepcopy__ = __reduce_ex__ = __reduce__ = _refuse",
+        "__copy__ = __deepcopy__ = _refuse",
+        f"{_GATE}::test_a_right_is_used_once_and_not_copied",
+        "a right can be pickled",
+    ),
+    _bug(
+        _SQL,
+        'order = ", ".join(f"{name} ASC" for name in names)\n        ranked = (',
+        'order = f"{names[0]} ASC"\n        ranked = (',
+        _ENGINES,
+        "which of a person's rows are kept hangs on the order they lie in",
+    ),
+    _bug(
+        _SQL,
+        "placed = f\"SELECT person, {listed} FROM ({inner}) AS rows_of{where(['person IS NOT NULL', *known])}\"",
+        "placed = f\"SELECT person, {listed} FROM ({inner}) AS rows_of{where(['person IS NOT NULL'])}\"",
+        _ENGINES,
+        "rows without a cell take the places of rows that have one",
+    ),
+    _bug(
+        _CODED,
+        "return engine, keys, None if unit.id is None else Bound(column_of(engine, unit.id), unit.rows)",
+        "return engine, keys, None",
+        _ENGINES,
+        "people's rows are not bounded when records are coded",
+    ),
+    _bug(
+        _KERNEL,
+        "same = length == ways - 1",
+        "same = length > 0",
+        "tests/kernels/test_tables.py",
+        "cells of a table are those of another with a longer prefix",
+    ),
+]

@@ -1,0 +1,223 @@
+"""Releases of tables out of very many columns: published, asked, saved, verified, and refused where nobody measured."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dphist
+from dphist.errors import NotPrivate, QueryError, ReleaseError, TooLargeError, VerificationError
+from dphist.mechanisms import Residuals
+from dphist.model.budget import Budget
+from dphist.model.coded import CodedColumns
+from dphist.model.unit import Unit
+from dphist.private.noise import Keystream, Noise
+from dphist.publishing.wide import tables_release
+from dphist.release.wide import TableCells
+from dphist.sources.coded import coded
+
+WORDS = ["no", "perhaps", "yes"]
+DOMAIN = dphist.Domain(
+    [
+        dphist.Ordinal("age", edges=[0, 20, 40, 60, 120]),
+        dphist.Nominal("sex", ["F", "M"]),
+        dphist.Nominal("constant", ["only"]),
+    ]
+    + [dphist.Nominal(f"q{i}", WORDS) for i in range(16)]
+)
+
+
+def people(rows: int = 3000, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    taste = rng.integers(0, 3, rows)
+    columns: dict[str, Any] = {
+        "age": rng.integers(0, 110, rows),
+        "sex": rng.choice(["F", "M"], rows),
+        "constant": ["only"] * rows,
+        "who": rng.integers(0, rows // 4, rows),
+    }
+    for i in range(16):
+        columns[f"q{i}"] = np.array(WORDS)[np.where(rng.random(rows) < 0.5, taste, rng.integers(0, 3, rows))]
+    return pd.DataFrame(columns)
+
+
+@pytest.fixture(scope="module")
+def releases() -> dict[str, dphist.Release]:
+    table = people()
+    return {
+        "epsilon": dphist.publish(table, DOMAIN, 2, "residuals", workload="marginals:2"),
+        "rho": dphist.publish(table, DOMAIN, rho="1/10", mechanism="residuals"),
+    }
+
+
+@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+def test_a_release_of_tables_is_a_release(releases: Any, currency: str, tmp_path: Path) -> None:
+    release, table = releases[currency], people()
+    assert DOMAIN.size > 2**28
+    release.verify()
+    release.save(tmp_path / "wide.parquet")
+    again = dphist.load(tmp_path / "wide.parquet")
+    again.verify()
+    assert again.cells.same(release.cells)
+    where = {"q3": "yes", "q8": ["yes", "no"], "age": (20, 59)}
+    for each in (release, again):
+        one = each.answer(where={"age": (20, 59), "q8": "yes"})
+        truth = ((table["age"] >= 20) & (table["age"] < 60) & (table["q8"] == "yes")).sum()
+        assert one.low <= one.value <= one.high
+        assert abs(one.value - truth) < 6 * (one.high - one.low)
+        guess = each.answer(where=where)
+        assert not guess.measured
+        assert guess.method == "not measured"
+        assert "not measured" in str(guess)
+        # A single value bounds nothing, and bins are asked for by their own bounds.
+        assert each.answer(where={"constant": "only"}).value == each.answer().value
+        with pytest.raises(QueryError, match="no published table has q1, q2, age together"):
+            each.project("q1", "q2", "age")
+        with pytest.raises(TooLargeError, match="which nobody counted"):
+            _ = each.counts
+        with pytest.raises(QueryError, match="publish with the mechanism mixture"):
+            each.records()
+    assert "tables of up to 2 attributes" in repr(release)
+    assert len(repr(release)) < 300
+
+
+def test_published_tables_agree_and_are_nowhere_negative(releases: Any) -> None:
+    for release in releases.values():
+        tables = release.cells.tables
+        total = float(tables[()])
+        for axes, table in tables.items():
+            assert table.min() >= 0
+            assert table.sum() == pytest.approx(total, rel=1e-4)
+            for place, axis in enumerate(axes):
+                smaller = tables[axes[:place] + axes[place + 1 :]]
+                assert np.abs(table.sum(axis=place) - smaller).max() < 1e-4 * total, (axes, axis)
+
+
+def test_anybody_opens_the_file(releases: Any, tmp_path: Path) -> None:
+    path, release = tmp_path / "wide.parquet", releases["rho"]
+    release.save(path)
+    asked = f"""SELECT sum(estimate), min(estimate - low), min(high - estimate), count(*) FROM '{path}'
+                WHERE "table" = 'age, sex' AND sex = 'F' AND age_low >= 20 AND q3 IS NULL"""
+    ((value, below, above, rows),) = duckdb.sql(asked).fetchall()
+    assert rows == 3
+    assert value == pytest.approx(release.answer("age >= 20 and sex = 'F'").value)
+    assert min(below, above) >= 0
+    frame = release.to_pandas()
+    assert set(frame["table"]) >= {"total", "age", "age, sex", "q0, q15"}
+    assert len(frame) == release.cells.numbers.size
+
+
+def test_a_file_that_was_touched_is_refused(releases: Any, tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    releases["epsilon"].save(path)
+    whole = pq.read_table(path)
+    place = whole.column_names.index("estimate")
+
+    def edited(name: str, change: Any) -> Path:
+        column = whole.column(name).combine_chunks()
+        kind = getattr(column.type, "value_type", column.type)
+        values = column.cast(kind).to_pylist()
+        change(values)
+        made = pa.array(values, kind)
+        if kind != column.type:
+            made = made.dictionary_encode()
+        table = whole.set_column(
+            whole.column_names.index(name), whole.schema.field(name), made.cast(column.type)
+        )
+        pq.write_table(table, tmp_path / "edited.parquet", compression="zstd")
+        return tmp_path / "edited.parquet"
+
+    def more(values: list[Any]) -> None:
+        values[7] += 1.0
+
+    with pytest.raises(VerificationError):
+        dphist.load(edited("estimate", more)).verify()
+    with pytest.raises(VerificationError):
+        dphist.load(edited("high", more)).verify()
+
+    def swap(values: list[Any]) -> None:
+        values[-1], values[-2] = values[-2], values[-1]
+
+    with pytest.raises(ReleaseError, match="label"):
+        dphist.load(edited("q15", swap))
+    with pytest.raises(ReleaseError, match="label"):
+        dphist.load(edited("table", lambda values: values.__setitem__(-1, "age, sex")))
+    assert place > 16
+
+
+def test_bounding_and_paying(tmp_path: Path) -> None:
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("people", 3)
+        release = dphist.publish(
+            people(), DOMAIN, 2, "residuals", unit=Unit(rows=2, id="who"), ledger=ledger, dataset="people"
+        )
+        assert ledger.spent("people") == 2
+        assert release.receipt is not None
+        with pytest.raises(dphist.errors.BudgetError):
+            dphist.publish(
+                people(), DOMAIN, 2, "residuals", unit=Unit(rows=2, id="who"), ledger=ledger, dataset="people"
+            )
+    kept = coded(people(), DOMAIN, Unit(rows=2, id="who")).tables([()])[0]
+    assert abs(release.answer().value - int(kept)) < 600
+
+
+def test_named_tables_are_covered_and_nothing_else() -> None:
+    release = dphist.publish(people(500), DOMAIN, 5, "residuals", workload="marginals:age,sex,q1;q2,q3")
+    assert set(release.cells.tables) >= {(0, 1), (0, 1, 4), (5, 6), ()}
+    assert release.project("q1", "age", "sex").counts.shape == (3, 4, 2)
+    assert not release.answer("q2 = 'yes' and sex = 'F'").measured
+
+
+@pytest.mark.parametrize("budget", [Budget.of(1), Budget.of(rho="1/40")], ids=["epsilon", "rho"])
+def test_intervals_hold(budget: Budget) -> None:
+    """95 % of the intervals of every size of table hold, on tables far from even."""
+    rng = np.random.default_rng(3)
+    sizes = (2, 3, 9, 2, 17, 4, 5, 30)
+    domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(n)) for i, n in enumerate(sizes)])
+    level = rng.random(4000)
+    columns = tuple(
+        np.minimum((n * level ** (1 + i % 3)).astype(np.uint8), n - 1) for i, n in enumerate(sizes)
+    )
+    records = CodedColumns(domain, columns)
+    wanted = [axes for order in range(3) for axes in combinations(range(8), order)]
+    truth = records.tables(wanted)
+    held: dict[tuple[int, ...], list[float]] = {axes: [] for axes in wanted}
+    for seed in range(8):
+        release = tables_release(
+            records, budget, Residuals(), Unit(), None, noise=Noise(Keystream.for_tests(seed))
+        )
+        assert isinstance(release.cells, TableCells)
+        for axes, counts in zip(wanted, truth, strict=True):
+            found = release._estimate.errors.table_interval(axes, release.cells.tables[axes], 0.95)
+            held[axes].append(float(((found.low <= counts) & (counts <= found.high)).mean()))
+    large = [np.mean(each) for axes, each in held.items() if truth[wanted.index(axes)].size >= 60]
+    assert min(large) > 0.92
+    assert 0.94 < np.mean([np.mean(each) for each in held.values()]) < 0.995
+    with pytest.raises(NotPrivate):
+        release.save("never.parquet")
+
+
+def test_a_small_domain_is_a_cube() -> None:
+    histogram = dphist.Histogram(
+        dphist.Domain([dphist.Ordinal("x", range(6)), dphist.Nominal("y", ["a", "b"])]),
+        np.arange(12).reshape(6, 2),
+    )
+    for budget in ({"epsilon": 3}, {"rho": 1}):
+        release = dphist.publish(histogram, mechanism="residuals", **budget)
+        assert release.counts.shape == (6, 2)
+        release.verify()
+
+
+def test_no_records_and_columns_of_one_value() -> None:
+    release = dphist.publish(people(40).iloc[:0], DOMAIN, 1, "residuals")
+    release.verify()
+    assert release.answer().value < 200
+    assert release.project("constant", "sex").counts.shape == (1, 2)
