@@ -25,14 +25,12 @@ from dphist.release.wide import TableCells
 from dphist.sources.coded import coded
 
 WORDS = ["no", "perhaps", "yes"]
-DOMAIN = dphist.Domain(
-    [
-        dphist.Ordinal("age", edges=[0, 20, 40, 60, 120]),
-        dphist.Nominal("sex", ["F", "M"]),
-        dphist.Nominal("constant", ["only"]),
-    ]
-    + [dphist.Nominal(f"q{i}", WORDS) for i in range(16)]
-)
+ATTRIBUTES: list[Any] = [
+    dphist.Ordinal("age", edges=[0, 20, 40, 60, 120]),
+    dphist.Nominal("sex", ["F", "M"]),
+    dphist.Nominal("constant", ["only"]),
+] + [dphist.Nominal(f"q{i}", WORDS) for i in range(16)]
+DOMAIN = dphist.Domain(ATTRIBUTES)
 
 
 def people(rows: int = 3000, seed: int = 0) -> pd.DataFrame:
@@ -171,6 +169,7 @@ def test_bounding_and_paying(tmp_path: Path) -> None:
 
 def test_named_tables_are_covered_and_nothing_else() -> None:
     release = dphist.publish(people(500), DOMAIN, 5, "residuals", workload="marginals:age,sex,q1;q2,q3")
+    assert isinstance(release.cells, TableCells)
     assert set(release.cells.tables) >= {(0, 1), (0, 1, 4), (5, 6), ()}
     assert release.project("q1", "age", "sex").counts.shape == (3, 4, 2)
     assert not release.answer("q2 = 'yes' and sex = 'F'").measured
@@ -196,7 +195,8 @@ def test_intervals_hold(budget: Budget) -> None:
         )
         assert isinstance(release.cells, TableCells)
         for axes, counts in zip(wanted, truth, strict=True):
-            found = release._estimate.errors.table_interval(axes, release.cells.tables[axes], 0.95)
+            errors: Any = release._estimate.errors
+            found = errors.table_interval(axes, release.cells.tables[axes], 0.95)
             held[axes].append(float(((found.low <= counts) & (counts <= found.high)).mean()))
     large = [np.mean(each) for axes, each in held.items() if truth[wanted.index(axes)].size >= 60]
     assert min(large) > 0.92
@@ -210,8 +210,10 @@ def test_a_small_domain_is_a_cube() -> None:
         dphist.Domain([dphist.Ordinal("x", range(6)), dphist.Nominal("y", ["a", "b"])]),
         np.arange(12).reshape(6, 2),
     )
-    for budget in ({"epsilon": 3}, {"rho": 1}):
-        release = dphist.publish(histogram, mechanism="residuals", **budget)
+    for release in (
+        dphist.publish(histogram, epsilon=3, mechanism="residuals"),
+        dphist.publish(histogram, rho=1, mechanism="residuals"),
+    ):
         assert release.counts.shape == (6, 2)
         release.verify()
 

@@ -42,7 +42,7 @@ def test_every_table_is_the_one_counted_alone(rows: int, monkeypatch: pytest.Mon
 
 
 def test_blocks_add_up_and_are_told() -> None:
-    held, told = columns(30), []
+    held, told = columns(30), list[int]()
     blocks = [np.stack([column[i : i + 10].astype(np.int32) for column in held]) for i in (0, 10, 20)]
     found = count_blocks(DOMAIN, EVERY, blocks, told.append)
     assert told == [10, 10, 10]

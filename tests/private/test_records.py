@@ -25,10 +25,12 @@ from dphist.private.scores.tables import TableErrors, chosen_tables
 from dphist.testing import Draw, RecordingNoise, open_counts
 
 # More cells than there are atoms, so that whoever multiplied all sizes would be found out.
-DOMAIN = Domain(
-    [Nominal("sex", ["F", "M"]), Ordinal("age", range(5)), Nominal("ill", ["no", "yes"])]
-    + [Ordinal(f"x{i}", range(50)) for i in range(60)]
-)
+ATTRIBUTES: list[Any] = [
+    Nominal("sex", ["F", "M"]),
+    Ordinal("age", range(5)),
+    Nominal("ill", ["no", "yes"]),
+] + [Ordinal(f"x{i}", range(50)) for i in range(60)]
+DOMAIN = Domain(ATTRIBUTES)
 EPSILON, RHO = Fraction(3, 7), Fraction(2, 11)
 UNITS = {Unit(): (1, 1), Unit(replace=True): (2, 4), Unit(rows=3): (3, 9)}
 TABLES = ((0, 1), (1,), (0, 1, 2))
@@ -229,7 +231,7 @@ def test_one_record_more_is_one_step_in_every_table() -> None:
     base = np.stack([rng.integers(0, size, 6) for size in small.shape])
     shares = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4))
     layout = PrivateRecords(open_counts(np.zeros(small.shape, int), 1))._right._layout
-    questions = [
+    questions: list[Any] = [
         TableTotals(((0, 1), (1, 2), ()), shares),
         TableTotals(((0, 1), (0, 2), (2,)), shares, ((0,), (0, 2), ())),
         Residuals(((0, 1), (1, 2), ()), shares),

@@ -415,7 +415,8 @@ class Release(Tables, Doors):
                 f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
                 "project() on fewer attributes"
             )
-        return self._shaped(self._replayed(self.mechanism.estimate))
+        shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate))
+        return shaped
 
     def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made:
         """Ask the transcript what the mechanism asked the data."""
