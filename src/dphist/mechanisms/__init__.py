@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dphist.mechanisms.noisefirst import NoiseFirst
     from dphist.mechanisms.posterior import Posterior
     from dphist.mechanisms.privelet import Privelet
+    from dphist.mechanisms.residuals import Residuals
     from dphist.mechanisms.smooth import Smooth
     from dphist.mechanisms.sparselaplace import SparseLaplace
     from dphist.mechanisms.spatialtrees import HierarchicalKD, KDHybrid, QuadTree
@@ -65,6 +66,7 @@ __all__ = [
     "Posterior",
     "Privelet",
     "QuadTree",
+    "Residuals",
     "Smooth",
     "Sort",
     "SparseLaplace",

@@ -7,6 +7,7 @@ from dphist.release.file import load
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.release.sparse import SparseCells
+from dphist.release.wide import TableCells
 
 __all__ = [
     "About",
@@ -18,5 +19,6 @@ __all__ = [
     "Projection",
     "Release",
     "SparseCells",
+    "TableCells",
     "load",
 ]
