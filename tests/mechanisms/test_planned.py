@@ -36,7 +36,7 @@ def _domain(shape):
 
 
 def grow_boxes(data):
-    planner = Planner.for_ranges(data.shape, data.workload, data.domain, float(data.unit_scale))
+    planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
     return grow(data, PlannedBoxes(planner))
 
 

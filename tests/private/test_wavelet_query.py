@@ -7,6 +7,7 @@ import pytest
 
 from dphist.kernels.wavelets import standard
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.law import NoiseLaw
 from dphist.private.noise import Keystream, Noise
 from dphist.private.pricing import Priced as _Priced
 from dphist.private.queries.wavelet import (
@@ -197,9 +198,9 @@ def test_counts_meet_a_public_ceiling():
 
 def test_fit_is_judged_by_public_facts():
     census = wavelet_axes((101, 2, 512, 1001), None, (0, 1))
-    assert numerators_fit(census, Fraction(1000))
-    assert not numerators_fit(wavelet_axes((4096,) * 3, None), Fraction(1))
-    assert not numerators_fit(census, Fraction(10**12))
+    assert numerators_fit(census, NoiseLaw("laplace", Fraction(1000)))
+    assert not numerators_fit(wavelet_axes((4096,) * 3, None), NoiseLaw("laplace", Fraction(1)))
+    assert not numerators_fit(census, NoiseLaw("laplace", Fraction(10**12)))
 
 
 def test_peak_memory_is_below_one_and_a_half_cubes(monkeypatch):

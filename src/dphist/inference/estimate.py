@@ -214,7 +214,7 @@ class IndependentNoise(NoiseErrors):
         return Spread.of_terms(terms.astype(np.int64), laplace_if_bare(self.law))
 
 
-def laplace_if_bare(law: NoiseLaw | Fraction) -> NoiseLaw:
+def laplace_if_bare(law: NoiseLaw | Fraction | float) -> NoiseLaw:
     """A bare number is the scale of Laplace noise."""
     return law if isinstance(law, NoiseLaw) else NoiseLaw("laplace", law)
 

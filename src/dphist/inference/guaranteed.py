@@ -10,8 +10,9 @@ that cell. Then Σ cⱼ·(measured total)ⱼ is the true answer plus Σ cⱼNⱼ
 moment generating function of Laplace noise of scale 1 (continuous; the discrete law's is smaller, as the continuous is
 the discrete plus an independent symmetric rest), exp(λ Σ cⱼNⱼ − Σ ψ(λcⱼsⱼ)) is a positive supermartingale that starts
 at 1. By Markov's inequality Σ cⱼNⱼ exceeds (log(1/β) + Σ ψ(λcⱼsⱼ))/λ with probability at most β, for a λ fixed in
-advance. A mixture over several λ stands in for the best one, which would depend on the data: it is a supermartingale
-too.
+advance. Under Gaussian noise of variance v the same holds with ψ(u) = u²v/2, which the discrete law obeys as well
+(Canonne, Kamath and Steinke, 2020). A mixture over several λ stands in for the best one, which would depend on the
+data: it is a supermartingale too.
 
 The coefficients used are those of least squares for the plan as it looks when a block is measured: a block's own
 measurement is trusted by its precision, beside what the budget its cells still have could buy. They are *not* the
@@ -111,15 +112,16 @@ class PredictableTree:
     def _prices(self) -> tuple[FloatArray, FloatArray, float]:
         """What the first measurement of each node cost, what its path had then spent, and the whole budget.
 
-        Noise of scale s costs 1/s, and every path spends the budget: a public price list.
+        Laplace noise of scale s costs 1/s, Gaussian noise of its variance 1/s², and every path spends the budget: a
+        public price list.
         """
         tree = self.tree
-        scale = np.sqrt(tree.again()[1] / 2.0)
+        scale = np.sqrt(tree.again()[1] / 2.0) ** self._cost
         twice = np.zeros(len(tree), dtype=bool)
         once = scale.copy()
         if tree.seen_variance is not None:
             twice = np.isfinite(tree.seen_variance)
-            once[twice] = np.sqrt(tree.seen_variance[twice] / 2.0)
+            once[twice] = np.sqrt(tree.seen_variance[twice] / 2.0) ** self._cost
         price = np.where(np.isfinite(once), 1.0 / once, 0.0)
         # Blocks of a pool were measured before it was.
         spent = np.where(tree.pool, 0.0, price)
@@ -132,6 +134,10 @@ class PredictableTree:
         return price, spent, float((spent + last + joint)[tree.first < 0].max())
 
     @property
+    def _cost(self) -> int:
+        return 2 if self.tree.kind == "gaussian" else 1
+
+    @property
     def _budget(self) -> float:
         return self._prices[2]
 
@@ -140,7 +146,10 @@ class PredictableTree:
         """How much a first measurement is trusted beside what the budget that is left can buy."""
         price, spent, budget = self._prices
         left = np.maximum(budget - spent, 0.0)
-        return np.asarray(price**2 / np.maximum(price**2 + left**2 / _DIVIDED, 1e-300), dtype=np.float64)
+        # Precision is the square of the price under Laplace noise, and the price itself under Gaussian noise.
+        power = 2 // self._cost
+        known = price**power
+        return np.asarray(known / np.maximum(known + left**power / _DIVIDED, 1e-300), dtype=np.float64)
 
     @cached_property
     def _levels(self) -> list[tuple[int, int]]:
@@ -172,7 +181,10 @@ class PredictableTree:
         asked = (np.ascontiguousarray(low, dtype=np.int64), np.ascontiguousarray(high, dtype=np.int64))
         ask: Any = cut_boxes  # fifteen arrays, by position
         found, noise, cuts = ask(*self._arrays, *self._whole, *asked)
-        unit = 1.0 / self._budget
+        unit = (1.0 / self._budget) ** (1.0 / self._cost)
+        if self.tree.kind == "gaussian":
+            # No draw is heavier than Gaussian: fourth moments and the largest draw are Laplace's.
+            noise = noise * np.array([1.0, 0.0, 0.0])
         error = 1.0 - confidence
         width = martingale_widths(noise[:, 0], error * (1.0 - _FOR_CUTS) / 2.0, unit)
         if len(self.tree.shape) == 1:
@@ -187,12 +199,15 @@ class PredictableTree:
         """What blocks at the two ends of a range may hide: one draw of known scale each, so no martingale is needed.
 
         Which block an end falls into is settled before its last measurement, whose noise exceeds s·log(1/β) with
-        probability at most β (the discrete law may put up to twice as much beyond as the continuous).
+        probability at most β (the discrete law may put up to twice as much beyond as the continuous); Gaussian noise of
+        that variance exceeds 2s·√log(1/β) so, by Chernoff's bound.
         """
         value, scale = self._arrays[6], self._arrays[7]
+        needed = math.log(1.0 / error)
+        reach = 2.0 * math.sqrt(needed) if self.tree.kind == "gaussian" else needed
         node = cuts[:, :, 0].astype(np.int64)
         none = node < 0
-        most = np.maximum(value[node] + scale[node] * math.log(1.0 / error), 0.0)
+        most = np.maximum(value[node] + scale[node] * reach, 0.0)
         most[none] = 0.0
         weights = np.where(none[:, :, None], 0.0, cuts[:, :, 1:])
         return (most * weights[:, :, 0]).sum(axis=1), (most * weights[:, :, 1]).sum(axis=1)

@@ -17,6 +17,7 @@ from dphist.errors import MechanismError
 from dphist.kernels.paint import paint_boxes
 from dphist.kernels.trees.evenness import divide_pools
 from dphist.kernels.trees.passes import breadth_first, gather_up, hand_down, side_by_side
+from dphist.model.law import Kind
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -85,6 +86,8 @@ class MeasuredTree:
     """First measurement of each leaf that was measured twice; None if there is no such leaf."""
     seen_variance: FloatArray | None = None
     """Its variance; infinite for nodes that were measured once or not at all."""
+    kind: Kind = "laplace"
+    """The kind of the noise in all of it."""
 
     @classmethod
     def of(
@@ -99,6 +102,7 @@ class MeasuredTree:
         pool: ArrayLike | None = None,
         seen: ArrayLike | None = None,
         seen_variance: ArrayLike | None = None,
+        kind: Kind = "laplace",
     ) -> MeasuredTree:
         """Put nodes that come parents first into the order a tree has; several roots get one over them.
 
@@ -112,6 +116,7 @@ class MeasuredTree:
             pool: Which nodes are pools.
             seen: What was measured first of leaves that were measured twice.
             seen_variance: With what variance; infinite elsewhere.
+            kind: Of the noise: Laplace or Gaussian.
 
         Returns:
             The tree; nodes keep their numbers if siblings stand side by side, else they are renumbered breadth first.
@@ -172,6 +177,7 @@ class MeasuredTree:
             pool=kept,
             seen=None if early is None else early[order],
             seen_variance=None if early_variance is None else early_variance[order],
+            kind=kind,
         )
 
     def __len__(self) -> int:

@@ -25,6 +25,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.model.law import Kind
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -50,14 +52,15 @@ class MeasuredTables:
     """Tables of a cube, each measured with independent noise of one variance a cell.
 
     ``axes[t]`` are the attributes of table t in ascending order, ``values[t]`` its noisy cells and ``scales[t]`` the
-    scale of its Laplace noise. One of them may be the whole cube: its residuals of many attributes, which nothing
-    else speaks of, are then never written out one by one.
+    scale of Laplace noise of its variance, 2·scale²; ``kind`` says what noise it is. One of them may be the whole cube:
+    its residuals of many attributes, which nothing else speaks of, are then never written out one by one.
     """
 
     shape: tuple[int, ...]
     axes: tuple[Axes, ...]
     values: tuple[FloatArray, ...]
     scales: tuple[float, ...]
+    kind: Kind = "laplace"
 
     def cells_in(self, axes: Sequence[int]) -> int:
         """How many cells a table of these attributes has."""
@@ -148,7 +151,7 @@ class MeasuredTables:
         return out
 
     def variances(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The variance of every box's answer, and the largest |weight · scale| of one draw in it, at most.
+        """The variance of every box's answer, and the largest |weight · scale| of one Laplace draw in it, at most.
 
         A box is a product of intervals. On an axis of n cells an interval of k has mean k/n, and k − k²/n is what is
         left of its squares once the mean is out. So a residual of the attributes S adds
@@ -177,6 +180,8 @@ class MeasuredTables:
                     heaviest[table] += reach * (1.0 - portion if table == self._whole else portion)
         largest = (heaviest * np.array(self.scales)[:, None]).max(axis=0)
         variance = np.maximum(variance, 0.0)
+        if self.kind == "gaussian":
+            return variance, np.zeros(variance.shape)
         # One draw cannot carry more than the whole variance, whatever the bound says.
         return variance, np.minimum(largest, np.sqrt(variance / 2.0))
 

@@ -56,6 +56,8 @@ class TreeNoise(NoiseErrors):
             *(tree.first, tree.last, tree.gathered[1], self._heft, tree.low, tree.high),
             *(np.ascontiguousarray(low), np.ascontiguousarray(high)),
         )
+        if tree.kind == "gaussian":
+            return Spread(variance, np.zeros(variance.shape))
         # One draw cannot carry more than the whole variance, whatever the bound says.
         return Spread(variance, np.minimum(largest, np.sqrt(variance / 2)))
 

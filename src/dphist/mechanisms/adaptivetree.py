@@ -122,7 +122,7 @@ class AdaptiveTree:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
-            planner = Planner.for_ranges(data.shape, data.workload, data.domain, float(data.unit_scale))
+            planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
             tree, level = grow(data, PlannedBoxes(planner))
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (
@@ -201,8 +201,9 @@ def uneven(front: Front, among: BoolArray | None, slack: float) -> BoolArray:
     gaps = (totals - sizes * density[family]) ** 2
     chi = np.bincount(family, gaps, minlength=families) * (0.5 / front.scale**2)
     free = np.maximum(members - 1.0, 0.0)
-    # Laplace noise Z of unit variance has Var Z² = 5.
-    answer: BoolArray = chi >= free + slack * np.sqrt(5.0 * free)
+    # Noise Z of unit variance has Var Z² = 2 + its excess kurtosis: 5 for Laplace noise.
+    wide = 2.0 + front.right.law().kurtosis
+    answer: BoolArray = chi >= free + slack * np.sqrt(wide * free)
     return answer | (members < 2)
 
 
@@ -220,7 +221,7 @@ def slight(front: Front) -> BoolArray:
     That is so many deviations of their sum, once every child is measured again with all the budget that is left.
     """
     members = np.bincount(front.family, minlength=front.above.size)
-    final = 1.0 / math.sqrt(0.5 / front.scale**2 + 0.5 / float(front.right.unit_scale) ** 2)
+    final = 1.0 / math.sqrt(0.5 / front.scale**2 + 0.5 / float(front.right.law().scale) ** 2)
     answer: BoolArray = front.above < CONSTANTS.slight * np.sqrt(members) * final
     return answer
 

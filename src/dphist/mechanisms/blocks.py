@@ -179,7 +179,9 @@ def _over_cells(tree: MeasuredTree, sizes: IntArray) -> MeasuredTree:
     """Read a tree over groups of a line as one over their cells: a leaf of one group was measured as a whole."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     low, high, shape = ends[tree.low], ends[tree.high], (int(ends[-1]),)
-    return MeasuredTree.of(shape, tree.parent, low, high, tree.value, tree.variance, pool=tree.pool)
+    return MeasuredTree.of(
+        shape, tree.parent, low, high, tree.value, tree.variance, pool=tree.pool, kind=tree.kind
+    )
 
 
 def _line(n: int) -> Domain:

@@ -111,7 +111,7 @@ class LeafNoise(NoiseErrors):
             *(0.0 if self.cells is None else float(self.cells.scale), float(self.leaf_totals.scale)),
             *(np.ascontiguousarray(workload.low), np.ascontiguousarray(workload.high)),
         )
-        return Spread(variance, largest)
+        return Spread(variance, np.zeros(largest.shape) if self.leaf_totals.law.gaussian else largest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,9 @@ def _measured(cuts: Cuts, noisy: Noisy | None, counted: Noisy) -> MeasuredTree:
     values, variances = np.zeros(cuts.left.size), np.full(cuts.left.size, np.inf)
     values[leaves], variances[leaves] = counted.values, float(counted.variance)
     if noisy is None:
-        return MeasuredTree.of(shape, cuts.parent, cuts.low, cuts.high, values, variances)
+        return MeasuredTree.of(
+            shape, cuts.parent, cuts.low, cuts.high, values, variances, kind=counted.law.kind
+        )
     cells, variance, single = (
         noisy.values.reshape(-1).astype(np.float64),
         float(noisy.variance),
@@ -241,4 +243,5 @@ def _measured(cuts: Cuts, noisy: Noisy | None, counted: Noisy) -> MeasuredTree:
         np.concatenate([cuts.high, place + 1]),
         np.concatenate([values, cells[below]]),
         np.concatenate([variances, np.full(below.size, variance)]),
+        kind=counted.law.kind,
     )

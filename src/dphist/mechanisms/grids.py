@@ -65,7 +65,7 @@ class UniformGrid:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Count everything, then the boxes."""
-        epsilon = float((1 - self.total_share) / data.unit_scale)
+        epsilon = 1.0 / float(data.law(1 - self.total_share).scale)
         axes = sum(n > 1 for n in data.shape)
 
         def rule(front: Front) -> list[Front]:
@@ -115,9 +115,9 @@ class AdaptiveGrid:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Count everything, then coarse boxes, then fine ones."""
         left = 1 - self.total_share
-        epsilon = float(left / data.unit_scale)
+        epsilon = 1.0 / float(data.law(left).scale)
         axes = sum(n > 1 for n in data.shape)
-        second = epsilon * float(1 - self.first_share)
+        second = 1.0 / float(data.law(left * (1 - self.first_share)).scale)
         shares = (self.total_share, left * self.first_share, left * (1 - self.first_share))
 
         def rule(front: Front) -> list[Front]:

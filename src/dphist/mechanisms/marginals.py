@@ -19,6 +19,7 @@ from dphist.inference.intervals import Spread
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.spatial import denoise_field
+from dphist.model.law import Kind
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -131,7 +132,7 @@ class Marginals:
             noisy = right.partition(labels, math.prod(shape)).measure(Totals())
             values.append(noisy.values.astype(np.float64).reshape(shape))
             scales.append(float(noisy.scale))
-        measured = MeasuredTables(data.shape, axes, tuple(values), tuple(scales))
+        measured = MeasuredTables(data.shape, axes, tuple(values), tuple(scales), noisy.law.kind)
         names = ", ".join("×".join(f"axis {a}" for a in table) for table in axes)
         how = "an equal share" if len(set(shares)) == 1 else "a share of its own"
         note = f"{len(axes)} tables were measured directly, each with {how} ({names})"
@@ -169,7 +170,7 @@ def fit_cube(measured: MeasuredTables) -> FloatArray:
     start = np.full(measured.shape, float(settled[()]) / cells)
     if whole:
         variance = measured.cell_variance(every)
-        own = _denoise(measured.table(every), variance)
+        own = _denoise(measured.table(every), variance, measured.kind)
         alone = rake(start, targets, min(rounds, 3), _CLOSE * noise)
         # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
         start = own + np.minimum(_DOUBT * alone, _DOUBT * math.sqrt(variance))
@@ -191,13 +192,13 @@ def _denoised(measured: MeasuredTables, wanted: tuple[Axes, ...]) -> Callable[[A
     def table(axes: Axes) -> FloatArray:
         values = measured.table(axes)
         if axes in wanted and 1 < values.size <= _MOST_DENOISED:
-            return _denoise(values, measured.cell_variance(axes))
+            return _denoise(values, measured.cell_variance(axes), measured.kind)
         return values
 
     return table
 
 
-def _denoise(values: FloatArray, variance: float) -> FloatArray:
+def _denoise(values: FloatArray, variance: float, kind: Kind) -> FloatArray:
     whole = np.rint(values).astype(np.int64)
-    counts, _ = denoise_field(whole, math.sqrt(variance / 2.0))
+    counts, _ = denoise_field(whole, math.sqrt(variance / 2.0), gaussian=kind == "gaussian")
     return np.asarray(counts, dtype=np.float64).reshape(values.shape)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import log
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,8 +17,10 @@ from dphist.kernels.medians import part_middles
 from dphist.kernels.segmentation import LARGEST_SUM, segment
 from dphist.mechanisms.options import checked
 from dphist.model.exact import Number, positive
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
+from dphist.private.pricing import Purse
 from dphist.private.queries import Identity
 
 FloatArray = NDArray[np.float64]
@@ -82,7 +84,7 @@ class NoiseFirst:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once and merge what came back."""
         noisy = data.measure(Identity())
-        return self._merge(noisy.values, cast(Fraction, noisy.scale), exact=True)
+        return self._merge(noisy.values, noisy.law, exact=True)
 
     def improve(self, published: Any, scale: Number | None = None) -> Any:
         """Merge cells that are already published: costs no budget, and asks nobody's leave.
@@ -95,24 +97,26 @@ class NoiseFirst:
             return published.remade(self, self._merge(values, noise, exact=True))
         if scale is None:
             raise MechanismError("noisefirst: scale must say how much noise the published counts carry")
-        return self._merge(np.asarray(published), positive(scale, "scale"), exact=False)
+        law = NoiseLaw("laplace", positive(scale, "scale"))
+        return self._merge(np.asarray(published), law, exact=False)
 
-    def _merge(self, values: ArrayLike, scale: Fraction, *, exact: bool) -> Estimate:
+    def _merge(self, values: ArrayLike, law: NoiseLaw, *, exact: bool) -> Estimate:
+        scale = float(law.scale)
         counts = np.asarray(values)
         flat = counts.reshape(-1)
         if flat.size == 0 or not np.isfinite(flat).all():
             raise MechanismError("noisefirst: published counts must be finite numbers, at least one")
-        row, unit = _on_lattice(flat, float(scale))
-        starts = self._starts(row, float(scale) / unit)
+        row, unit = _on_lattice(flat, scale)
+        starts = self._starts(row, scale / unit)
         sizes = np.diff(np.append(starts, row.size))
         levels = _levels(row, starts, self.statistic) * unit
         estimate = np.repeat(levels, sizes)
         if self.keep:
-            kept = self._uneven(flat, estimate, starts, sizes, float(scale))
+            kept = self._uneven(flat, estimate, starts, sizes, scale)
             estimate = np.where(np.repeat(kept, sizes), flat, estimate)
         if self.cut:
             estimate = np.maximum(estimate, 0.0)
-        errors = NoisyCells(counts.astype(np.float64), scale, exact)
+        errors = NoisyCells(counts.astype(np.float64), law, exact)
         return Estimate(estimate.reshape(counts.shape), errors, f"{starts.size} buckets")
 
     def _starts(self, row: IntArray, scale: float) -> IntArray:
@@ -149,7 +153,7 @@ class NoisyCells(NoiseErrors):
     """
 
     centre: FloatArray = field()  # no default, though there is one above
-    scale: Fraction
+    law: NoiseLaw
     exact: bool = True
     short: ClassVar[str] = "exact: noise of the counts before any were merged, widened to hold the answer"
     theorem: ClassVar[bool] = True
@@ -157,18 +161,22 @@ class NoisyCells(NoiseErrors):
 
     def spread(self, workload: Workload) -> Spread:
         """Count the cells of every box."""
-        spread = IndependentNoise(self.scale).spread(workload)
+        spread = IndependentNoise(self.law).spread(workload)
         return spread if self.exact else Spread(spread.variance, spread.largest)
 
 
-def _published_cells(published: Any) -> tuple[IntArray, Fraction]:
-    """Find every cell's noisy count in a release, and its noise scale."""
+def _published_cells(published: Any) -> tuple[IntArray, NoiseLaw]:
+    """Find every cell's noisy count in a release, and the law of its noise."""
     entries = list(published.transcript)
     if len(entries) != 1 or entries[0].verb != "measure" or entries[0].question.get("ask") != "Identity":
         raise MechanismError(
             "noisefirst: only a release that noised every cell once ('laplace') can be improved"
         )
-    return entries[0].answer, published.guarantee.unit.steps / entries[0].cost
+    spent = replace(published.guarantee.budget, amount=entries[0].cost, epsilon=None, delta=None)
+    purse = Purse.of(spent, published.guarantee.unit)
+    if entries[0].question.get("noise") == "gaussian":
+        return entries[0].answer, purse.law(Identity.moves)
+    return entries[0].answer, NoiseLaw("laplace", 1 / purse.pure)
 
 
 def _on_lattice(flat: NDArray[Any], scale: float) -> tuple[IntArray, float]:

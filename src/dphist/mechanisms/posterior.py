@@ -43,7 +43,7 @@ class Posterior:
         noisy = data.measure(Identity())
         scale = float(noisy.scale)
         values = noisy.values.reshape(data.shape)
-        counts, model = denoise_field(values, scale)
+        counts, model = denoise_field(values, scale, gaussian=noisy.law.gaussian)
         note = "every cell was noised with the whole budget, then "
         if model is None:
             # Too many cells for the level model.

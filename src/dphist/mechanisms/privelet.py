@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError
-from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
+from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors, laplace_if_bare
 from dphist.inference.intervals import Spread
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands
 from dphist.mechanisms.options import checked
 from dphist.model.domain import Domain, Nominal
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
@@ -26,7 +27,7 @@ from dphist.private.queries.wavelet import (
     Wavelet,
     WaveletCells,
     numerators_fit,
-    reference_scale,
+    reference_law,
     wavelet_axes,
 )
 
@@ -88,15 +89,17 @@ class Privelet:
             # Nothing to transform: this is the Laplace mechanism, whose intervals are exact.
             noisy = data.measure(Identity())
             return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
-        scale = reference_scale(axes) * data.unit_scale
-        errors = WaveletNoise(axes, float(scale), _METHODS[self.threshold])
-        if not self.threshold and numerators_fit(axes, data.unit_scale):
-            cells = data.measure(WaveletCells(plain, self.calibration)).values
-            return Estimate(cells, errors)
-        coefficients = data.measure(Wavelet(plain, self.calibration)).values.astype(np.float64)
+        if not self.threshold and numerators_fit(axes, data.law(moves="any")):
+            noisy = data.measure(WaveletCells(plain, self.calibration))
+            return Estimate(noisy.values, WaveletNoise(axes, noisy.law, _METHODS[False]))
+        noisy = data.measure(Wavelet(plain, self.calibration))
+        # The noise of a coefficient of weight one; where weights differ the law knows of each, the axes of the weights.
+        law = reference_law(axes, data.law(moves="any"))
+        coefficients = noisy.values.astype(np.float64)
         if self.threshold:
-            _shrink(coefficients, axes, float(scale))
+            _shrink(coefficients, axes, float(law.scale))
         cells = standard.inverse(coefficients, axes)
+        errors = WaveletNoise(axes, law, _METHODS[self.threshold])
         return Estimate(np.divide(cells, float(standard.denominator(axes)), order="C"), errors)
 
     def axes(self, domain: Domain) -> tuple[Axis, ...]:
@@ -131,13 +134,12 @@ class WaveletNoise(NoiseErrors):
     """The noise in any range answer: a product over the axes.
 
     A range weighs the coefficient k₁ × k₂ × … by the product of its weights along the axes, so squared
-    weights summed over all coefficients are the product of the axes' own sums; with noise of scale λ on every
-    normalised coefficient the variance is 2λ² times that. (A discrete draw has at most the variance 2λ² of
-    the continuous one.)
+    weights summed over all coefficients are the product of the axes' own sums; with noise of one ``law`` on every
+    normalised coefficient the variance is that of the law times it.
     """
 
     axes: tuple[Axis, ...]
-    scale: float
+    law: NoiseLaw | float
     method: str = _METHODS[False]
 
     @property
@@ -147,9 +149,9 @@ class WaveletNoise(NoiseErrors):
 
     def spread(self, workload: Workload) -> Spread:
         """Give variance and largest draw for every box, many at a time."""
-        scale = float(self.scale)
-        variance = np.full(len(workload.low), 2.0 * scale**2)
-        largest = np.full(len(workload.low), scale)
+        law = laplace_if_bare(self.law)
+        variance = np.full(len(workload.low), float(law.variance))
+        largest = np.full(len(workload.low), 0.0 if law.gaussian else float(law.scale))
         for place, axis in enumerate(self.axes):
             squares, most = axis.spread(workload.low[:, place], workload.high[:, place])
             variance *= squares

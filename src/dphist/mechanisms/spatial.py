@@ -20,20 +20,25 @@ _BOX_PRICE = 6.0
 MOST_CELLS_ON_CURVE = 1 << 20
 
 
-def denoise_field(values: IntArray, scale: float) -> tuple[FloatArray, Denoised | None]:
+def denoise_field(
+    values: IntArray, scale: float, *, gaussian: bool = False
+) -> tuple[FloatArray, Denoised | None]:
     """Infer counts from noisy ones: a line by the hidden level model, a grid by the mean of two readings.
 
     One reading follows the hidden level model along a Hilbert curve, on which neighbours mostly stay neighbours; the
     other averages over the dyadic boxes that explain the values best. Their errors differ, so their mean beats both.
+
+    The noise is Laplace of this ``scale``, or Gaussian of the same variance.
     """
+    normal = 2.0 * scale * scale if gaussian else 0.0
     if values.ndim == 1:
-        line = denoise(values, 1.0 / scale)
+        line = denoise(values, 1.0 / scale, normal)
         return line.mean, line
     boxes = classify(values, 2.0 * scale * scale)
     if values.size > MOST_CELLS_ON_CURVE:
         return boxes, None
     order = hilbert_order(values.shape)
-    model = denoise(values.reshape(-1)[order], 1.0 / scale)
+    model = denoise(values.reshape(-1)[order], 1.0 / scale, normal)
     back = np.empty_like(order)
     back[order] = np.arange(order.size)
     parts = [part[back].reshape(values.shape) for part in (model.mean, model.within, model.between)]

@@ -71,7 +71,7 @@ class QuadTree:
         """Count every level and reconcile them."""
         shape = data.shape
         height = _levels_to_cells(shape) if self.height == "auto" else int(self.height)
-        shares = geometric_shares(height + 1, sum(n > 1 for n in shape))
+        shares = geometric_shares(height + 1, sum(n > 1 for n in shape), data.law().exponent)
 
         def rule(front: Front) -> list[Front]:
             level = front.level + 1
@@ -134,8 +134,8 @@ class KDHybrid:
         axes = [axis for axis, n in enumerate(shape) if n > 1]
         if not axes:
             switch, height = 0, 0
-        spent = self.median_share if switch else Fraction(0)
-        counting = [share * (1 - spent) for share in geometric_shares(height + 1, len(axes))]
+        spent, power = self.median_share if switch else Fraction(0), data.law().exponent
+        counting = [share * (1 - spent) for share in geometric_shares(height + 1, len(axes), power)]
 
         def rule(front: Front) -> list[Front]:
             level = front.level + 1

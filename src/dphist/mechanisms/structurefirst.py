@@ -180,7 +180,7 @@ def _nested(data: PrivateCounts, starts: IntArray, *, deep: bool) -> tuple[Float
     bin_of = np.repeat(np.arange(starts.size), sizes)
     offset = np.arange(n) - starts[bin_of]
 
-    scales = {levels: float(data.unit_scale * int(levels)) for levels in np.unique(depth)}
+    scales = {levels: float(data.law(Fraction(1, int(levels))).scale) for levels in np.unique(depth)}
 
     def rule(front: Front) -> list[Front]:
         if front.level < 0:

@@ -25,6 +25,7 @@ from dphist.mechanisms.trees.shares import (
     level_shares,
     searched,
 )
+from dphist.model.law import Kind as Noise
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
@@ -79,23 +80,28 @@ class Tree:
             raise MechanismError("tree: workload must be 'cells', 'prefixes' or 'all_ranges'")
 
     def plan(
-        self, shape: tuple[int, ...], hint: Workload | None = None
+        self, shape: tuple[int, ...], hint: Workload | None = None, power: int = 2
     ) -> tuple[Sides, tuple[Fraction, ...]]:
-        """Sides of the blocks of every level, coarse to fine, and what each spends: public facts alone."""
-        sides, shares = self._best(shape, hint)
+        """Sides of the blocks of every level, coarse to fine, and what each spends: public facts alone.
+
+        ``power`` is that of the noise law: precision grows with the share's square under ε, with the share under ρ.
+        """
+        sides, shares = self._best(shape, hint, power)
         if len(sides) == 1 and self.nonnegative and self.root and int(np.prod(shape)) > 1:
             # Cells alone would each be cut at zero and together drift upward. A total, cheap to know, anchors them:
             # noise on empty cells is then taken away instead of half of it kept.
             return (tuple(shape), *sides), (_ANCHOR, 1 - _ANCHOR)
         return sides, shares
 
-    def _best(self, shape: tuple[int, ...], hint: Workload | None) -> tuple[Sides, tuple[Fraction, ...]]:
+    def _best(
+        self, shape: tuple[int, ...], hint: Workload | None, power: int
+    ) -> tuple[Sides, tuple[Fraction, ...]]:
         goal: Kind | Workload = self.workload or usable(hint, shape) or "all_ranges"
         size = int(np.prod(shape))
         if self.fanout == "auto":
             kind = goal if isinstance(goal, str) else goal.kind
             if len(shape) == 1 and self.budgets == "optimal" and kind in ("cells", "prefixes", "all_ranges"):
-                return searched(_rounded(size), kind)
+                return searched(_rounded(size), kind, power)
             sides = fan_sides(shape, 16)
         elif self.fanout == "hb":
             sides = fan_sides(shape, hb_fanout(size))
@@ -105,7 +111,7 @@ class Tree:
             sides = sides[1:]
         if self.budgets == "uniform":
             return sides, (Fraction(1, len(sides)),) * len(sides)
-        shares = exact_shares(level_shares(shape, sides, goal)[1])
+        shares = exact_shares(level_shares(shape, sides, goal, power)[1])
         # Cells are always a level: without one a block's inside could not be told.
         if not shares[-1]:
             shares = (*(share * Fraction(63, 64) for share in shares[:-1]), Fraction(1, 64))
@@ -114,12 +120,13 @@ class Tree:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Measure every level and reconcile them."""
-        sides, shares = self.plan(data.shape, data.workload)
+        sides, shares = self.plan(data.shape, data.workload, data.law().exponent)
         rights = data.split(*shares) if len(shares) > 1 else (data,)
         shape = data.shape
         answers = [_measure_blocks(right, shape, side) for right, side in zip(rights, sides, strict=True)]
         fixed = all(side == 1 for side in sides[-1])
-        return _reconcile(complete_tree(shape, sides, *_flat(answers)), self.nonnegative, fixed)
+        tree = complete_tree(shape, sides, *_flat(answers), kind=answers[0].law.kind)
+        return _reconcile(tree, self.nonnegative, fixed)
 
     def estimate_grouped(self, data: PrivateCounts, starts: IntArray) -> Estimate:
         """The same, but never look inside the buckets that begin at ``starts``, each a block of the tree.
@@ -129,7 +136,7 @@ class Tree:
         Every cell still pays exactly the budget: the shares of the levels above its bucket, then the rest.
         """
         n = data.size
-        sides, shares = self.plan((n,), None)
+        sides, shares = self.plan((n,), None, data.law().exponent)
         ends = np.append(starts[1:], n)
         depth = np.repeat(bucket_levels(starts, ends, tuple(side[0] for side in sides), n), ends - starts)
 
@@ -147,6 +154,7 @@ def complete_tree(
     sides: Sequence[Sequence[int]],
     value: ArrayLike | None = None,
     variance: ArrayLike | None = None,
+    kind: Noise = "laplace",
 ) -> MeasuredTree:
     """Lay out blocks of given sides, coarse to fine: every side a multiple of the next; the last blocks are cut.
 
@@ -155,6 +163,7 @@ def complete_tree(
         sides: Of the blocks of every level.
         value: What was measured, level by level, the blocks of a level in C order; None if nothing was yet.
         variance: With what variance.
+        kind: And with what kind of noise.
 
     Returns:
         The tree; with a root of its own over everything if the first level has several blocks.
@@ -185,7 +194,8 @@ def complete_tree(
     order = np.concatenate(places)
     y = np.zeros(offset) if value is None else np.asarray(value)[order]
     v = np.full(offset, np.inf) if variance is None else np.asarray(variance)[order]
-    return MeasuredTree.of(shape, np.concatenate(parents), np.concatenate(lows), np.concatenate(highs), y, v)
+    boxes = (np.concatenate(parents), np.concatenate(lows), np.concatenate(highs))
+    return MeasuredTree.of(shape, *boxes, y, v, kind=kind)
 
 
 def _rounded(n: int) -> int:

@@ -108,18 +108,23 @@ class _OneLevel:
             model.scatter, model.clump, model.grid, chances / total, high + math.log(total) + model.scale
         )
 
-    def apply(self, values: IntArray, rate: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def apply(
+        self, values: IntArray, rate: float, normal: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean of every cell's count, and its variance in two parts as in `dphist.kernels.levels.chain.infer`."""
         distinct, rows = _distinct(values)
-        table = likelihoods(distinct, self.grid, self.scatter, self.clump, rate)[0]
-        first, second = moments(distinct, self.grid, self.scatter, self.clump, rate, table)
+        table = likelihoods(distinct, self.grid, self.scatter, self.clump, rate, normal)[0]
+        first, second = moments(distinct, self.grid, self.scatter, self.clump, rate, table, normal)
         mean = first @ self.chances
         between = np.maximum((first * first) @ self.chances - mean * mean, 0.0)
         return mean[rows], (second @ self.chances)[rows], between[rows]
 
 
-def denoise(values: IntArray, rate: float) -> Denoised:
+def denoise(values: IntArray, rate: float, normal: float = 0.0) -> Denoised:
     """Infer counts from discrete Laplace noise of scale 1/``rate`` under the hidden level model.
+
+    Where ``normal`` is above zero the noise is Gaussian of that variance; ``rate`` then is that of Laplace noise of the
+    same variance.
 
     Six models (three scatters, two starting points), and one for records that come in clumps, are fitted a little, the
     better two some more, and the one with the highest penalised evidence is finished. With next to no data noise
@@ -134,8 +139,8 @@ def denoise(values: IntArray, rate: float) -> Denoised:
     times = np.bincount(rows, minlength=distinct.size)
 
     def enter(scatter: float, clump: float, ratio: float, starts: tuple[tuple[float, ...], ...]) -> None:
-        grid = level_grid(values, rate, ratio)
-        table, scales = likelihoods(distinct, grid, scatter, clump, rate)
+        grid = level_grid(values, rate, ratio, normal)
+        table, scales = likelihoods(distinct, grid, scatter, clump, rate, normal)
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
         for moves in starts:
@@ -158,10 +163,12 @@ def denoise(values: IntArray, rate: float) -> Denoised:
     against = even.evidence - race[0].evidence - _ODDS
     # Stretches say nothing about one level for all cells: what they miss may be all there is.
     trust = 1.0 if values.size > _FIT_CELLS else 1.0 / (1.0 + math.exp(min(against, 500.0)))
-    return _apply(race[0], even, trust, values, rate)
+    return _apply(race[0], even, trust, values, rate, normal)
 
 
-def _apply(model: _Candidate, even: _OneLevel, trust: float, values: IntArray, rate: float) -> Denoised:
+def _apply(
+    model: _Candidate, even: _OneLevel, trust: float, values: IntArray, rate: float, normal: float
+) -> Denoised:
     """Run the fitted model over all cells, so many at a time that its tables fit in memory; mix in the other one."""
     parts = []
     for lo, hi in _runs(values.size, _LONGEST):
@@ -171,14 +178,14 @@ def _apply(model: _Candidate, even: _OneLevel, trust: float, values: IntArray, r
         table = (
             model.table
             if seen_all
-            else likelihoods(distinct, model.grid, model.scatter, model.clump, rate)[0]
+            else likelihoods(distinct, model.grid, model.scatter, model.clump, rate, normal)[0]
         )
-        first, second = moments(distinct, model.grid, model.scatter, model.clump, rate, table)
+        first, second = moments(distinct, model.grid, model.scatter, model.clump, rate, table, normal)
         whole = np.array([[0, rows.size]], dtype=np.int64)
         forward = np.empty((rows.size, model.grid.size))
         part = infer(table, rows, whole, model.jump, model.weights, first, second, forward)
         if trust < _SURE:
-            part = _mixed(trust, part, even.apply(values[lo:hi], rate))
+            part = _mixed(trust, part, even.apply(values[lo:hi], rate, normal))
         parts.append(part)
     mean, within, between = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Denoised(mean, within, between, model.scatter, float(model.weights[0]))

@@ -2,8 +2,8 @@
 
 The model behind ``Posterior``. Cell i has a hidden level on a grid μ_0 = 0 < μ_1 < …; given its level the
 count is Poisson or negative binomial with variance μ + φμ + (cμ)², φ > 0 where records come in clumps, and what we
-see is the count plus discrete Laplace noise. Here is what one noisy value says of its level and its count;
-`dphist.kernels.levels.chain` puts neighbours together.
+see is the count plus discrete Laplace noise, or discrete Gaussian noise (``normal``, its variance, above zero). Here is
+what one noisy value says of its level and its count; `dphist.kernels.levels.chain` puts neighbours together.
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -28,13 +28,13 @@ MOST_SKEWED = 200.0
 NEGLIGIBLE = -75.0
 
 
-def level_grid(values: IntArray, rate: float, ratio: float = 1.15) -> FloatArray:
+def level_grid(values: IntArray, rate: float, ratio: float = 1.15, normal: float = 0.0) -> FloatArray:
     """Lay out the levels a count may have: zero, fine steps inside the noise, then constant ratios.
 
     ``rate`` is one over the noise scale. Levels far below the noise cannot be told from zero, so the grid
     starts at 1/150 of its deviation; it ends just above the largest noisy value.
     """
-    sigma = math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
+    sigma = math.sqrt(normal) if normal > 0.0 else math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
     top = max(1.05 * float(values.max()), 2.0 * sigma, 1.0)
     first = max(sigma / 150.0, 0.002)
     fine = first * 1.3 ** np.arange(12)
@@ -164,8 +164,45 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
 
 
 @kernel
+def _normal_base(normal: float) -> float:
+    """Log of one over the sum of exp(−k²/2·normal) over all integers: the continuum's, but for very little noise."""
+    if normal > 0.5:
+        return -0.5 * math.log(2.0 * math.pi * normal)
+    return -math.log(1.0 + 2.0 * math.exp(-0.5 / normal) + 2.0 * math.exp(-2.0 / normal))
+
+
+@kernel
+def _small_level_normal(
+    values: IntArray, level: float, c: float, normal: float, order: int, out: FloatArray
+) -> None:
+    """As `_small_level`, under Gaussian noise: the listed counts one by one, those near the value only."""
+    v = level + (c * level) ** 2
+    tail = int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * min(v / level, MOST_SKEWED))
+    p = _count_weights(level, c, tail)
+    logs = np.empty(tail + 1)
+    for x in range(tail + 1):
+        logs[x] = math.log(p[x] + 1e-300)
+    base = _normal_base(normal)
+    half = 0.5 / normal
+    for i in range(values.size):
+        y = values[i]
+        best = -math.inf
+        for x in range(tail + 1):
+            best = max(best, logs[x] - half * (y - x) * (y - x))
+        total = 0.0
+        weighted = 0.0
+        for x in range(tail + 1):
+            gap = logs[x] - half * (y - x) * (y - x) - best
+            if gap > -40.0:
+                weight = math.exp(gap)
+                total += weight
+                weighted += weight * (1.0 if order == 0 else float(x) if order == 1 else float(x) * x)
+        out[i] = base + best + math.log(total) if order == 0 else weighted / total
+
+
+@kernel
 def likelihoods(
-    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float
+    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, normal: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """Likelihood of each value at each level, every row scaled to a largest entry of 1, and the scales' logs."""
     n, levels = values.size, grid.size
@@ -174,7 +211,15 @@ def likelihoods(
     for k in range(levels):
         level = grid[k]
         v = (1.0 + clump) * level + (c * level) ** 2
-        if level == 0.0:
+        if normal > 0.0:
+            if level == 0.0 or v >= GAUSSIAN_FROM:
+                base = _normal_base(normal) if level == 0.0 else -0.5 * math.log(2.0 * math.pi * (v + normal))
+                for i in range(n):
+                    table[i, k] = base - 0.5 * (values[i] - level) ** 2 / (v + normal)
+            else:
+                _small_level_normal(values, level, math.sqrt(c * c + clump / level), normal, 0, column)
+                table[:, k] = column
+        elif level == 0.0:
             base = math.log(math.tanh(0.5 * rate))
             for i in range(n):
                 table[i, k] = base - rate * abs(values[i])
@@ -201,7 +246,13 @@ def likelihoods(
 
 @kernel
 def moments(
-    values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, table: FloatArray
+    values: IntArray,
+    grid: FloatArray,
+    c: float,
+    clump: float,
+    rate: float,
+    table: FloatArray,
+    normal: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """E[count] and Var[count] given each value and each level; 0 where ``table`` says that the level cannot be."""
     n, levels = values.size, grid.size
@@ -211,7 +262,17 @@ def moments(
     for k in range(1, levels):
         level = grid[k]
         v = (1.0 + clump) * level + (c * level) ** 2
-        if v < GAUSSIAN_FROM:
+        if normal > 0.0 and v >= GAUSSIAN_FROM:
+            for i in range(n):
+                first[i, k] = max(level + v / (v + normal) * (values[i] - level), 0.0)
+                second[i, k] = v * normal / (v + normal)
+        elif normal > 0.0:
+            scatter = math.sqrt(c * c + clump / level)
+            _small_level_normal(values, level, scatter, normal, 1, column)
+            first[:, k] = column
+            _small_level_normal(values, level, scatter, normal, 2, column)
+            second[:, k] = np.maximum(column - first[:, k] ** 2, 0.0)
+        elif v < GAUSSIAN_FROM:
             scatter = math.sqrt(c * c + clump / level)
             _small_level(values, level, scatter, rate, 1, column)
             first[:, k] = column

@@ -3,8 +3,8 @@
 Levels go from the root down to the cells; a box of level j has ``cells[j]`` cells. ``weight[j]`` is how much of
 a typical question is a contrast of level j: what the averages over boxes of level j keep of it, in squares, beyond what
 those of level j − 1 keep (`dphist.mechanisms.trees.shares` has the formula). The noise law of a share enters by its
-``scale``: a level that spends s of the budget has variance 2·(scale/s)². Everything here reads public facts and
-released values.
+``scale`` and its ``power``: a level that spends s of the budget has variance 2·scale²/s^power, with power 2 for Laplace
+noise and 1 for Gaussian noise. Everything here reads public facts and released values.
 """
 
 from __future__ import annotations
@@ -18,6 +18,14 @@ FloatArray = NDArray[np.float64]
 
 
 @kernel
+def _precision(share: float, scale: float, power: int) -> float:
+    """One over the variance that a share buys."""
+    if power == 2:
+        return 0.5 * (share / scale) ** 2
+    return 0.5 * share / (scale * scale)
+
+
+@kernel
 def range_error(
     weight: FloatArray,
     cells: FloatArray,
@@ -27,6 +35,7 @@ def range_error(
     densities: FloatArray,
     chances: FloatArray,
     waste: float,
+    power: int = 2,
 ) -> float:
     """Expected squared error of a typical range when level j is measured with ``shares[j]`` of the budget.
 
@@ -41,7 +50,7 @@ def range_error(
     precision = 0.0
     error = 0.0
     for j in range(weight.size - 1, -1, -1):
-        precision += (known[j] + 0.5 * (shares[j] / scale) ** 2) * cells[j]
+        precision += (known[j] + _precision(shares[j], scale, power)) * cells[j]
         for i in range(densities.size):
             prior = densities[i] * densities[i] * cells[j]
             error += weight[j] * chances[i] * prior / (precision * prior + 1.0)
@@ -51,7 +60,9 @@ def range_error(
 
 
 @kernel
-def _convex_shares(weight: FloatArray, cells: FloatArray, waste: float) -> tuple[float, FloatArray]:
+def _convex_shares(
+    weight: FloatArray, cells: FloatArray, waste: float, power: int
+) -> tuple[float, FloatArray]:
     """Share the whole budget among all levels where only noise counts: one valley.
 
     Exponentiated gradient: at the optimum every level in use gains the same from one more grain of budget.
@@ -59,27 +70,27 @@ def _convex_shares(weight: FloatArray, cells: FloatArray, waste: float) -> tuple
     levels = len(weight)
     none, nothing = np.zeros(levels), np.zeros(0)
     shares = np.full(levels, 1.0 / levels)
-    least = range_error(weight, cells, none, shares, 1.0, nothing, nothing, waste)
+    least = range_error(weight, cells, none, shares, 1.0, nothing, nothing, waste, power)
     slope = np.empty(levels)
     information = np.empty(levels)
     pace = 0.5
     for _ in range(600):
         known = 0.0
         for j in range(levels - 1, -1, -1):
-            known += shares[j] * shares[j] / 2 * cells[j]
+            known += (shares[j] * shares[j] if power == 2 else shares[j]) / 2 * cells[j]
             information[j] = known
         pull = 0.0
         weighted = 0.0
         for j in range(levels):
             pull += max(0.0, weight[j]) / (information[j] * information[j])
-            slope[j] = shares[j] * cells[j] * pull
+            slope[j] = (shares[j] if power == 2 else 0.5) * cells[j] * pull
             weighted += shares[j] * slope[j]
         trial = np.empty(levels)
         for j in range(levels):
             step = min(2.0, max(-2.0, slope[j] / weighted - 1.0))
             trial[j] = max(1e-9, shares[j] * np.exp(pace * step))
         trial /= trial.sum()
-        cost = range_error(weight, cells, none, trial, 1.0, nothing, nothing, waste)
+        cost = range_error(weight, cells, none, trial, 1.0, nothing, nothing, waste, power)
         if cost <= least:
             settled = least - cost < 1e-10 * least
             shares, least = trial, cost
@@ -103,6 +114,7 @@ def best_shares(
     densities: FloatArray,
     chances: FloatArray,
     waste: float,
+    power: int = 2,
 ) -> tuple[float, FloatArray]:
     """Share ``left`` among the levels from ``first`` on so that `range_error` is least; gives the error and the shares.
 
@@ -112,8 +124,9 @@ def best_shares(
     from the first levels.
     """
     if densities.size == 0:
-        least, sure = _convex_shares(weight, cells, waste)
-        return least * (scale / left) ** 2, sure * left
+        least, sure = _convex_shares(weight, cells, waste, power)
+        whole = (scale / left) ** 2 if power == 2 else scale * scale / left
+        return least * whole, sure * left
     levels = weight.size
     lowest = np.inf
     best = np.zeros(levels)
@@ -125,7 +138,7 @@ def best_shares(
             shares[levels - 1] = left
         else:
             shares[min(first + 2 * (start - 2), levels - 1)] = left
-        error = range_error(weight, cells, known, shares, scale, densities, chances, waste)
+        error = range_error(weight, cells, known, shares, scale, densities, chances, waste, power)
         step = left / 2.0
         while step > left / 70.0:
             moved = False
@@ -136,7 +149,7 @@ def best_shares(
                     amount = min(step, shares[giver])
                     shares[giver] -= amount
                     shares[taker] += amount
-                    tried = range_error(weight, cells, known, shares, scale, densities, chances, waste)
+                    tried = range_error(weight, cells, known, shares, scale, densities, chances, waste, power)
                     if tried < error * (1.0 - 1e-6):
                         error = tried
                         moved = True

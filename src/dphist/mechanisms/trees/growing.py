@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree, twice
+from dphist.model.law import Kind
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 
@@ -40,6 +41,7 @@ class Nodes:
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape, self.count = shape, 0
+        self.kind: Kind = "laplace"
         self._boxes: list[tuple[NDArray[Any], ...]] = []
         self._second: list[tuple[IntArray, IntArray, FloatArray, float]] = []
 
@@ -98,8 +100,9 @@ class Nodes:
             seen_variance = np.concatenate([seen_variance, np.full(opens.size, np.inf)])[order]
             pool = order >= n
         tree = MeasuredTree.of(
-            self.shape, parent, low, high, value, variance, pool=pool, seen=seen, seen_variance=seen_variance
-        )
+            *(self.shape, parent, low, high, value, variance),
+            pool=pool, seen=seen, seen_variance=seen_variance, kind=self.kind,
+        )  # fmt: skip
         return tree, level
 
 
@@ -219,6 +222,7 @@ class Front:
         """Ask for every box's total with a share of the whole budget."""
         now, rest = self.pay(share)
         noisy = now.measure(Totals())
+        self.nodes.kind = noisy.law.kind
         values, variance = noisy.values.astype(np.float64), float(noisy.variance)
         node = self.nodes.add(self.node, self.low, self.high, values, variance, self.level)
         return rest._with(node=node, totals=values, scale=float(noisy.scale), variance=variance)
@@ -240,6 +244,7 @@ class Front:
         elif asked.labels is not None:
             asked = asked.partition(unit[asked.labels], int(unit.max()) + 1)
         noisy = asked.measure(Totals())
+        self.nodes.kind = noisy.law.kind
         values, variance = noisy.values.astype(np.float64), float(noisy.variance)
         if self.totals is None:
             self.nodes.add(node, self.low[done], self.high[done], values, variance, self.level)

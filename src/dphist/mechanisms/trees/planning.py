@@ -18,6 +18,7 @@ from dphist.kernels.trees.shares import best_shares, range_error
 from dphist.mechanisms.trees.growing import Front
 from dphist.mechanisms.trees.shares import box_energy, halvings, volumes
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -119,12 +120,12 @@ class Planner:
     sides: tuple[tuple[int, ...], ...]
     cells: FloatArray
     weight: FloatArray
-    scale: float
-    """Noise scale of a question that would spend the whole budget."""
+    law: NoiseLaw
+    """The noise of a question that would spend the whole budget."""
 
     @classmethod
     def for_ranges(
-        cls, shape: tuple[int, ...], workload: Workload | None, domain: Domain | None, scale: float
+        cls, shape: tuple[int, ...], workload: Workload | None, domain: Domain | None, law: NoiseLaw
     ) -> Planner:
         """Look at the ranges that will be asked; ranges of all sizes count a little, as they show where to look."""
         sides = halvings(shape)
@@ -134,7 +135,7 @@ class Planner:
             energy = np.array([box_energy(shape, side, ranges.low, ranges.high) for side in sides])
             gains = np.maximum(np.diff(energy, prepend=0.0), 1e-12 * energy[-1])
             weight += part * gains / gains.sum()
-        return cls(sides, volumes(shape, sides), weight, scale)
+        return cls(sides, volumes(shape, sides), weight, law)
 
     def step(
         self, level: int, left: Fraction, known: FloatArray, total: float, roughness: float
@@ -144,7 +145,10 @@ class Planner:
         if level == last or total <= 0.0:
             return None
         densities = roughness * total / self.cells[level] * np.array(CONSTANTS.densities)
-        law = (self.scale, densities, np.array(CONSTANTS.chances), CONSTANTS.waste)
+        law = (
+            *(float(self.law.scale), densities, np.array(CONSTANTS.chances)),
+            *(CONSTANTS.waste, self.law.exponent),
+        )
         budget = float(left)
         stay = np.zeros(last + 1)
         stay[level] = budget
@@ -163,12 +167,17 @@ class Planner:
 
 
 def roughness_of(
-    totals: FloatArray, sizes: FloatArray, family: IntArray, families: int, variance: float
+    totals: FloatArray,
+    sizes: FloatArray,
+    family: IntArray,
+    families: int,
+    variance: float,
+    kurtosis: float = 3.0,
 ) -> float:
     """How uneven siblings are, as a part of their mean: learned from their noisy totals, with a prior.
 
     The excess of their squared departures over the noise, over the squared means. The prior weighs as much as the
-    departures are uncertain: Laplace noise Z of unit variance has Var Z² = 5.
+    departures are uncertain: noise Z of unit variance has Var Z² = 2 + its excess kurtosis, 5 for Laplace noise.
     """
     members = np.bincount(family, minlength=families)
     density = np.bincount(family, totals, minlength=families) / np.bincount(family, sizes, minlength=families)
@@ -176,7 +185,7 @@ def roughness_of(
     free = float((members - 1).sum())
     departures = max(float(((totals - even) ** 2).sum()) - free * variance, 0.0)
     means = max(float((even**2).sum()) - families * variance, 0.0)
-    doubt = math.sqrt(5.0 * max(free, 1.0)) * variance
+    doubt = math.sqrt((2.0 + kurtosis) * max(free, 1.0)) * variance
     square = (departures + CONSTANTS.first_guess**2 * doubt) / (means + doubt)
     return CONSTANTS.smoother * float(np.clip(math.sqrt(square), *CONSTANTS.believed))
 
@@ -210,12 +219,15 @@ class PlannedBoxes:
             return []
         known = known.copy()
         known[step.level] += 1.0 / after.variance
-        roughness = roughness_of(after.records, after.sizes, after.family, len(front), after.variance)
+        roughness = roughness_of(
+            *(after.records, after.sizes, after.family, len(front), after.variance),
+            self.planner.law.kurtosis,
+        )
         return self._plan(after, known, after.records, roughness)
 
     def _plan(self, front: Front, known: FloatArray, totals: FloatArray, roughness: float) -> list[Front]:
         """Part boxes by what is best done with them next; each part keeps the whole of what is left."""
-        scale = self.planner.scale / float(front.left)
+        scale = float(self.planner.law.of_share(front.left).scale)
         least = CONSTANTS.nothing_at_all
         if front.level:
             least = max(CONSTANTS.nothing, CONSTANTS.out_of_noise / math.sqrt(known[front.level]) / scale)

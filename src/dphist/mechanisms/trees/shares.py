@@ -1,10 +1,11 @@
 """Which levels a tree of blocks should have and what each should spend: arithmetic on public sizes.
 
-Measure every block of side m_l with share s_l of ε = 1, so with precision w_l = s_l²/2. The information matrix is
-Σ w_l B_l, B_l being ones within a block; its eigenspaces are "constant on blocks of level j, summing to zero on
-blocks of level j − 1" with eigenvalue λ_j = Σ_{l ≥ j} w_l·volume_l. The least squares answer to a question q
-therefore has variance Σ_j (‖A_j q‖² − ‖A_{j−1} q‖²)/λ_j, where A_j averages over the blocks of level j (A_{−1} =
-0). The mean of ‖A_j q‖² over a workload, its *energy*, is a closed form for cells, prefixes and all ranges.
+Measure every block of side m_l with share s_l of ε = 1, so with precision w_l = s_l²/2 (of ρ = 1/4: s_l/2; ``power`` is
+2 or 1, as the noise has it). The information matrix is Σ w_l B_l, B_l being ones within a block; its eigenspaces are
+"constant on blocks of level j, summing to zero on blocks of level j − 1" with eigenvalue λ_j = Σ_{l ≥ j} w_l·volume_l.
+The least squares answer to a question q therefore has variance Σ_j (‖A_j q‖² − ‖A_{j−1} q‖²)/λ_j, where A_j averages
+over the blocks of level j (A_{−1} = 0). The mean of ‖A_j q‖² over a workload, its *energy*, is a closed form for cells,
+prefixes and all ranges.
 """
 
 from __future__ import annotations
@@ -86,19 +87,23 @@ def contrasts(shape: Sequence[int], sides: Sides, goal: Kind | Workload) -> Floa
     return np.diff(np.array(energies), prepend=0.0)
 
 
-def mean_variance(shape: Sequence[int], sides: Sides, goal: Kind | Workload, shares: FloatArray) -> float:
-    """Mean variance of the questions at ε = 1 when the levels have these shares."""
+def mean_variance(
+    shape: Sequence[int], sides: Sides, goal: Kind | Workload, shares: FloatArray, power: int = 2
+) -> float:
+    """Mean variance of the questions when the levels have these shares and the whole budget buys a variance of 2."""
     nothing, weight = np.zeros(0), contrasts(shape, sides, goal)
-    law = (1.0, nothing, nothing, 1.0)
+    law = (1.0, nothing, nothing, 1.0, power)
     return float(range_error(weight, volumes(shape, sides), np.zeros(weight.size), shares, *law))
 
 
-def level_shares(shape: Sequence[int], sides: Sides, goal: Kind | Workload) -> tuple[float, FloatArray]:
-    """Shares of the levels that make the mean variance of the questions least, and that variance, at ε = 1."""
+def level_shares(
+    shape: Sequence[int], sides: Sides, goal: Kind | Workload, power: int = 2
+) -> tuple[float, FloatArray]:
+    """Shares of the levels that make `mean_variance` least, and that variance."""
     nothing = np.zeros(0)
     least, shares = best_shares(
         *(contrasts(shape, sides, goal), volumes(shape, sides), nothing, 1.0, 0, 1.0),
-        *(nothing, nothing, 1.0),
+        *(nothing, nothing, 1.0, power),
     )
     return float(least), shares
 
@@ -118,13 +123,14 @@ def exact_shares(shares: FloatArray) -> tuple[Fraction, ...]:
     return tuple(Fraction(int(g), _GRAIN) for g in grains)
 
 
-def geometric_shares(levels: int, axes: int) -> tuple[Fraction, ...]:
+def geometric_shares(levels: int, axes: int, power: int = 2) -> tuple[Fraction, ...]:
     """Shares of the levels of a tree that halves every axis, root first: each 2^((axes−1)/3) times the one above.
 
     The edge of a range meets about 2^(axes−1) times as many boxes a level down, and Σ nᵢ/εᵢ² under Σ εᵢ = 1 is
-    least for εᵢ ∝ nᵢ^(1/3). Rounded to fractions that sum to exactly one.
+    least for εᵢ ∝ nᵢ^(1/3); under ρ, where it is Σ nᵢ/ρᵢ, for ρᵢ ∝ nᵢ^(1/2). Rounded to fractions that sum to exactly
+    one.
     """
-    growth = 2.0 ** ((max(axes, 1) - 1) / 3.0)
+    growth = 2.0 ** ((max(axes, 1) - 1) / (power + 1.0))
     weights = np.array([growth**level for level in range(levels)])
     grains = np.maximum(1, np.floor(weights / weights.sum() * _FINE_GRAIN)).astype(int)
     grains[-1] += _FINE_GRAIN - int(grains.sum())
@@ -166,22 +172,22 @@ def hb_fanout(n: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def searched(n: int, kind: Kind) -> tuple[Sides, tuple[Fraction, ...]]:
+def searched(n: int, kind: Kind, power: int = 2) -> tuple[Sides, tuple[Fraction, ...]]:
     """Block lengths 2^k and shares for one axis of n cells that make a standard workload's mean variance least.
 
     A local search from several starts: levels are added, dropped and shifted while that helps.
     """
     top = max(0, math.ceil(math.log2(n))) if n > 1 else 0
-    found = [_climb(n, kind, top, step) for step in (3, 4, 5)]
+    found = [_climb(n, kind, top, step, power) for step in ((3, 4, 5) if power == 2 else (1, 2, 3))]
     _, levels, shares = min(found, key=lambda each: each[0])
     fractions = exact_shares(shares)
     kept = [(k, share) for k, share in zip(levels, fractions, strict=True) if share]
     return tuple((1 << k,) for k, _ in kept), tuple(share for _, share in kept)
 
 
-def _climb(n: int, kind: Kind, top: int, step: int) -> tuple[float, tuple[int, ...], FloatArray]:
+def _climb(n: int, kind: Kind, top: int, step: int, power: int) -> tuple[float, tuple[int, ...], FloatArray]:
     def weigh(levels: tuple[int, ...]) -> tuple[float, FloatArray]:
-        return level_shares((n,), tuple((1 << k,) for k in levels), kind)
+        return level_shares((n,), tuple((1 << k,) for k in levels), kind, power)
 
     levels = tuple(range(top - top % step, -1, -step))
     least, shares = weigh(levels)

@@ -32,6 +32,7 @@ from dphist.errors import MechanismError
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, Calibration, HaarAxis, NominalAxis, PlainAxis
 from dphist.model.domain import Nominal
+from dphist.model.law import NoiseLaw
 from dphist.private.questions import IntArray, Layout, PricedNoise, Scales, proven
 
 if TYPE_CHECKING:
@@ -75,7 +76,12 @@ def reference_scale(axes: Sequence[Axis]) -> Fraction:
     return Fraction(prod(axis.sensitivity for axis in axes))
 
 
-def numerators_fit(axes: Sequence[Axis], unit_scale: Fraction) -> bool:
+def reference_law(axes: Sequence[Axis], law: NoiseLaw) -> NoiseLaw:
+    """The noise of a coefficient of weight one, where a question of sensitivity one would get this law."""
+    return NoiseLaw(law.kind, reference_scale(axes) * law.size)
+
+
+def numerators_fit(axes: Sequence[Axis], law: NoiseLaw) -> bool:
     """Whether cells can be rebuilt in 64-bit numerators, judged by public facts.
 
     Room is needed for the fullest cell, and for noise of a hundred scales on every coefficient at once (a
@@ -84,9 +90,8 @@ def numerators_fit(axes: Sequence[Axis], unit_scale: Fraction) -> bool:
     """
     denominator = standard.denominator(axes)
     fullest = min(_FULLEST_CELL, _FULLEST_CUBE // prod(axis.size for axis in axes))
-    noise = (
-        reference_scale(axes) * unit_scale * prod(1 if isinstance(axis, PlainAxis) else 9 for axis in axes)
-    )
+    scale = reference_law(axes, law).scale
+    noise = scale * prod(1 if isinstance(axis, PlainAxis) else 9 for axis in axes)
     return denominator * fullest <= _LARGEST and denominator * 100 * noise <= 2**60
 
 
