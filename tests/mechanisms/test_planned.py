@@ -22,6 +22,7 @@ from dphist.mechanisms.trees.planning import (
 from dphist.mechanisms.trees.shares import halvings
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
+from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
@@ -144,7 +145,7 @@ def test_it_says_how_much_was_measured():
 
 
 def test_plans_follow_from_public_facts_and_released_totals():
-    planner = Planner.for_ranges((64, 64), None, None, 1.0)
+    planner = Planner.for_ranges((64, 64), None, None, NoiseLaw("laplace", Fraction(1)))
     none = np.zeros(len(planner.sides))
     assert planner.step(0, Fraction(1), none, 0.0, 0.5) is None
     assert planner.step(len(planner.sides) - 1, Fraction(1), none, 1e9, 0.5) is None
