@@ -12,6 +12,32 @@ from dphist.cli.commands import WorkloadText, app
 
 
 @app.command()
+def start(
+    source: Annotated[
+        str, typer.Argument(help="A data file; only names and types of its columns are taken over.")
+    ],
+    folder: Annotated[Path, typer.Option(help="Where schema, ledger, release and report go.")] = Path(),
+    answers: Annotated[
+        Path | None, typer.Option(help="A file with the answers, one a line, instead of asking for them.")
+    ] = None,
+    web: Annotated[bool, typer.Option("--web", help="The same as a page in the browser.")] = False,
+    port: Annotated[int, typer.Option(help="With --web; 0 picks a free one.")] = 8321,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the report, or with --web the page.")
+    ] = True,
+) -> None:
+    """Be guided from a file to a release: each step is explained, and printed as a plain command."""
+    if web:
+        from dphist.cli.seeing import start_on_the_web
+
+        start_on_the_web(source, folder, port, browser)
+        return
+    from dphist.cli.starting import guide
+
+    guide(source, folder, answers, browser)
+
+
+@app.command()
 def rehearse(
     source: Annotated[str, typer.Argument(help="The records, as for `publish`.")],
     schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],

@@ -64,6 +64,18 @@ def plan_on_the_web(schema: Path | None, epsilon: str, port: int, browser: bool)
     serve({}, port=port, say=_say, browser=browser, begin=begin)
 
 
+def start_on_the_web(source: str, folder: Path, port: int, browser: bool) -> None:
+    """Serve the guided start of one file, to whoever has the address alone."""
+    from dphist.uses.starting import columns
+    from dphist.web.start import serve_start
+
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}")
+    # Refused here, in the terminal, rather than on the page.
+    columns(source)
+    serve_start(source, folder, port=port, say=_say, browser=browser)
+
+
 def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()

@@ -73,6 +73,12 @@ def draft_schema(source: Any) -> str:
     that at least half of the first thousand objects have. What is left can still be wrong (a record of words only):
     a draft is for the holder of the data, who publishes it after looking at it.
     """
+    return "\n".join([_HEAD, *(_block(column) for column in columns_of(source))])
+
+
+@closed
+def columns_of(source: Any) -> tuple[Column, ...]:
+    """The names and types of a file's columns, unless its first line looks like a record; see `draft_schema`."""
     if not isinstance(source, str | Path):
         raise SourceError("source: a schema is drafted from a path")
     engine = open_path(str(source))
@@ -81,10 +87,7 @@ def draft_schema(source: Any) -> str:
             f"{source}: its first line does not look like column names, or a field of it has none; a draft would show "
             "somebody's record. Put a line of names before it (letters, digits, spaces, up to 64)"
         )
-    blocks = [_HEAD]
-    for column in engine.columns:
-        blocks.append(_block(column))
-    return "\n".join(blocks)
+    return engine.columns
 
 
 def _looks_like_data(name: str) -> bool:

@@ -1,0 +1,167 @@
+"""The guided start in the terminal: questions one after the other, each step also as the command that does it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from dphist.cli import screen
+from dphist.errors import DphistError, InputError
+from dphist.model.domain import Domain
+from dphist.model.domain.words import FORMS, attribute_from_words
+from dphist.model.exact import positive
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.uses.starting import Start, columns
+
+Read = TypeVar("Read")
+_BARS = 40
+
+
+def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> None:
+    """Ask, write schema and budget, rehearse, publish and report."""
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}")
+    with _asking(answers) as ask:
+        start = _questions(source, folder, ask)
+        start.write()
+        screen.line(
+            f"wrote {start.file('schema')} and a budget for {start.population} in {start.file('ledger')}"
+        )
+        for step in ("schema", "ledger"):
+            _command(start, step)
+        screen.line(
+            "\nNow the records are read once. What follows is about them, without noise: for your eyes only.\n"
+        )
+        _command(start, "rehearse")
+        screen.line(str(start.rehearse()))
+        if not ask("\nPublish now? This spends the budget (yes or no)", "no", _yes):
+            screen.line("nothing was spent. When you are ready:")
+            _command(start, "publish")
+            return
+    with screen.progress("publishing"):
+        release = start.publish()
+    screen.line(f"{start.file('release')}: {release!r}")
+    _command(start, "publish")
+    from dphist.cli.seeing import write_report
+
+    write_report(start.file("release"), start.file("report"), None)
+    _command(start, "report")
+    screen.line("ask it questions in the browser:")
+    _command(start, "ask")
+    if browser:
+        import webbrowser
+
+        webbrowser.open(start.file("report").resolve().as_uri())
+
+
+def _questions(source: str, folder: Path, ask: Ask) -> Start:
+    listed = columns(source)
+    screen.line(f"{source} has these columns; names and types are all that is taken over from it:")
+    screen.table(("column", "type"), listed)
+    screen.line(
+        "\n1. What is public about each? It must come from what everybody may know (a code book, the law), never from\n"
+        f"   the records. Write: {FORMS}\n"
+    )
+    public = {
+        name: ask(
+            f"{name} ({kind})", "", lambda words, name=name: (attribute_from_words(name, words), words)[1]
+        )  # type: ignore[misc]
+        for name, kind in listed
+    }
+    start = Start(source=source, public=public, folder=folder)
+    domain: Domain = start.domain
+    screen.line(f"   {' × '.join(f'{a.name} {a.size}' for a in domain.attributes)} = {domain.size:,} cells")
+    screen.line(
+        "\n2. Who is protected? row · rows=5 (a person may have five) · rows=5, id=COLUMN (that names them)\n"
+    )
+    unit = ask("who", "row", lambda words: (Unit.parse(words), words)[1])
+    screen.line(
+        "\n3. What will people look up? It decides the error more than anything else.\n"
+        "   cells · prefixes · ranges · marginals (every attribute by itself) · marginals:2 (tables of two) · "
+        "marginals:age,sex;sex,region\n"
+    )
+    default = "ranges" if len(domain.attributes) == 1 else f"marginals:{min(2, len(domain.attributes))}"
+    workload = ask("what", default, lambda words: (Workload.parse(domain, words), words)[1])
+    start = Start(source=source, public=public, folder=folder, unit=unit, workload=workload)
+    screen.line(
+        "\n4. How much privacy loss (ε)? Smaller is more private, larger more accurate. Up to 1 is comfortable."
+    )
+    screen.line(
+        "   What an answer would typically be off by (forecast from the schema; no record is read):\n"
+    )
+    with screen.progress("running the mechanism on made-up records"):
+        curve = start.curve()
+    most = max((error for _, error in curve if error), default=1.0)
+    for epsilon, error in curve:
+        bar = "" if error is None else "█" * max(1, round(_BARS * error / most))
+        shown = "not known" if error is None else f"± {error:,.3g}"
+        screen.line(f"   ε = {epsilon:>4}  {shown:>12}  {bar}")
+    screen.line("")
+    epsilon = ask("epsilon", "1", lambda words: (positive(words, "epsilon"), words)[1])
+    screen.line("\n5. A ledger keeps what may ever be spent on these people, over all releases.\n")
+    dataset = ask("name of these people in the ledger", start.population, str)
+    total = ask("total", epsilon, lambda words: (positive(words, "total"), words)[1])
+    made = Start(
+        source=source, public=public, folder=folder, unit=unit, workload=workload, epsilon=epsilon, dataset=dataset,
+        total=total,
+    )  # fmt: skip
+    made.check()
+    return made
+
+
+class Ask:
+    """Asks until an answer can be read; from a file of answers, once."""
+
+    def __init__(self, lines: Iterator[str] | None) -> None:
+        self.lines = lines
+
+    def __call__(self, question: str, default: str, read: Callable[[str], Read]) -> Read:
+        """Ask one question, and give what was read from the answer."""
+        while True:
+            answer = self._answer(question, default)
+            try:
+                return read(answer)
+            except DphistError as error:
+                if self.lines is not None:
+                    raise
+                screen.line(f"   {error}")
+
+    def _answer(self, question: str, default: str) -> str:
+        if self.lines is None:
+            return str(typer.prompt(question, default=default, show_default=bool(default)))
+        line = next(self.lines, None)
+        if line is None:
+            raise InputError(f"the answers end before: {question.strip()}")
+        answer = line.strip() or default
+        screen.line(f"{question}: {answer}")
+        return answer
+
+
+@contextmanager
+def _asking(answers: Path | None) -> Iterator[Ask]:
+    if answers is not None:
+        try:
+            lines = answers.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"the answers {answers} cannot be read as a text file") from None
+        yield Ask(iter(lines))
+    elif not sys.stdin.isatty():
+        yield Ask(iter(sys.stdin.read().splitlines()))
+    else:
+        yield Ask(None)
+
+
+def _yes(words: str) -> bool:
+    if words.strip().lower() not in ("yes", "y", "no", "n"):
+        raise InputError("write yes or no")
+    return words.strip().lower().startswith("y")
+
+
+def _command(start: Start, step: str) -> None:
+    screen.line(f"  $ {start.commands[step]}")

@@ -1,0 +1,196 @@
+"""A guided start: from a file nobody has described yet to a release, with every step as a plain command beside it.
+
+What the guide takes from the file are the names and types of its columns. What is public about them, who is protected
+and what will be asked are the custodian's words. The rehearsal reads the records and is shown to the custodian alone.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from dphist.errors import DphistError, InputError, OutputError
+from dphist.model.domain import Domain
+from dphist.model.domain.schema import quote
+from dphist.model.domain.words import attribute_from_words
+from dphist.model.exact import positive
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.planning.forecast import plan
+from dphist.planning.rehearsal import Rehearsal, rehearse
+from dphist.private.ledger import Ledger
+from dphist.publishing.checking import digest
+from dphist.publishing.door import publish
+from dphist.release import Release
+from dphist.release.file import atomic
+from dphist.sources.draft import columns_of
+
+# What the curve of expected error is drawn at.
+EPSILONS = ("0.1", "0.3", "1", "3", "10")
+# A forecast simulates up to so many cells while somebody waits.
+_LARGEST = 1 << 13
+
+
+def columns(source: str) -> list[tuple[str, str]]:
+    """The names and types of a file's columns: all that a start takes from the records.
+
+    Args:
+        source: What `publish` reads from a path.
+
+    Returns:
+        Names, and types in a few words.
+    """
+    return [
+        (column.name, "not declared in the file" if column.family == "undeclared" else column.type.lower())
+        for column in columns_of(source)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What a custodian answered, and what follows from it.
+
+    Args:
+        source: The records.
+        public: What is public about each column, in words; left out where it is empty.
+        unit: Who is protected.
+        workload: What people will look up.
+        epsilon: What the release may spend.
+        total: What may ever be spent on these people; the release's ε unless told.
+        dataset: The budget's name.
+        folder: Where schema, ledger, release and report go.
+
+    Example:
+        >>> start = Start(source="visits.csv", public={"age": "0 to 99", "sex": "F, M"}, folder=Path("."))
+        >>> start.domain.size
+        200
+        >>> start.commands["ledger"]
+        'dphist ledger create budget.db visits 1'
+    """
+
+    source: str
+    public: Mapping[str, str]
+    unit: str = "row"
+    workload: str = "ranges"
+    epsilon: str = "1"
+    total: str = ""
+    dataset: str = ""
+    folder: Path = Path()
+
+    @cached_property
+    def domain(self) -> Domain:
+        """What the cells are."""
+        found = [attribute_from_words(name, words) for name, words in self.public.items()]
+        kept = [attribute for attribute in found if attribute is not None]
+        if not kept:
+            raise InputError("say what is public about at least one column")
+        return Domain(kept)
+
+    @cached_property
+    def schema(self) -> str:
+        """The schema file, with what will be asked and who is protected at its head."""
+        Workload.parse(self.domain, self.workload)
+        head = f"workload = {quote(self.workload.strip())}\n"
+        if Unit.parse(self.unit) != Unit():
+            head += f"unit = {quote(self.unit.strip())}\n"
+        return f"{head}\n{self.domain.to_toml()}"
+
+    @property
+    def stem(self) -> str:
+        """What the files are called."""
+        name = Path(self.source.rpartition("::")[2] if "::" in self.source else self.source).name
+        return name.partition(".")[0] or "release"
+
+    @property
+    def population(self) -> str:
+        """The budget's name."""
+        return self.dataset.strip() or self.stem
+
+    def file(self, kind: str) -> Path:
+        """Where one of the files goes: schema, ledger, release or report."""
+        names = {
+            "schema": f"{self.stem}.toml",
+            "ledger": "budget.db",
+            "release": f"{self.stem}.release.parquet",
+            "report": f"{self.stem}.report.html",
+        }
+        return self.folder / names[kind]
+
+    @cached_property
+    def commands(self) -> dict[str, str]:
+        """Each step as a command to type."""
+        schema, ledger, release, report = (
+            shlex.quote(str(self.file(kind))) for kind in ("schema", "ledger", "release", "report")
+        )
+        source, budget = shlex.quote(self.source), shlex.quote(self.population)
+        epsilon, total = self.epsilon.strip(), self.total.strip() or self.epsilon.strip()
+        return {
+            "schema": f"dphist schema check {schema}",
+            "plan": f"dphist plan --schema {schema} --epsilon {epsilon} --workload {shlex.quote(self.workload)}",
+            "ledger": f"dphist ledger create {ledger} {budget} {total}",
+            "rehearse": f"dphist rehearse {source} --schema {schema} --epsilon {epsilon}",
+            "publish": f"dphist publish {source} --schema {schema} --epsilon {epsilon} --ledger {ledger} "
+            f"--dataset {budget} -o {release}",
+            "report": f"dphist report {release} -o {report}",
+            "ask": f"dphist explore {release}",
+        }
+
+    def check(self) -> None:
+        """Refuse what cannot work, before anything is written or paid."""
+        positive(self.epsilon.strip(), "epsilon")
+        if positive(self.total.strip() or self.epsilon.strip(), "total") < positive(
+            self.epsilon.strip(), "epsilon"
+        ):
+            raise InputError("total: less than this release would spend")
+        _ = self.schema
+
+    def curve(self, epsilons: Sequence[str] = EPSILONS) -> list[tuple[str, float | None]]:
+        """The error to expect of what will be asked, by ε: from the schema and made-up records alone."""
+        unit = Unit.parse(self.unit)
+        mechanism = "auto" if self.domain.size <= _LARGEST else "laplace"
+        drawn: list[tuple[str, float | None]] = []
+        for epsilon in epsilons:
+            try:
+                found = plan(self.domain, epsilon, self.workload, mechanisms=[mechanism], unit=unit, runs=1)
+                drawn.append((epsilon, found[0].error))
+            except DphistError:
+                drawn.append((epsilon, None))
+        return drawn
+
+    def write(self) -> None:
+        """Write the schema, and open the budget if there is none of this name."""
+        self.check()
+        place = self.file("schema")
+        if place.exists() and place.read_text(encoding="utf-8") != self.schema:
+            raise OutputError(
+                f"{place} exists already and says something else; move it away, or start in another folder"
+            )
+        with atomic(place) as temporary:
+            temporary.write_text(self.schema, encoding="utf-8")
+        with Ledger.open(self.file("ledger")) as book:
+            if self.population not in book.datasets():
+                book.create(self.population, self.total.strip() or self.epsilon.strip())
+
+    def rehearse(self) -> Rehearsal:
+        """What publishing would do with the records: for the custodian's eyes."""
+        return rehearse(
+            self.source, self.domain, self.unit, epsilon=self.epsilon.strip(), workload=self.workload
+        )
+
+    def publish(self, *, allow_dropped: float = 0.1) -> Release:
+        """Pay, publish and save."""
+        place = self.file("release")
+        if place.exists():
+            raise OutputError(f"{place} exists already, and a release that was paid for is not written over")
+        with Ledger.open(self.file("ledger")) as book:
+            release = publish(
+                self.source, self.domain, self.epsilon.strip(), unit=self.unit, workload=self.workload,
+                ledger=book, dataset=self.population, allow_dropped=allow_dropped,
+            )  # fmt: skip
+            release.save(place)
+            if release.receipt is not None:
+                book.complete(release.receipt[1], digest(place))
+        return release
