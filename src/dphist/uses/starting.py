@@ -160,11 +160,15 @@ class Start:
                 drawn.append((epsilon, None))
         return drawn
 
-    def write(self) -> None:
-        """Write the schema, and open the budget if there is none of this name."""
+    def write(self, before: str | None = None) -> None:
+        """Write the schema, and open the budget if there is none of this name.
+
+        Args:
+            before: What an earlier round of the same start wrote: only that may be written over.
+        """
         self.check()
         place = self.file("schema")
-        if place.exists() and place.read_text(encoding="utf-8") != self.schema:
+        if place.exists() and place.read_text(encoding="utf-8") not in (self.schema, before):
             raise OutputError(
                 f"{place} exists already and says something else; move it away, or start in another folder"
             )

@@ -66,7 +66,7 @@ def create_app(
         links += [("/compare", "Compare")] if len(listed) > 1 else []
         links += [("/report", "Report")] if listed else []
         links += [("/plan", "Plan")]
-        text = _pages().get_template(name).render(links=links, titles=titles, version=__version__, **facts)
+        text = pages().get_template(name).render(links=links, titles=titles, version=__version__, **facts)
         return HTMLResponse(text, status_code=status)
 
     def chosen_release(
@@ -194,12 +194,21 @@ def create_app(
     return Guard(app, door or Door())
 
 
+def static_text(name: str) -> tuple[str, str] | None:
+    """A style or a script by its name, with its kind; None where there is none."""
+    if name not in _STATIC:
+        return None
+    kind, text = _STATIC[name]
+    return kind, text()
+
+
 def _read(name: str) -> str:
     return files("dphist.web").joinpath("static", name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
-def _pages() -> Environment:
+def pages() -> Environment:
+    """The pages' templates."""
     made = Environment(loader=PackageLoader("dphist.web", "pages"), autoescape=True, trim_blocks=True)
     made.filters["number"] = lambda value: f"{value:,.1f}"
     return made

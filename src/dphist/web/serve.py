@@ -44,7 +44,7 @@ def serve(
         >>> inspect.signature(serve).parameters["host"].default
         '127.0.0.1'
     """
-    listening = _listen(host, port)
+    listening = listen(host, port)
     port = listening.getsockname()[1]
     door = make_door(host, port, names)
     shown = _address(host, port, door)
@@ -97,7 +97,8 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at an address of this machine."""
     if not 0 <= port <= 65_535:
         raise InputError("a port is a number from 0 to 65535; choose another --port")
     try:

@@ -1,0 +1,227 @@
+"""The guided start as a page: the same steps as in the terminal, for whoever has the address and its token.
+
+The page can show a rehearsal, which is as private as the records, and it can pay. So it asks for a token on this
+machine too, where other users could reach the port, and every step that writes or pays is a form of our own page.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from dphist.errors import DphistError, QueryError
+from dphist.model.domain.words import FORMS
+from dphist.release import Release
+from dphist.report import report_page
+from dphist.uses.starting import Start, columns
+from dphist.version import __version__
+from dphist.web.app import pages, static_text
+from dphist.web.guard import REPORT_POLICY, Door, Guard
+from dphist.web.serve import listen, make_door
+
+_LONGEST_BODY = 65_536
+_PLOT = (560, 220, 56, 30)
+
+
+def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
+    """Build the guided start of one file, behind its guard.
+
+    Args:
+        source: The records.
+        folder: Where schema, ledger, release and report go.
+        door: By which names and with which token; this machine's unless told.
+
+    Returns:
+        An ASGI application.
+    """
+    listed = columns(source)
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    made: list[Release] = []
+    wrote: list[str] = []
+    # One step at a time: two clicks on “publish” must not pay twice.
+    busy = threading.Lock()
+
+    def page(status: int = 200, **facts: Any) -> HTMLResponse:
+        text = pages().get_template("start.html").render(
+            links=[("/", "Start"), *([("/report", "Report")] if made else [])],
+            version=__version__, source=Path(source).name, columns=listed, forms=FORMS, **facts,
+        )  # fmt: skip
+        # Without a referrer a form says “null” for where it comes from, and the guard could not know it for ours.
+        return HTMLResponse(text, status_code=status, headers={"referrer-policy": "same-origin"})
+
+    def step(form: Mapping[str, str]) -> dict[str, Any]:
+        start = _read(source, folder, listed, form)
+        facts: dict[str, Any] = {"form": form}
+        action = form.get("action", "check")
+        try:
+            start.check()
+            facts |= _described(start)
+            if action in ("rehearse", "publish"):
+                start.write(wrote[-1] if wrote else None)
+                wrote[:] = [start.schema]
+                facts["written"] = [str(start.file("schema")), str(start.file("ledger"))]
+            if action == "rehearse":
+                facts["rehearsal"] = str(start.rehearse())
+            if action == "publish":
+                if form.get("agreed") != "yes":
+                    raise QueryError("tick the box that says the budget may be spent")
+                release = start.publish()
+                start.file("report").write_text(
+                    report_page(release, title=start.stem, file=start.file("release").name), encoding="utf-8"
+                )
+                made[:] = [release]
+                facts["published"] = [str(start.file("release")), str(start.file("report"))]
+        except DphistError as error:
+            facts["problem"] = str(error)
+        return facts
+
+    @app.get("/")
+    def begin() -> Response:
+        return page(form={})
+
+    @app.post("/")
+    async def answer(request: Request) -> Response:
+        form = await _form(request)
+
+        def taken() -> dict[str, Any]:
+            with busy:
+                return step(form)
+
+        facts = await run_in_threadpool(taken)
+        return page(400 if facts.get("problem") else 200, **facts)
+
+    @app.get("/report")
+    def report() -> Response:
+        if not made:
+            return RedirectResponse("/", status_code=303)
+        text = report_page(made[0], title=Path(source).stem, file=f"{Path(source).stem}.release.parquet")
+        return HTMLResponse(text, headers={"content-security-policy": REPORT_POLICY})
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        found = static_text(name)
+        if found is None:
+            raise HTTPException(404)
+        kind, text = found
+        return Response(text, media_type=f"{kind}; charset=utf-8")
+
+    @app.exception_handler(HTTPException)
+    async def missing(request: Request, error: HTTPException) -> Response:
+        return PlainTextResponse("there is no such page here", status_code=error.status_code)
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        return PlainTextResponse(
+            "something went wrong here; nothing more is said, as it may quote a record", 500
+        )
+
+    return Guard(app, door or Door())
+
+
+def serve_start(
+    source: str, folder: Path, *, port: int = 8321, say: Callable[[str], None] = print, browser: bool = False
+) -> None:
+    """Serve the guided start until interrupted, on this machine, to whoever has the token.
+
+    Args:
+        source: The records.
+        folder: Where files go.
+        port: The port; 0 picks a free one.
+        say: Is told where to look.
+        browser: Whether to open one.
+    """
+    listening = listen("127.0.0.1", port)
+    port = listening.getsockname()[1]
+    known = make_door("127.0.0.1", port, ())
+    # A token is no noise: it guards a door, not a count, so it comes straight from the system.
+    door = Door(known.hosts, port, token=os.urandom(16).hex())
+    app = create_start(source, folder, door)
+    shown = f"http://127.0.0.1:{port}/?token={door.token}"
+    say("this page can show private facts about the records, and can pay: keep its address to yourself")
+    say(f"{shown}   (Ctrl+C stops)")
+    if browser:
+        import webbrowser
+
+        webbrowser.open(shown)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listening.close()
+
+
+async def _form(request: Request) -> dict[str, str]:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LONGEST_BODY:
+            raise HTTPException(413, "too long")
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000))
+    except ValueError:
+        raise HTTPException(400, "the form cannot be read") from None
+
+
+def _read(source: str, folder: Path, listed: list[tuple[str, str]], form: Mapping[str, str]) -> Start:
+    public = {name: form.get(f"public:{place}", "") for place, (name, _) in enumerate(listed)}
+    given = {
+        key: form[key]
+        for key in ("unit", "workload", "epsilon", "total", "dataset")
+        if form.get(key, "").strip()
+    }
+    return Start(source=source, public=public, folder=folder, **given)
+
+
+def _described(start: Start) -> dict[str, Any]:
+    curve = start.curve()
+    axes = " × ".join(f"{a.name} {a.size}" for a in start.domain.attributes)
+    return {
+        "cells": f"{axes} = {start.domain.size:,} cells",
+        "schema": start.schema,
+        "commands": start.commands,
+        "curve": [(epsilon, error) for epsilon, error in curve],
+        "drawn": drawing(curve, float(start.epsilon)) if "/" not in start.epsilon else drawing(curve, None),
+    }
+
+
+def drawing(curve: list[tuple[str, float | None]], chosen: float | None) -> dict[str, Any] | None:
+    """Where the points of the curve of expected error lie in its picture, on logarithmic axes."""
+    known = [(float(epsilon), error) for epsilon, error in curve if error]
+    if len(known) < 2:
+        return None
+    width, height, left, below = _PLOT
+    xs = [math.log10(epsilon) for epsilon, _ in known]
+    ys = [math.log10(error) for _, error in known]
+    low, high = math.floor(min(ys)), math.ceil(max(ys) + 1e-9)
+
+    def x(value: float) -> float:
+        return left + (value - xs[0]) / (xs[-1] - xs[0]) * (width - left - 12)
+
+    def y(value: float) -> float:
+        return 10 + (high - value) / max(1, high - low) * (height - below - 10)
+
+    step = max(1, (high - low) // 4)
+    return {
+        "width": width,
+        "height": height,
+        "points": [(round(x(a), 1), round(y(b), 1)) for a, b in zip(xs, ys, strict=True)],
+        "across": [(round(x(a), 1), f"{epsilon:g}") for a, (epsilon, _) in zip(xs, known, strict=True)],
+        "up": [(round(y(power), 1), f"{10.0**power:,g}") for power in range(low, high + 1, step)],
+        "left": left,
+        "foot": height - below,
+        "chosen": None if chosen is None or not xs[0] <= math.log10(max(chosen, 1e-9)) <= xs[-1]
+        else round(x(math.log10(chosen)), 1),
+    }  # fmt: skip

@@ -1,0 +1,222 @@
+"""The guided start: in the terminal from a file of answers, as requests, and in a real browser."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+import uvicorn
+from typer.testing import CliRunner
+
+import dphist
+from dphist.cli.every import app as commands
+from dphist.errors import DomainError, DphistError, InputError
+from dphist.model.domain.words import attribute_from_words
+from dphist.model.schema import Schema
+from dphist.uses.starting import Start
+from dphist.web.guard import Door
+from dphist.web.start import create_start
+
+
+@pytest.fixture
+def visits(tmp_path):
+    place = tmp_path / "visits.csv"
+    rows = "".join(f"{i % 100},{'FM'[i % 2]},{i}\n" for i in range(500))
+    place.write_text(f"age,sex,comment\n{rows}")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("words", "attribute"),
+    [
+        ("0 to 99", dphist.Ordinal("x", range(100))),
+        ("-5..10 by 5", dphist.Ordinal("x", range(-5, 11, 5))),
+        ("bins 0, 18, 65.5", dphist.Ordinal("x", edges=[0, 18, 65.5])),
+        ("bins 0 to 20 by 5 or other", dphist.Ordinal("x", edges=range(0, 21, 5), other=True)),
+        (
+            "dates 2024-01-01 to 2024-12-31 by 1mo",
+            dphist.Ordinal("x", dates=("2024-01-01", "2025-01-01", "1mo")),
+        ),
+        ("F, M", dphist.Nominal("x", ["F", "M"])),
+        ('"a b" , c or other', dphist.Nominal("x", ["a b", "c"], other=True)),
+        ("low < middle < high", dphist.Ordinal("x", ["low", "middle", "high"])),
+        ("  ", None),
+        ("skip", None),
+    ],
+)
+def test_what_is_public_is_read_from_words(words, attribute):
+    assert attribute_from_words("x", words) == attribute
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "99 to 0",
+        "0.5 to 3",
+        "bins",
+        "bins a, b",
+        "bins 0 to 7 by 2",
+        "dates soon to later",
+        "F,,M",
+        "anything",
+    ],
+)
+def test_words_that_say_nothing_are_refused(words):
+    with pytest.raises(DomainError, match="x: "):
+        attribute_from_words("x", words)
+
+
+def test_the_terminal_guides_from_a_file_to_a_report(visits, tmp_path):
+    answers = tmp_path / "answers.txt"
+    answers.write_text("0 to 99\nF, M\n\n\nmarginals:2\n1\n\n2\nyes\n")
+    words = ["start", str(visits), "--folder", str(tmp_path), "--answers", str(answers), "--no-browser"]
+    done = CliRunner().invoke(commands, words)
+    assert done.exit_code == 0, done.exception
+    release = dphist.load(tmp_path / "visits.release.parquet")
+    release.verify()
+    assert release.domain.names == ("age", "sex")
+    assert (tmp_path / "visits.report.html").read_text().startswith("<!doctype html>")
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        assert (book.spent("visits"), book.total("visits")) == (1, 2)
+    shown = [line.removeprefix("  $ ") for line in done.stdout.splitlines() if line.startswith("  $ ")]
+    assert [line.split()[1] for line in shown] == [
+        "schema", "ledger", "rehearse", "publish", "report", "explore",
+    ]  # fmt: skip
+    # The commands that are printed do the same: with them alone another folder comes to the same release.
+    schema = Schema.read(tmp_path / "visits.toml")
+    assert schema.workload == dphist.Workload.marginals(schema.domain, 2)
+    assert "PRIVATE" in done.stdout
+    # Nothing of the records is in the schema: it is a function of the names and of the answers.
+    again = Start(source=str(visits), public={"age": "0 to 99", "sex": "F, M"}, workload="marginals:2")
+    assert (tmp_path / "visits.toml").read_text() == again.schema
+    # A second run pays nothing: the release is there.
+    refused = CliRunner().invoke(commands, words)
+    assert isinstance(refused.exception, dphist.errors.OutputError)
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        assert book.spent("visits") == 1
+
+
+@pytest.mark.parametrize(
+    "answers",
+    ["", "0 to 99\n", "ninety\n", "\n\n\n\n", "0 to 99\nF, M\n\nrow\ntables\n", "0 to 99\n\n\nperson\n",
+     "0 to 9\n\n\nrow\ncells\n-1\n", "0 to 9\n\n\nrow\ncells\n1\n\n1/2\n"],
+)  # fmt: skip
+def test_answers_that_do_not_work_end_before_anything_is_written(answers, visits, tmp_path):
+    (tmp_path / "answers.txt").write_text(answers)
+    options = ["--folder", str(tmp_path), "--answers", str(tmp_path / "answers.txt"), "--no-browser"]
+    done = CliRunner().invoke(commands, ["start", str(visits), *options])
+    assert isinstance(done.exception, DphistError)
+    assert not (tmp_path / "visits.toml").exists()
+    assert not (tmp_path / "budget.db").exists()
+
+
+def test_no_is_no(visits, tmp_path):
+    typed = "0 to 99\nF, M\n\nrow\ncells\n1\npeople\n1\nno\n"
+    done = CliRunner().invoke(commands, ["start", str(visits), "--folder", str(tmp_path)], input=typed)
+    assert done.exit_code == 0, done.exception
+    assert "nothing was spent" in done.stdout
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        assert book.spent("people") == 0
+    assert isinstance(
+        CliRunner().invoke(commands, ["start", str(visits), "--folder", str(tmp_path / "no")]).exception,
+        InputError,
+    )
+
+
+FORM = {"public:0": "0 to 99", "public:1": "F, M", "workload": "cells", "epsilon": "1/2", "total": "1"}
+
+
+def test_the_page_asks_for_its_token_and_pays_once_and_only_when_told(client, visits, tmp_path):
+    closed = client(create_start(str(visits), tmp_path, Door(token="secret")))  # noqa: S106
+    assert closed("/").status_code == 403
+    ask = client(create_start(str(visits), tmp_path))
+    first = ask("/")
+    assert first.status_code == 200
+    assert "comment" in first.text
+    assert first.headers["referrer-policy"] == "same-origin"
+    assert ask("/", "POST", data=FORM, headers={"origin": "http://elsewhere"}).status_code == 403
+    checked = ask("/", "POST", data={**FORM, "action": "check"})
+    assert checked.status_code == 200
+    assert "100 × sex 2 = 200 cells" in checked.text
+    assert not (tmp_path / "visits.toml").exists()
+    assert "<svg" in checked.text
+    rehearsed = ask("/", "POST", data={**FORM, "action": "rehearse"})
+    assert "PRIVATE" in rehearsed.text
+    # What this start wrote may be corrected by it.
+    assert (
+        ask("/", "POST", data={**FORM, "public:1": "F, M or other", "action": "rehearse"}).status_code == 200
+    )
+    assert ask("/", "POST", data={**FORM, "action": "rehearse"}).status_code == 200
+    unsaid = ask("/", "POST", data={**FORM, "action": "publish"})
+    assert unsaid.status_code == 400
+    assert "tick the box" in unsaid.text
+    assert ask("/report").status_code == 303
+    done = ask("/", "POST", data={**FORM, "action": "publish", "agreed": "yes"})
+    assert done.status_code == 200, done.text
+    again = ask("/", "POST", data={**FORM, "action": "publish", "agreed": "yes"})
+    assert again.status_code == 400
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        assert str(book.spent("visits")) == "1/2"
+    dphist.load(tmp_path / "visits.release.parquet").verify()
+    assert "visits" in ask("/report").text
+    assert ask("/static/style.css").status_code == 200
+    assert ask("/static/no.js").status_code == 404
+    for wrong in (
+        {"public:0": "x"},
+        {"epsilon": "0"},
+        {"workload": "tables"},
+        {"unit": "?"},
+        {"total": "1/9"},
+        {},
+    ):
+        form = {**FORM, **wrong, "action": "check"} if wrong else {}
+        assert ask("/", "POST", data=form).status_code == 400
+
+
+@pytest.mark.browser
+def test_a_person_starts_in_a_browser(look, visits, tmp_path):
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    app = create_start(str(visits), tmp_path, Door(port=port, token="known"))  # noqa: S106
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        for width, scheme, script in ((400, "light", False), (400, "dark", True), (1280, "light", True)):
+            watched = look(f"http://127.0.0.1:{port}/?token=known", width=width, scheme=scheme, script=script)
+            page = watched.page
+            page.get_by_role("textbox", name="age (").fill("0 to 99")
+            page.get_by_role("textbox", name="sex (").fill("F, M")
+            page.get_by_label("What will people look up?").or_(page.locator("[name=workload]")).first.fill(
+                "cells"
+            )
+            page.get_by_role("button", name="Check and forecast").click()
+            page.wait_for_selector("#expected")
+            page.get_by_role("button", name="Write schema and ledger, and rehearse").click()
+            page.wait_for_selector("#told")
+            assert "PRIVATE" in page.locator("#told").inner_text()
+            assert (
+                page.locator("body").evaluate("at => at.ownerDocument.documentElement.scrollWidth") <= width
+            )
+            # Whatever can be filled in or pressed has a name for those who hear the page.
+            for kind in ("textbox", "button", "checkbox", "combobox"):
+                for each in page.get_by_role(kind).all():
+                    assert each.evaluate("at => (at.labels && at.labels.length) || at.textContent.trim()")
+            assert watched.problems == []
+            if script:
+                axe = pytest.importorskip(
+                    "axe_playwright_python.sync_playwright", reason="axe is not installed"
+                )
+                page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8"))
+                assert [each["id"] for each in page.evaluate("axe.run()")["violations"]] == []
+        page.get_by_role("checkbox", name="Spend").check()
+        page.get_by_role("button", name="Publish", exact=True).click()
+        page.get_by_role("link", name="Look at the report").click()
+        page.wait_for_selector("h1")
+        assert Path(tmp_path / "visits.release.parquet").exists()
+    finally:
+        server.should_exit = True
+        thread.join(timeout=20)
+        listening.close()
