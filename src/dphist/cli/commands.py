@@ -159,7 +159,7 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Count the records in a range, or in several, or ask for a measure of them, each with an honest interval."""
-    from dphist.cli.uses import show_answers
+    from dphist.cli.asking import show_answers
 
     show_answers(
         release, question or [""], confidence=confidence, guaranteed=guaranteed, simultaneous=simultaneous,

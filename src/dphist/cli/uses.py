@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace as replace_in
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from dphist.cli import screen
 from dphist.cli.publishing import read_schema
-from dphist.errors import QueryError
 from dphist.model.unit import Unit
 from dphist.planning.forecast import MECHANISMS, Forecast, plan
-from dphist.release import Answer, Answers, load
-from dphist.release.language import read_questions, read_request
+from dphist.release import load
 from dphist.uses.sql import ask_sql
 
 
@@ -68,45 +66,6 @@ def show_plan(
         )
 
 
-def show_answers(
-    release: Path,
-    questions: list[str],
-    *,
-    confidence: float,
-    guaranteed: bool,
-    simultaneous: bool,
-    as_json: bool,
-) -> None:
-    """Print the answer to each question, with its interval and what that is."""
-    loaded = load(release)
-    kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
-    answers: Answers | list[Answer]
-    if any(read_request(question) is not None for question in questions):
-        if simultaneous:
-            raise QueryError("--simultaneous: intervals of measures hold each by itself")
-        answers = [loaded.query(each, confidence=confidence, interval=kind) for each in questions]
-    else:
-        answers = loaded.answer(
-            read_questions(questions, loaded.domain),
-            confidence=confidence,
-            interval=kind,
-            simultaneous=simultaneous,
-        )
-    if as_json:
-        keys = ("value", "low", "high", "confidence", "method", "details")
-        # JSON has no word for "not a number": what was not measured has no bounds.
-        found = [
-            {key: None if unknown(each) else each for key in keys for each in (getattr(answers[i], key),)}
-            for i in range(len(questions))
-        ]
-        screen.line(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False))
-        return
-    for i, question in enumerate(questions):
-        screen.line(f"{question}: {answers[i]}" if len(questions) > 1 else str(answers[i]))
-    for method in dict.fromkeys(answers[i].method for i in range(len(questions))):
-        screen.line(f"interval: {method}")
-
-
 def show_sql(release: Path, query: str, *, as_json: bool) -> None:
     """Print the rows of one SELECT over a release."""
     found = ask_sql(load(release), query)
@@ -125,11 +84,6 @@ def _row(forecast: Forecast, wanted: float | None) -> list[str]:
     if wanted is not None:
         row.insert(2, "–" if forecast.epsilon_needed is None else f"{forecast.epsilon_needed:.3g}")
     return row
-
-
-def unknown(value: Any) -> bool:
-    """Whether JSON has no word for it: not measured, or without an end."""
-    return isinstance(value, float) and not isfinite(value)
 
 
 def _text(value: Any) -> str:

@@ -7,7 +7,9 @@ one is imported, and the few kernels that every release needs have a twin in Num
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -98,7 +100,9 @@ def started() -> Any:
     """Load numba, and tell it what a kernel is, so that kernels can call each other; from now on no twin is asked."""
     global _numba
     if _numba is None:
-        import numba
+        with _without_linear_algebra():
+            import numba
+            import numba.np.arraymath
         from numba.core import event
         from numba.extending import typeof_impl
 
@@ -107,6 +111,32 @@ def started() -> Any:
             event.register("numba:compile", _listener(event.Listener, announcer))
         _numba = numba
     return _numba
+
+
+@contextmanager
+def _without_linear_algebra() -> Iterator[None]:
+    """Keep numba from looking for SciPy's linear algebra, which takes as long to load as numba: no kernel uses it.
+
+    Only where the process is ours: a user's own compiled functions may want it.
+    """
+    if not _ours or "scipy.linalg" in sys.modules:
+        yield
+        return
+    # What is None here cannot be imported; numba then goes on without.
+    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["scipy.linalg"]
+
+
+_ours = False
+
+
+def process_is_ours() -> None:
+    """Say that nobody else's functions are compiled in this process: it is a command of dphist's."""
+    global _ours
+    _ours = True
 
 
 def _listener(base: Any, announce: Callable[[], None]) -> Any:
