@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError, ReleaseError, VerificationError
-from dphist.release.contents import numbers
+from dphist.release.contents import plain_numbers
 from dphist.version import __version__
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class WrittenBounds:
                 table = self.file.read_row_group(group, columns=[self.low, self.high])
                 parts.append(
                     [
-                        numbers(table.column(name))[start:stop].astype(np.float64)
+                        plain_numbers(table.column(name))[start:stop].astype(np.float64)
                         for name in (self.low, self.high)
                     ]
                 )

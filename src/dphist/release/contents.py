@@ -120,7 +120,7 @@ def _codes(chunk: pyarrow.Array, values: pyarrow.Array) -> IntArray:
     return np.append(code, -1)[_filled(chunk.indices, len(code))]
 
 
-def numbers(column: pyarrow.ChunkedArray) -> NDArray[Any]:
+def plain_numbers(column: pyarrow.ChunkedArray) -> NDArray[Any]:
     """The numbers of a column. Arrow's own way loads pandas, which takes longer than the rest of a question."""
     import pyarrow as pa
 

@@ -39,7 +39,7 @@ from dphist.release.about import About
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.columns import Column, as_arrow, free, label_columns
-from dphist.release.contents import check_bytes, check_description, check_labels, check_schema, numbers
+from dphist.release.contents import check_bytes, check_description, check_labels, check_schema, plain_numbers
 from dphist.release.guarantee import Guarantee
 from dphist.release.readable import readable
 from dphist.release.release import Release, register_writer
@@ -373,20 +373,13 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         description["estimate"],
         *(entry["column"] for entry in description["transcript"] if "column" in entry),
     }
-<<<<<<< HEAD
-    columns = {
-        name: file.read(columns=[name]).column(0).to_numpy(zero_copy_only=False) for name in sorted(wanted)
-    }
+    columns = {name: plain_numbers(file.read(columns=[name]).column(0)) for name in sorted(wanted)}
     numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
     cells: Cells
     if description.get("form") == TableCells.form:
         cells = wide_file.read_cells(domain, numbers, description["tables"])
     else:
         cells = DenseCells(numbers.reshape(domain.shape))
-=======
-    columns = {name: numbers(file.read(columns=[name]).column(0)) for name in sorted(wanted)}
-    counts = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64).reshape(domain.shape)
->>>>>>> af787c1 (A question to a file loads neither pandas nor linear algebra nor what only publishing needs)
     guarantee = Guarantee(
         Budget.from_json(description["guarantee"]), Unit.from_json(description["guarantee"]["unit"])
     )

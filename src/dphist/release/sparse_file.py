@@ -20,7 +20,7 @@ from dphist.release.about import About
 from dphist.release.bounds import block_bounds, check_confidence
 from dphist.release.cells import places
 from dphist.release.columns import Column, as_arrow, free, label_columns
-from dphist.release.contents import check_bytes, check_description, check_schema, numbers
+from dphist.release.contents import check_bytes, check_description, check_schema, plain_numbers
 from dphist.release.guarantee import Guarantee
 from dphist.release.readable import readable
 from dphist.release.release import Release
@@ -129,7 +129,7 @@ def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rele
     domain = Domain.from_json(description["domain"])
     names = description["columns"]
     cells, values = (
-        np.ascontiguousarray(numbers(file.read(columns=[names[name]]).column(0)), dtype=np.int64)
+        np.ascontiguousarray(plain_numbers(file.read(columns=[names[name]]).column(0)), dtype=np.int64)
         for name in ("cell", "estimate")
     )
     if cells.shape != values.shape:

@@ -17,7 +17,7 @@ from dphist.model.exact import fraction
 from dphist.model.measure import Measure, Quantity
 from dphist.private.transcript import Entry, Transcript
 from dphist.release.cells import DenseCells
-from dphist.release.contents import numbers
+from dphist.release.contents import plain_numbers
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.release.sums import MeasuredSums, sum_columns
@@ -79,7 +79,7 @@ def read(
 def check_columns(file: pyarrow.parquet.ParquetFile, release: Release, taken: set[str]) -> None:
     """Insist that the columns for readers hold what the description says."""
     for name, values in sum_columns(release, taken).items():
-        found = numbers(file.read(columns=[name]).column(0))
+        found = plain_numbers(file.read(columns=[name]).column(0))
         if not np.array_equal(found, values):
             raise ReleaseError("a column of sums is not what the release says")
 
