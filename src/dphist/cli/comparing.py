@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from dphist.cli import screen
 from dphist.cli.publishing import read_schema
 from dphist.errors import InputError
-from dphist.extras import need
 from dphist.mechanisms import list_mechanisms
 from dphist.model.workload import Workload
-from dphist.planning.compare import Row, compare
+from dphist.planning.compare import Row, compare, sampled
 from dphist.planning.skyline import skyline
 from dphist.release.file import atomic
+from dphist.report.compared import compared_page
 from dphist.sources import count
 
 WARNING = (
@@ -43,16 +44,22 @@ def show_comparison(
     say("counting records")
     histogram = count(source, domain)
     chosen = names or _comparable()
-    rows = []
-    for name in chosen:
-        say(f"running {name}")
+    few = sampled(asked)
+    rows: list[Row] = []
+    started = time.monotonic()
+    for place, name in enumerate(chosen):
+        spent = time.monotonic() - started
+        left = f", about {_duration(spent / place * (len(chosen) - place))} left" if place else ""
+        say(f"running {name} ({place + 1} of {len(chosen)}{left})")
         rows += compare(histogram, epsilon, asked, [name], trials)
     rows = sorted(rows, key=lambda row: row.error)
     measured = [row for row in rows if math.isfinite(row.error)]
     free = set(skyline((row.name, row.seconds, row.error) for row in measured))
     if output is not None:
         with atomic(output) as temporary:
-            temporary.write_text(_page(measured, free, epsilon, workload), encoding="utf-8")
+            temporary.write_text(
+                _page(rows, free, epsilon, workload, len(few), few is not asked), encoding="utf-8"
+            )
     if as_json:
         listed = [{**row.__dict__, "skyline": row.name in free} for row in measured]
         screen.line(json.dumps(listed, ensure_ascii=False))
@@ -75,8 +82,10 @@ def show_comparison(
     for row in rows:
         if row.why_not:
             screen.line(f"{row.name}: {row.why_not}")
+    part = "" if few is asked else f" (a sample of {len(few):,})"
     screen.line(
-        f"error: root of the mean squared error over {workload}, {trials} runs each; ●: none is faster and better"
+        f"error: root of the mean squared error over {workload}{part}, "
+        f"{trials} runs each; ●: none is faster and better"
     )
 
 
@@ -91,31 +100,31 @@ def _comparable() -> list[str]:
     )
 
 
-def _page(rows: list[Row], free: set[str], epsilon: str, workload: str) -> str:
-    """Draw error against time on logarithmic axes, as one page that needs no network."""
-    alt = need("altair", "report")
-    values = [
-        {
-            "mechanism": r.name,
-            "error": max(r.error, 1e-9),
-            "seconds": max(r.seconds, 1e-6),
-            "skyline": r.name in free,
-        }
-        for r in rows
-    ]
-    points = alt.Chart(
-        alt.Data(values=values),
-        title=f"Error on {workload} against time, ε = {epsilon}; filled: on the skyline",
-        width=820,
-        height=520,
-    ).encode(
-        x=alt.X("seconds:Q", scale=alt.Scale(type="log"), title="CPU seconds a release"),
-        y=alt.Y("error:Q", scale=alt.Scale(type="log"), title="root mean squared error, in records"),
-        tooltip=["mechanism:N", "error:Q", "seconds:Q"],
+def _duration(seconds: float) -> str:
+    """So long, as people say it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _page(rows: list[Row], free: set[str], epsilon: str, workload: str, questions: int, some: bool) -> str:
+    """One page that needs no network: error against time, and the numbers."""
+    measured = [row for row in rows if math.isfinite(row.error)]
+    best = measured[0].error if measured and measured[0].error else math.nan
+    return compared_page(
+        [
+            {
+                "mechanism": row.name,
+                "error": row.error,
+                "ratio": row.error / best,
+                "seconds": row.seconds,
+                "skyline": row.name in free,
+            }
+            for row in measured
+        ],
+        [(row.name, row.why_not) for row in rows if row.why_not],
+        budget=f"ε = {epsilon}",
+        workload=workload,
+        questions=questions,
+        sampled=some,
     )
-    marks = points.mark_point(size=70).encode(
-        fill=alt.condition("datum.skyline", alt.value("#4c78a8"), alt.value("white"))
-    )
-    texts = points.mark_text(align="left", dx=7, fontSize=10).encode(text="mechanism:N")
-    page: str = (marks + texts).to_html(inline=True)
-    return page

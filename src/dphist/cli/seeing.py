@@ -16,7 +16,8 @@ def write_report(source: Path, output: Path, title: str | None) -> None:
     """Write the page of a release."""
     from dphist.report import report_page
 
-    page = report_page(load(source), title=title or source.stem, file=source.name)
+    release = load(source)
+    page = report_page(release, title=title or release.about.title or source.stem, file=source.name)
     with atomic(output) as temporary:
         temporary.write_text(page, encoding="utf-8")
     screen.line(f"{output}: open it in any browser; it needs no network")

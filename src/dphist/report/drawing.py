@@ -27,7 +27,7 @@ class Charts:
 
     def page(self, release: Release, output: str | PathLike[str] | None, *, title: str | None) -> str:
         """Give the page about a release, and write it where told."""
-        page = report_page(release, title=title or "release")
+        page = report_page(release, title=title or release.about.title or "release")
         if output is not None:
             with atomic(Path(output)) as temporary:
                 temporary.write_text(page, encoding="utf-8")

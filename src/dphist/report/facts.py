@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from inspect import getdoc
-from math import ceil
+from math import ceil, e
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,38 @@ def _bought(entry: Entry, whole: Fraction) -> Spend:
     size = f"{entry.answer.size:,} number{'s' if entry.answer.size != 1 else ''}"
     title = f"{what}: {_VERBS.get(entry.verb, entry.verb)} ({size})"
     return Spend(title, entry.cost, float(entry.cost / whole))
+
+
+def plain_words(release: Release) -> list[str]:
+    """Say what was promised to people, without a symbol in it."""
+    unit, budget = release.guarantee.unit, release.budget
+    who = "one record" if unit.rows == 1 and unit.id is None else "all that one person added to the records"
+    said = [
+        f"Whether {who} is in the data or not, a release like this one would look nearly the same. So nobody can tell "
+        "from it who is in the data, whatever else they know, now or later."
+    ]
+    if budget.pure:
+        odds = e ** float(budget.amount)
+        said.append(
+            f"How nearly is a number, called ε, of {_short(budget.amount)} here: somebody who thought it even odds "
+            "that a person is in the data can, having seen the release, become at most "
+            f"{100 * odds / (1 + odds):.0f} % sure of it. The smaller ε, the stronger the protection; at 0 the release "
+            "could say nothing."
+        )
+    else:
+        said.append(
+            f"How nearly is a number, called ρ, of {_short(budget.amount)} here. The smaller ρ, the stronger the "
+            "protection; at 0 the release could say nothing."
+        )
+    said.append(
+        "An interval says where the true number most likely lies. A wide one is no fault of the data: it is the "
+        "price of protecting people in small groups."
+    )
+    return said
+
+
+def _short(amount: Fraction) -> str:
+    return f"{float(amount):.3g}"
 
 
 def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, Any]]:

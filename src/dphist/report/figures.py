@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import altair
 
 Span = tuple[int, int]
+Colour = Literal["estimate", "uncertainty"]
 
 MOST_BARS = 200
 MOST_CATEGORIES = 60
@@ -47,6 +48,7 @@ def figure(
     chosen: Mapping[str, Sequence[Span]] | None = None,
     confidence: float = 0.95,
     width: int | str = 680,
+    colour: Colour = "estimate",
 ) -> altair.LayerChart | altair.Chart:
     """Draw one attribute as bars with intervals, or two as a heat map; the first one, or two, if none is named.
 
@@ -56,6 +58,7 @@ def figure(
         chosen: Cells that the others are restricted to.
         confidence: How sure each interval is.
         width: In pixels, or "container".
+        colour: What a heat map shows: the "estimate", or the "uncertainty", which is half the interval's width.
 
     Returns:
         An Altair chart.
@@ -69,7 +72,7 @@ def figure(
         >>> "layer" in chart.to_dict()
         True
     """
-    return draw(table(release, names, chosen=chosen, confidence=confidence), width=width)
+    return draw(table(release, names, chosen=chosen, confidence=confidence), width=width, colour=colour)
 
 
 def table(
@@ -78,6 +81,7 @@ def table(
     *,
     chosen: Mapping[str, Sequence[Span]] | None = None,
     confidence: float = 0.95,
+    guaranteed: bool = False,
 ) -> Table:
     """Give the numbers of the figure of one attribute or two."""
     shown = [names] if isinstance(names, str) else list(names or release.domain.names[:2])
@@ -86,7 +90,7 @@ def table(
     attributes = [release.domain.attribute(name) for name in shown]
     most = [MOST_SQUARES if len(shown) == 2 else most_bars(attribute) for attribute in attributes]
     cuts = [cut(attribute, count) for attribute, count in zip(attributes, most, strict=True)]
-    return tabulate(release, cuts, chosen, confidence=confidence)
+    return tabulate(release, cuts, chosen, confidence=confidence, guaranteed=guaranteed)
 
 
 def most_bars(attribute: Any) -> int:
@@ -101,6 +105,7 @@ def draw(
     height: int | None = None,
     selected: Sequence[Span] | None = None,
     brush: bool = False,
+    colour: Colour = "estimate",
     data: Any = None,
 ) -> altair.LayerChart | altair.Chart:
     """Draw a table: of one attribute as bars, of two as a heat map.
@@ -112,7 +117,7 @@ def draw(
         rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
         data = _altair().Data(values=rows)
     if len(numbers.cuts) == 2:
-        return _squares(numbers, width, data)
+        return _squares(numbers, width, data, colour)
     if isinstance(numbers.cuts[0].attribute, Nominal):
         return _lying_bars(numbers, width, data)
     return _standing_bars(numbers, width, height or 280, data, brush)
@@ -124,6 +129,7 @@ def specification(
     width: int | str = "container",
     selected: Sequence[Span] | None = None,
     brush: bool = False,
+    colour: Colour = "estimate",
 ) -> dict[str, Any]:
     """Give the same figure as Vega-Lite, with the numbers put in last.
 
@@ -132,16 +138,17 @@ def specification(
     """
     rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
     with _building:
-        frame = _frame(numbers.cuts, width, brush)
+        frame = _frame(numbers.cuts, width, brush, colour)
     return {**json.loads(frame), "datasets": {"numbers": rows}}
 
 
 @lru_cache(maxsize=64)
-def _frame(cuts: tuple[Cuts, ...], width: int | str, brush: bool) -> str:
+def _frame(cuts: tuple[Cuts, ...], width: int | str, brush: bool, colour: Colour) -> str:
     """A figure without its numbers, as text so that nobody can change what others are shown."""
     nothing = np.empty(0)
     empty = Table(cuts, Answers(nothing, nothing, nothing, 0.0, ""))
-    chart = draw(empty, width=width, brush=brush, data=_altair().NamedData(name="numbers"))
+    data = _altair().NamedData(name="numbers")
+    chart = draw(empty, width=width, brush=brush, colour=colour, data=data)
     return json.dumps(chart.to_dict(validate=False))
 
 
@@ -179,7 +186,7 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
     cuts = numbers.cuts[0]
     title = cuts.attribute.name
     base = alt.Chart(data).encode(
-        y=alt.Y("label:N", sort=None, title=title, axis=alt.Axis(labelLimit=140)), tooltip=_tooltip(title)
+        y=alt.Y("label:N", sort=None, title=title, axis=alt.Axis(labelLimit=220)), tooltip=_tooltip(title)
     )
     bars = base.mark_bar(cursor="pointer").encode(
         x=alt.X("estimate:Q", title="records"),
@@ -193,8 +200,18 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
     return alt.layer(bars, interval).properties(width=width, height=alt.Step(22))
 
 
-def _squares(numbers: Table, width: int | str, data: Any) -> altair.Chart:
+def _squares(numbers: Table, width: int | str, data: Any, colour: Colour) -> altair.Chart:
     alt = _altair()
+    shade = (
+        alt.Color("estimate:Q", title="records", scale=alt.Scale(scheme="viridis"))
+        if colour == "estimate"
+        # What was not measured has no width, and stays grey.
+        else alt.condition(
+            "isValid(datum.half)",
+            alt.Color("half:Q", title="± records", scale=alt.Scale(scheme="magma", reverse=True)),
+            alt.value(_GREY),
+        )
+    )
     across, up = numbers.cuts
     domains = [
         alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
@@ -209,7 +226,7 @@ def _squares(numbers: Table, width: int | str, data: Any) -> altair.Chart:
             x2="stop:Q",
             y=alt.Y("bottom:Q", scale=domains[1], title=names[1], axis=_ticks(up, most=14)),
             y2="top:Q",
-            color=alt.Color("estimate:Q", title="records", scale=alt.Scale(scheme="viridis")),
+            color=shade,
             tooltip=[
                 alt.Tooltip("label:N", title=names[0]),
                 alt.Tooltip("other:N", title=names[1]),
@@ -272,6 +289,7 @@ def _square_rows(numbers: Table) -> list[dict[str, Any]]:
                     "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
                     "label": across.labels[i], "other": up.labels[j],
                     "estimate": values[k], "interval": interval_words(low[k], high[k]),
+                    "half": bound((high[k] - low[k]) / 2),
                 }
             )  # fmt: skip
     return rows

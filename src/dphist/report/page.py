@@ -15,11 +15,11 @@ from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.report import facts, figures
-from dphist.report.figures import specification, table
+from dphist.report.figures import Colour, specification, table
 from dphist.report.measures import measure_lines
 from dphist.report.pictures import vega_script
-from dphist.report.tables import Table
-from dphist.report.wording import python, question
+from dphist.report.tables import Table, can_guarantee
+from dphist.report.wording import caveats, python, question
 from dphist.version import __version__
 
 _MOST_FIGURES = 8
@@ -45,7 +45,8 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
         >>> page.startswith("<!doctype html>")
         True
     """
-    shown = [_figure(number, caption, each) for number, (caption, each) in enumerate(_tables(release))]
+    proven = can_guarantee(release)
+    shown = [_figure(number, *each) for number, each in enumerate(_tables(release, proven))]
     rows = facts.accuracy(release)
     accuracy = {
         "id": "accuracy",
@@ -59,6 +60,9 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             title=title,
             file=file,
             release=release,
+            proven=proven,
+            plain=facts.plain_words(release),
+            caveats=caveats(release.answer()),
             cells=" × ".join(f"{a.name} ({a.size:,})" for a in release.domain.attributes),
             total=release.answer(),
             intervals=interval_kinds(shown),
@@ -72,34 +76,51 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             python=python(release.domain, asked),
             answer=_answer(release, asked),
             style=style(),
-            script=_inline(vega_script()),
-            drawing=_inline(read("drawing.js")),
+            script=inline(vega_script()),
+            drawing=inline(read("drawing.js")),
             version=__version__,
         )
     )
 
 
-def _tables(release: Release) -> list[tuple[str, Table]]:
-    """Choose what to draw: all of one attribute, the map and both margins of two, the margins of more."""
+def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | None, Colour]]:
+    """Choose what to draw: all of one attribute, the map and both margins of two, the margins of more.
+
+    Each with its caption and, where that is proven, the same numbers with guaranteed intervals; a map twice, the second
+    time for how far off its numbers may be.
+    """
     names = release.domain.names
-    made: list[tuple[str, Table]] = []
+    made: list[tuple[str, Table, Table | None, Colour]] = []
     if len(names) == 2 and min(release.domain.shape) > 2:
         numbers = table(release, names)
         missing = "" if numbers.answers.measured.all() else f", {numbers.intervals}"
-        made.append((f"Records by {names[0]} and {names[1]}{missing}", numbers))
+        both = f"{names[0]} and {names[1]}"
+        made.append((f"Records by {both}{missing}", numbers, None, "estimate"))
+        if numbers.answers.measured.any():
+            sure = table(release, names, guaranteed=True) if proven else None
+            half = f"How far off they may be, by {both}: half the width of each {_percent(numbers)}% interval"
+            made.append((half, numbers, sure, "uncertainty"))
     for name in names[:_MOST_FIGURES]:
         numbers = table(release, name)
-        made.append((f"Records by {name}, {numbers.intervals}", numbers))
+        sure = table(release, name, guaranteed=True) if proven else None
+        made.append((f"Records by {name}, {numbers.intervals}", numbers, sure, "estimate"))
     return made
 
 
-def _figure(number: int, caption: str, numbers: Table) -> dict[str, Any]:
+def _percent(numbers: Table) -> str:
+    return f"{100 * numbers.answers.confidence:g}"
+
+
+def _figure(number: int, caption: str, numbers: Table, sure: Table | None, colour: Colour) -> dict[str, Any]:
+    bars = len(numbers.cuts) == 1
     return {
         "id": f"figure{number}",
         "caption": caption,
-        "spec": embed(specification(numbers)),
+        "spec": embed(specification(numbers, colour=colour)),
+        "sure": embed(specification(sure, colour=colour)) if sure is not None else None,
         "names": [cuts.attribute.name for cuts in numbers.cuts],
-        "rows": numbers.rows() if len(numbers.cuts) == 1 else [],
+        "rows": numbers.rows() if bars else [],
+        "sure_rows": sure.rows() if bars and sure is not None else [],
         "said": (numbers.answers.method, numbers.answers.details),
     }
 
@@ -130,7 +151,8 @@ def embed(value: Any) -> str:
     return json.dumps(value).replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def _inline(script: str) -> str:
+def inline(script: str) -> str:
+    """A script that can stand inside a page."""
     # Only a closing tag can end a script element, and in a script it can only stand inside a string.
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import QueryError
+from dphist.errors import DphistError, QueryError
 from dphist.model.workload import Workload
 from dphist.release import Answers, Release
 from dphist.release.answers import NOT_MEASURED, bound, interval_words
@@ -58,12 +58,22 @@ class Table:
         return f"with {100 * self.answers.confidence:g}% intervals where they were measured"
 
 
+def can_guarantee(release: Release) -> bool:
+    """Whether guaranteed intervals are known for what this release publishes."""
+    try:
+        release.answer(interval="guaranteed")
+    except DphistError:
+        return False
+    return True
+
+
 def tabulate(
     release: Release,
     cuts: Sequence[Cuts],
     chosen: Mapping[str, Sequence[Span]] | None = None,
     *,
     confidence: float = 0.95,
+    guaranteed: bool = False,
 ) -> Table:
     """Ask the release for every bar (or pair of bars), within what is chosen of the attributes that are not drawn."""
     domain = release.domain
@@ -88,5 +98,9 @@ def tabulate(
         low[:, axis] = np.tile(ends[:, place, 0], len(inside))
         high[:, axis] = np.tile(ends[:, place, 1], len(inside))
     owner = np.tile(np.arange(len(bars)), len(inside)) if len(inside) > 1 else None
-    answers = release.answer(Workload(domain, low, high, owner), confidence=confidence)
+    answers = release.answer(
+        Workload(domain, low, high, owner),
+        confidence=confidence,
+        interval="guaranteed" if guaranteed else "calibrated",
+    )
     return Table(tuple(cuts), answers)

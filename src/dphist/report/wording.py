@@ -10,6 +10,7 @@ from typing import Any
 from dphist.model.domain import Attribute, Domain, Nominal
 from dphist.model.domain.hierarchy import category_text
 from dphist.model.domain.scales import Bins, Dates, Integers
+from dphist.release.answers import Answer
 
 Span = tuple[int, int]
 Chosen = Mapping[str, Sequence[Span]]
@@ -29,14 +30,54 @@ def question(domain: Domain, chosen: Chosen) -> str:
     return " and ".join(parts)
 
 
-def python(domain: Domain, chosen: Chosen) -> str:
+def python(domain: Domain, chosen: Chosen, *, guaranteed: bool = False) -> str:
     """Write the same question as an argument of `Release.answer`."""
     conditions = {
         attribute.name: _python(attribute, chosen[attribute.name])
         for attribute in domain.attributes
         if attribute.name in chosen
     }
-    return f"release.answer(where={conditions!r})" if conditions else "release.answer()"
+    given = [f"where={conditions!r}"] if conditions else []
+    given += ['interval="guaranteed"'] if guaranteed else []
+    return f"release.answer({', '.join(given)})"
+
+
+def caveats(answer: Answer) -> list[str]:
+    """Say what an interval means and does not mean, in sentences for people who have never heard of noise."""
+    if not answer.measured:
+        return [
+            "This combination was not measured by itself, so nobody can say how far the number may be off: do not use "
+            "it.",
+            "Ask about fewer attributes at once, or about a larger group.",
+        ]
+    percent = f"{100 * answer.confidence:g}"
+    kind = answer.method.split(":")[0].strip()
+    known = _KNOWN.get(kind, "How often it holds was not worked out.").format(percent=percent)
+    said = [f"The true number most likely lies between {answer.low:,.0f} and {answer.high:,.0f}. {known}"]
+    if answer.low <= 0 < answer.high:
+        said.append("It may also be that there is nobody at all.")
+    said.append(
+        "The number is off on purpose: noise was added, so that nobody can be recognised in it. Two numbers whose "
+        "intervals overlap may well be the same."
+    )
+    return said
+
+
+_KNOWN = {
+    "exact": "The noise that was added is known exactly: {percent} of 100 such intervals hold the true number.",
+    "calibrated": (
+        "In tests on many data sets about {percent} of 100 such intervals held the true number; for these data that is "
+        "likely, not proven."
+    ),
+    "guaranteed": (
+        "Whatever the data are, at least {percent} of 100 such intervals hold the true number. That is proven, for a "
+        "question chosen before seeing the numbers."
+    ),
+    "noise only": (
+        "That allows for the noise, but not for what smoothing may have moved: the true number may lie outside more "
+        "often than {percent} % suggests."
+    ),
+}
 
 
 def names(attribute: Nominal, spans: Sequence[Span]) -> list[str]:

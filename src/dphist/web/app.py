@@ -21,6 +21,7 @@ from dphist.report import report_page
 from dphist.report.facts import mechanism_words
 from dphist.report.page import embed, example, read, style
 from dphist.report.pictures import vega_script
+from dphist.report.tables import can_guarantee
 from dphist.report.wording import question
 from dphist.version import __version__
 from dphist.web import planner
@@ -134,6 +135,7 @@ def create_app(
             state=embed(shown),
             controls=[control(attribute) for attribute in release.domain.attributes],
             confidences=CONFIDENCES,
+            proven=can_guarantee(release),
             address=urlencode({"release": number, "q": shown["question"], "show": shown["show"]}),
         )
 

@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
@@ -19,10 +19,10 @@ from dphist.release import Release
 from dphist.release.answers import bound
 from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import Cuts, cut, name_span
-from dphist.report.figures import MOST_SQUARES, most_bars, specification
+from dphist.report.figures import MOST_SQUARES, Colour, most_bars, specification
 from dphist.report.measures import measure_lines
 from dphist.report.tables import Table, tabulate
-from dphist.report.wording import bounds, names, python, question
+from dphist.report.wording import bounds, caveats, names, python, question
 
 Span = tuple[int, int]
 
@@ -42,6 +42,8 @@ class View:
     window: Span | None
     node: int | None
     confidence: float
+    guaranteed: bool = False
+    colour: Colour = "estimate"
 
     @staticmethod
     def read(release: Release, asked: Mapping[str, str]) -> View:
@@ -54,6 +56,8 @@ class View:
             "window",
             "node",
             "confidence",
+            "interval",
+            "colour",
             "axis",
             "cells",
             "from",
@@ -83,7 +87,15 @@ class View:
         window = _window(show, asked.get("window", ""))
         node = _group(show, asked.get("node", ""))
         confidence = _confidence(asked.get("confidence") or "0.95")
-        return View(release, chosen, show.name, by.name if by else None, window, node, confidence)
+        guaranteed = _one_of(asked, "interval", ("calibrated", "guaranteed")) == "guaranteed"
+        colour: Colour = (
+            "uncertainty"
+            if _one_of(asked, "colour", ("estimate", "uncertainty")) == "uncertainty"
+            else "estimate"
+        )
+        return View(
+            release, chosen, show.name, by.name if by else None, window, node, confidence, guaranteed, colour
+        )
 
     @property
     def words(self) -> str:
@@ -101,7 +113,9 @@ class View:
         cuts = [cut(show, most, window=self.window, node=self._node(show))]
         if self.by:
             cuts.append(cut(domain.attribute(self.by), MOST_SQUARES))
-        return tabulate(self.release, cuts, self.chosen, confidence=self.confidence)
+        return tabulate(
+            self.release, cuts, self.chosen, confidence=self.confidence, guaranteed=self.guaranteed
+        )
 
     def _node(self, show: Attribute) -> int | None:
         if not isinstance(show, Nominal):
@@ -112,27 +126,31 @@ class View:
         """Give everything the page shows, as plain values."""
         domain = self.release.domain
         words = self.words
-        answer = self.release.answer(boxes(self.chosen, domain), confidence=self.confidence)[0]
+        kind: Literal["calibrated", "guaranteed"] = "guaranteed" if self.guaranteed else "calibrated"
+        answer = self.release.answer(boxes(self.chosen, domain), confidence=self.confidence, interval=kind)[0]
         numbers = self.table()
         show = domain.attribute(self.show)
         drawn = specification(
             numbers,
             selected=self.chosen.get(self.show),
             brush=not self.by and not isinstance(show, Nominal),
+            colour=self.colour,
         )
         return {
             "question": words,
-            "python": python(domain, self.chosen),
+            "python": python(domain, self.chosen, guaranteed=self.guaranteed),
             "answer": {
                 "value": answer.value, "low": bound(answer.low), "high": bound(answer.high),
                 "confidence": answer.confidence, "method": answer.method, "details": answer.details,
-                "text": str(answer),
+                "text": str(answer), "caveats": caveats(answer),
             },
             "measures": measure_lines(self.release, boxes(self.chosen, domain), self.confidence),
             "show": self.show,
             "by": self.by,
             "kind": show.kind,
             "confidence": self.confidence,
+            "interval": kind,
+            "colour": self.colour,
             "window": list(self.window) if self.window else None,
             "node": self.node,
             "crumbs": _crumbs(show, self._node(show)),
@@ -166,7 +184,9 @@ class View:
             total *= len(each)
         if total > _LARGEST_DOWNLOAD:
             raise QueryError(_too_much())
-        numbers = tabulate(self.release, cuts, self.chosen, confidence=self.confidence)
+        numbers = tabulate(
+            self.release, cuts, self.chosen, confidence=self.confidence, guaranteed=self.guaranteed
+        )
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([*(each.attribute.name for each in cuts), "estimate", "low", "high"])
@@ -285,6 +305,14 @@ def _number(text: str, what: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise QueryError(f"{what} must be a whole number")
     return int(text)
+
+
+def _one_of(asked: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
+    """One of a few words; the first of them unless told."""
+    given = asked.get(key) or known[0]
+    if given not in known:
+        raise QueryError(f"{key} must be {' or '.join(known)}")
+    return given
 
 
 def _confidence(text: str) -> float:

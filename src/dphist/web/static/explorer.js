@@ -7,6 +7,7 @@ let asked = 0;
 
 const parameters = (change = {}) => {
   const now = { release, q: state.question, show: state.show, by: state.by, confidence: state.confidence,
+    interval: state.interval === "guaranteed" ? "guaranteed" : "", colour: state.colour === "uncertainty" ? "uncertainty" : "",
     window: state.window ? state.window.join("-") : "", node: state.node ?? "", ...change };
   return new URLSearchParams(Object.entries(now).filter(([, value]) => value !== "" && value !== null && value !== undefined));
 };
@@ -108,7 +109,8 @@ const controls = () => {
 };
 
 const chart = async () => {
-  $("caption").textContent = `Records by ${state.show}${state.by ? ` and ${state.by}` : ""}`
+  const shaded = state.by && state.colour === "uncertainty" ? "How far off records may be, by" : "Records by";
+  $("caption").textContent = `${shaded} ${state.show}${state.by ? ` and ${state.by}` : ""}`
     + (state.intervals ? `, ${state.intervals}` : "")
     + (state.by || state.kind === "nominal" ? "" : ". Drag over the figure to choose a range.");
   const drawn = await window.drawFigure($("chart"), state.spec, state.by ? "canvas" : "svg");
@@ -142,6 +144,7 @@ const show = () => {
   $("value").textContent = number(said.value);
   $("interval").textContent = measured
     ? `${+(100 * said.confidence).toFixed(6)}% interval ${number(said.low)} to ${number(said.high)}` : "not measured";
+  $("caveats").replaceChildren(...said.caveats.map((sentence) => element("p", sentence, { className: "small" })));
   $("method").textContent = measured ? said.method : "";
   $("details").textContent = said.details;
   $("measures").hidden = !state.measures.length;
@@ -154,6 +157,9 @@ const show = () => {
   $("q").value = state.question;
   $("show").value = state.show;
   if ($("by")) $("by").value = state.by ?? "";
+  $("guaranteed").checked = state.interval === "guaranteed";
+  $("shade").hidden = !state.by;
+  $("colour").value = state.colour;
   $("download").href = `/download.csv?${parameters({ window: "", node: "" })}`;
   controls();
   moves();
@@ -165,6 +171,8 @@ $("ask").addEventListener("submit", (event) => { event.preventDefault(); ask({ q
 $("clear").addEventListener("click", () => ask({ q: "", window: "", node: "" }));
 $("show").addEventListener("change", () => ask({ show: $("show").value, window: "", node: "" }));
 $("by")?.addEventListener("change", () => ask({ by: $("by").value, window: "", node: "" }));
+$("guaranteed").addEventListener("change", () => ask({ interval: $("guaranteed").checked ? "guaranteed" : "calibrated" }));
+$("colour").addEventListener("change", () => ask({ colour: $("colour").value }));
 $("confidence").addEventListener("change", () => ask({ confidence: $("confidence").value }));
 $("release")?.addEventListener("change", () => { location.href = `/?release=${$("release").value}`; });
 for (const field of document.querySelectorAll("fieldset[data-axis]")) {

@@ -20,6 +20,64 @@ const line = (said) => {
   return row;
 };
 
+const asked = async (form, mechanism, epsilon) => {
+  const pairs = [...form.entries()].filter(([key]) => key !== "epsilon");
+  const body = new URLSearchParams([...pairs, ["epsilon", epsilon], ["mechanism", mechanism]]);
+  const reply = await fetch("/api/plan", { method: "POST", body });
+  const said = await reply.json();
+  if (!reply.ok) throw new Error(said.error);
+  return said;
+};
+
+// How the error falls with ε, for the mechanisms that did best: one point at a time, drawn as they come.
+const curve = async (form, best, mine) => {
+  const middle = Number(form.get("epsilon"));
+  if (!(middle > 0) || !best.length) return;
+  const places = [0.1, 0.3, 1, 3].map((factor) => String(+(middle * factor).toPrecision(2)));
+  const points = [];
+  for (const epsilon of places) {
+    for (const mechanism of best) {
+      $("working").textContent = `error against ε: ${mechanism} at ${epsilon} …`;
+      const said = await asked(form, mechanism, epsilon);
+      if (mine !== turn) return;
+      const off = said.errors.question ?? said.errors.ranges;
+      // Less than a tenth of a record is no error at all.
+      if (off >= 0.1) points.push({ epsilon: Number(epsilon), mechanism, error: off });
+    }
+  }
+  if (!points.length) return;
+  $("curve").hidden = false;
+  const cellOf = (mechanism, epsilon) => points.find((each) => each.mechanism === mechanism && each.epsilon === Number(epsilon));
+  const head = document.createElement("tr");
+  head.append(...["ε", ...best].map((name) => Object.assign(cell("th", name), { scope: "col" })));
+  $("curve-head").replaceChildren(head);
+  $("curve-rows").replaceChildren(...places.map((epsilon) => {
+    const row = document.createElement("tr");
+    const label = Object.assign(cell("th", epsilon), { scope: "row" });
+    row.append(label, ...best.map((mechanism) => cell("td", error(cellOf(mechanism, epsilon)?.error), "number")));
+    return row;
+  }));
+  const allowed = Number(form.get("error"));
+  const log = (title, field) => ({ field, type: "quantitative", scale: { type: "log", nice: false }, title });
+  drawn = {
+    $schema: "https://vega.github.io/schema/vega-lite/v5.json", width: "container", height: 260, data: { values: points },
+    layer: [
+      { mark: { type: "line", point: true }, encoding: {
+        x: { ...log("ε", "epsilon"), axis: { values: places.map(Number), grid: false } },
+        y: log("± records", "error"),
+        color: { field: "mechanism", type: "nominal", title: null, legend: { orient: "top" } },
+        tooltip: [{ field: "mechanism" }, { field: "epsilon", title: "ε" }, { field: "error", format: ",.1f", title: "±" }],
+      } },
+      ...(allowed > 0 ? [{ data: { values: [{ allowed }] }, mark: { type: "rule", strokeDash: [5, 4], color: "#d9720b" }, encoding: { y: { field: "allowed", type: "quantitative" } } }] : []),
+    ],
+  };
+  await window.drawFigure($("curve-chart"), drawn);
+  document.documentElement.dataset.drawn = "yes";
+};
+
+let drawn = null;
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (drawn) window.drawFigure($("curve-chart"), drawn); });
+
 const forecast = async () => {
   const mine = ++turn;
   $("problem").textContent = "";
@@ -27,17 +85,22 @@ const forecast = async () => {
   const rows = [];
   for (const [place, mechanism] of mechanisms.entries()) {
     $("working").textContent = `forecasting ${mechanism} (${place + 1} of ${mechanisms.length}) …`;
-    const body = new URLSearchParams([...form.entries(), ["mechanism", mechanism]]);
-    const reply = await fetch("/api/plan", { method: "POST", body });
-    const said = await reply.json();
+    let said = null;
+    try {
+      said = await asked(form, mechanism, form.get("epsilon"));
+    } catch (wrong) {
+      if (mine === turn) { $("problem").textContent = wrong.message; $("working").textContent = ""; }
+      return;
+    }
     if (mine !== turn) return;
-    if (!reply.ok) { $("problem").textContent = said.error; $("working").textContent = ""; return; }
     rows.push(line(said));
     rows.sort((a, b) => Number(a.dataset.error) - Number(b.dataset.error));
     $("rows").replaceChildren(...rows);
     $("results").hidden = false;
   }
-  $("working").textContent = "done";
+  const best = rows.filter((row) => Number.isFinite(Number(row.dataset.error))).slice(0, 3).map((row) => row.firstChild.textContent);
+  await curve(form, best, mine);
+  if (mine === turn) $("working").textContent = "done";
 };
 
 const slider = $("slider");
@@ -48,3 +111,5 @@ slider.addEventListener("change", forecast);
 $("epsilon").addEventListener("input", follow);
 $("plan").addEventListener("submit", (event) => { event.preventDefault(); forecast(); });
 follow();
+// Begin with the example in the form, so that nobody meets an empty page.
+forecast();
