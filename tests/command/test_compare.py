@@ -55,3 +55,36 @@ def test_it_asks_before_it_prints_what_is_not_private(room, monkeypatch, capsys)
 def test_wrong_use_is_named(room, monkeypatch, capsys, words, said):
     assert command(monkeypatch, "--public", *words) == 2
     assert said in capsys.readouterr().err
+
+
+def test_time_left_is_said_and_what_does_not_fit_is_sampled(room, monkeypatch, capsys):
+    import contextlib
+
+    from dphist.cli import comparing
+    from dphist.planning.compare import sampled
+
+    said: list[str] = []
+    monkeypatch.setattr(comparing.screen, "progress", lambda first: contextlib.nullcontext(said.append))
+    monkeypatch.setattr(comparing, "sampled", lambda asked: sampled(asked, 50))
+    words = ["--mechanism", "laplace", "--mechanism", "uniform", "--trials", "1", "-o", "page.html"]
+    assert command(monkeypatch, "--public", *words) == 0
+    assert any("running laplace (1 of 2)" in each for each in said)
+    assert any("running uniform (2 of 2, about 1 s left)" in each for each in said)
+    assert "a sample of 50" in capsys.readouterr().out
+    assert "a sample of them" in (room / "page.html").read_text()
+
+
+def test_samples_are_questions_of_the_workload():
+    import dphist
+    from dphist.planning.compare import sampled
+
+    domain = dphist.Domain([dphist.Ordinal("x", range(40)), dphist.Ordinal("y", range(30))])
+    for workload in (dphist.Workload.cells(domain), dphist.Workload.prefixes(domain)):
+        few = sampled(workload, 100)
+        assert 50 <= len(few) <= 100
+        known = {
+            (*low, *high) for low, high in zip(workload.low.tolist(), workload.high.tolist(), strict=True)
+        }
+        assert {(*low, *high) for low, high in zip(few.low.tolist(), few.high.tolist(), strict=True)} <= known
+    assert len(sampled(dphist.Workload.all_ranges(domain), 100)) == 100
+    assert sampled(dphist.Workload.cells(domain)) == dphist.Workload.cells(domain)

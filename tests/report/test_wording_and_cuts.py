@@ -11,7 +11,7 @@ import dphist
 from dphist.model.workload import Workload
 from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import cut, name_span
-from dphist.report.wording import python, question
+from dphist.report.wording import caveats, python, question
 
 ATTRIBUTES: list[dphist.Ordinal | dphist.Nominal] = [
     dphist.Ordinal("age", range(10, 40, 3)),
@@ -113,3 +113,30 @@ def test_kept_running_sums_answer_as_fresh_ones_do():
     ):
         for _ in range(2):
             np.testing.assert_array_equal(release.answer(workload).value, workload.answer(release.counts))
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("exact: the noise has a known law", "known exactly: 90 of 100"),
+        ("calibrated: holds in about 90 of 100 such questions", "about 90 of 100"),
+        ("guaranteed: whatever the data", "That is proven"),
+        ("noise only: what merging has biased is not covered", "more often than 90 %"),
+    ],
+)
+def test_caveats_are_sentences_without_a_symbol(method, said):
+    from dphist.release import Answer
+
+    told = " ".join(caveats(Answer(12.0, 0.0, 15.0, 0.9, method)))
+    assert said in told
+    assert "nobody at all" in told
+    assert not set("εδρ") & set(told)
+    assert all(sentence.endswith(".") for sentence in caveats(Answer(12.0, 3.0, 15.0, 0.9, method)))
+
+
+def test_what_was_not_measured_is_said_to_be_useless():
+    from dphist.release import Answer
+
+    told = caveats(Answer(12.0, float("nan"), float("nan"), 0.95, "not measured"))
+    assert "not measured by itself" in told[0]
+    assert "do not use it" in told[0]

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dphist.report import report_page
+from dphist.report.compared import compared_page
 
 pytestmark = pytest.mark.browser
 
@@ -227,6 +228,110 @@ def test_everything_has_a_name_and_can_be_read(look, address, path, scheme):
     )
     assert pairs
     assert min(contrast(*pair) for pair in pairs) >= 4.5
+
+
+def violations(page):
+    """What axe finds wrong with a page, for people who do not see it or use no mouse."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    script = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+    page.evaluate(script)
+    found = page.evaluate("axe.run()")["violations"]
+    return [(each["id"], each["nodes"][0]["html"][:160]) for each in found]
+
+
+PAGES = {
+    "explore": "/?q=age+between+30+and+40",
+    "hierarchy": "/?show=place&node=0",
+    "map": "/?show=age&by=place&colour=uncertainty&interval=guaranteed",
+    "compare": "/compare",
+    "plan": "/plan",
+    "error": "/?q=nonsense",
+}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_axe_finds_nothing_on_any_page(browser, address, release, tmp_path, width, scheme):
+    report, compared = tmp_path / "report.html", tmp_path / "compared.html"
+    report.write_text(report_page(release, title="Visits"), encoding="utf-8")
+    row = {"mechanism": "laplace", "error": 2.0, "ratio": 1.0, "seconds": 0.1, "skyline": True}
+    compared.write_text(
+        compared_page(
+            [row, row | {"mechanism": "tree", "skyline": False}], [("fpa", "not here")], budget="ε = 1",
+            workload="ranges", questions=99, sampled=True,
+        ),
+        encoding="utf-8",
+    )  # fmt: skip
+    places = {name: address + path for name, path in PAGES.items()}
+    places |= {"report": report.as_uri(), "compared": compared.as_uri()}
+    # What looks at the pages is no part of them, so their policies do not bind it.
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
+    )
+    found = {}
+    for name, place in places.items():
+        page = context.new_page()
+        page.goto(place)
+        if name not in ("plan", "error"):
+            page.wait_for_function("() => document.documentElement.dataset.drawn")
+        wrong = violations(page)
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            wrong.append(("wider than the window", ""))
+        if wrong:
+            found[name] = wrong
+        page.close()
+    context.close()
+    assert found == {}
+
+
+def test_guaranteed_intervals_and_uncertainty_are_a_click_away(look, address, release):
+    watched = look(f"{address}/?q=age+between+30+and+40")
+    page = watched.page
+    settle(page)
+    assert "most likely lies between" in page.locator("#caveats").inner_text()
+    page.get_by_label("guaranteed intervals").check()
+    sure = release.answer(where={"age": (30, 40)}, interval="guaranteed")
+    text = f"95% interval {sure.low:,.1f} to {sure.high:,.1f}"
+    page.wait_for_function("text => document.getElementById('interval').textContent === text", arg=text)
+    assert "interval=guaranteed" in page.url
+    assert "That is proven" in page.locator("#caveats").inner_text()
+    assert 'interval="guaranteed"' in page.locator("#python").text_content()
+    assert not page.get_by_label("Colour").is_visible()
+    page.locator("#by").select_option("place")
+    page.get_by_label("Colour").select_option("uncertainty")
+    page.wait_for_function("() => document.getElementById('caption').textContent.startsWith('How far off')")
+    settle(page)
+    asked_only(watched, address)
+
+
+def test_the_reports_switch_shows_guaranteed_intervals(look, release, tmp_path):
+    place = tmp_path / "report.html"
+    place.write_text(report_page(release, title="Visits"), encoding="utf-8")
+    watched = look(place.as_uri())
+    page = watched.page
+    page.wait_for_function("() => document.documentElement.dataset.drawn")
+    page.locator("figure summary").first.click()
+    first = lambda kind: page.locator(f"tbody.{kind} tr").first  # noqa: E731
+    assert first("likely").is_visible()
+    assert not first("sure").is_visible()
+    page.get_by_label("Show guaranteed intervals").check()
+    assert first("sure").is_visible()
+    assert not first("likely").is_visible()
+    sure = release.answer(where={"age": 0}, interval="guaranteed")
+    assert first("sure").locator("td").last.inner_text() == f"{sure.high:,.1f}"
+    # The budget is folded, and opens.
+    assert not page.locator("ul.budget").is_visible()
+    page.get_by_text("What the budget of").click()
+    assert page.locator("ul.budget").first.is_visible()
+    assert watched.problems == []
+
+
+def test_the_planner_begins_with_an_example_and_draws_error_against_epsilon(look, address):
+    watched = look(f"{address}/plan", width=400, scheme="dark")
+    page = watched.page
+    page.wait_for_selector("#curve-chart svg")
+    assert page.locator("#curve-rows tr").count() == 4
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    asked_only(watched, address)
 
 
 def contrast(one, other):

@@ -60,7 +60,7 @@ def _chart(rows: Sequence[Mapping[str, Any]]) -> Any:
     )
     # Only the skyline is named in the figure, where names would run into each other; the table names all.
     names = (
-        points.mark_text(align="left", dx=7, fontSize=11, color=_BLUE)
+        points.mark_text(align="left", dx=7, fontSize=11)
         .transform_filter("datum.skyline")
         .encode(text="mechanism:N")
     )

@@ -7,6 +7,7 @@ const look = () => {
     background: "transparent",
     axis: { ...text, gridColor: line, tickColor: line, domainColor: line },
     legend: text,
+    text: { color: ink },
     view: { stroke: null },
   };
 };
