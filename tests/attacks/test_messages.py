@@ -4,6 +4,7 @@ import gc
 import logging
 import pickle
 import types
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -106,7 +107,8 @@ def test_nothing_in_a_release_leads_back_to_the_counts(text):
     release = dphist.publish(histogram, epsilon=1, mechanism=parse(text))
     secret = histogram.counts
     del histogram, counts
-    todo, seen = [release], set()
+    todo: list[Any] = [release]
+    seen: set[int] = set()
     while todo:
         thing = todo.pop()
         if id(thing) in seen or isinstance(
@@ -118,7 +120,7 @@ def test_nothing_in_a_release_leads_back_to_the_counts(text):
             assert not np.shares_memory(thing, secret)
         todo.extend(gc.get_referents(thing))
         if isinstance(thing, np.ndarray) and thing.base is not None:
-            todo.append(thing.base)  # type: ignore[arg-type]
+            todo.append(thing.base)
     assert len(seen) > 20
 
 

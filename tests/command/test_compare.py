@@ -60,11 +60,11 @@ def test_wrong_use_is_named(room, monkeypatch, capsys, words, said):
 def test_time_left_is_said_and_what_does_not_fit_is_sampled(room, monkeypatch, capsys):
     import contextlib
 
-    from dphist.cli import comparing
+    from dphist.cli import comparing, screen
     from dphist.planning.compare import sampled
 
     said: list[str] = []
-    monkeypatch.setattr(comparing.screen, "progress", lambda first: contextlib.nullcontext(said.append))
+    monkeypatch.setattr(screen, "progress", lambda first: contextlib.nullcontext(said.append))
     monkeypatch.setattr(comparing, "sampled", lambda asked: sampled(asked, 50))
     words = ["--mechanism", "laplace", "--mechanism", "uniform", "--trials", "1", "-o", "page.html"]
     assert command(monkeypatch, "--public", *words) == 0

@@ -214,14 +214,15 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape):
     counts = np.random.default_rng(4).poisson(2, shape)
     domain = dphist.Domain([dphist.Ordinal(f"a{i}", range(n)) for i, n in enumerate(shape)])
     release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/5", mechanism="adaptivetree")
-    engine = release._estimate.errors.engine
+    engine = release._estimate.errors.engine  # type: ignore[attr-defined]
     cells = np.stack(np.unravel_index(np.arange(counts.size), shape), axis=1)
     for law in (engine._posterior, engine._plain):
         mean, slope, rest, variance, unevenness = law
         along = path_variances(engine.left, slope, rest, float(variance[0]))
         found = ask_cells(engine.left, engine.low, engine.high, mean, along, variance, unevenness, cells)
         wanted = ask_boxes(
-            engine.left, engine.low, engine.high, *law, cells, cells + 1, np.ones(len(cells)), np.arange(len(cells) + 1)
+            engine.left, engine.low, engine.high, mean, slope, rest, variance, unevenness, cells, cells + 1,
+            np.ones(len(cells)), np.arange(len(cells) + 1),
         )  # fmt: skip
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

@@ -69,7 +69,9 @@ FORM = closed(
         ),
         privacy_loss=closed(
             **texts("privacy_unit", "privacy_unit_details", "privacy_parameters_details"),
-            privacy_parameters=closed(**{name: {"type": "number"} for name in ("epsilon", "delta", "rho")}),
+            privacy_parameters=closed(
+                epsilon={"type": "number"}, delta={"type": "number"}, rho={"type": "number"}
+            ),
         ),
         deployment_model=closed(
             model_name={"enum": ["Central"]},

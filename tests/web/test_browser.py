@@ -135,7 +135,7 @@ def test_mistakes_are_said_in_words_and_the_page_lives_on(look, address, release
     watched = look(address)
     page = watched.page
     settle(page)
-    for wrong, said in (("height = 3", "there is no attribute"), ("age between 40 and 30", "reversed")):
+    for wrong, said in (("height = 3", "there is no attribute"), ("age between 40 and 30", "backwards")):
         page.locator("#q").fill(wrong)
         page.get_by_role("button", name="Ask").click()
         page.wait_for_function(
