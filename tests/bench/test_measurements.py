@@ -27,6 +27,7 @@ QUICK = {
     "bounding": ("", ["GROUP BY person", "text"]),
     "engines": ("", ["the cube by dphist", "10¹² cells"]),
     "explore": ("", ["heat map"]),
+    "saving": ("", ["bounds, CPU s", "laplace"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "inside their spread"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "composition": ("", ["226", "above the total"]),

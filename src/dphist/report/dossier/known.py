@@ -66,7 +66,7 @@ class Known:
         """What is counted, in words."""
         domain = self.release.domain
         cells = " × ".join(f"{each.name} ({each.size:,})" for each in domain.attributes)
-        return f"Counts of records by {cells}: {domain.size:,} cells"
+        return f"Counts of records by {cells}: {self.release.cells.describe() or f'{domain.size:,} cells'}"
 
     @property
     def description(self) -> str:
