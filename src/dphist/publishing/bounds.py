@@ -3,7 +3,7 @@
 1. *Octaves.* A quarter of the budget counts values between powers of two, either sign. It shows in which octaves there
    is much, at any scale.
 2. *Where.* If these are few and all on one side of zero (years, degrees kelvin), powers of two about zero cannot be
-   narrow. Then up to four times a sixteenth of the budget counts even cells between them, each time in the narrowest
+   narrow. Then up to five times a twentieth of the budget counts even cells between them, each time in the narrowest
    window that holds most records, and its middle is what step 3 counts from; else that is zero.
 3. *How far.* The rest counts how far values lie from there, in octaves. A bound is the outer edge of the outermost
    octave that holds more than noise would, one octave further: what lies beyond held too little to be seen, and tails
@@ -38,12 +38,12 @@ Tally = Callable[[Sequence[float]], IntArray]
 # Powers of two that step 1 tells apart: from a millionth to a billion billions.
 _EXPONENTS = range(-20, 61)
 # Even cells of step 2, how often it may look closer, the windows it tries, and what share of the records they hold.
-_CELLS, _ZOOMS, _WINDOWS, _MOST = 256, 4, (2, 4, 8, 16, 32, 64), 0.6
-_FIRST, _ZOOM = Fraction(1, 4), Fraction(1, 16)
+_CELLS, _ZOOMS, _WINDOWS, _MOST = 64, 5, (2, 4, 8, 16, 32), 0.6
+_FIRST, _ZOOM = Fraction(1, 4), Fraction(1, 20)
 # How probable it may be that noise alone passes for values: in octaves near those of step 1, and in all others.
 _NEAR, _FAR, _REACH = 0.01, 0.0025, 6
 # Octaves of one side of zero, up to which step 2 is worth its price.
-_NARROW = 4
+_NARROW = 2
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Bounds:
         """
         edges = _octaves(0.0, 2.0 ** _EXPONENTS[0], len(_EXPONENTS) - 1)
         first = self._noisy(edges, _FIRST)
-        filled = np.flatnonzero(first.counts > first.threshold(_NEAR))
+        filled = np.flatnonzero(first.counts > first.threshold(_FAR))
         if not filled.size:
             raise SourceError(
                 "no range of values holds more records than the noise would give: too few for this epsilon, or values "
@@ -105,7 +105,8 @@ class Bounds:
         centre, unit = 0.0, 2.0 ** _EXPONENTS[0]
         how = "counted from zero"
         if (low > 0 or high < 0) and filled[-1] - filled[0] < _NARROW:
-            centre, unit = self._locate(low, high, float(first.counts[filled].sum()))
+            low, high, unit = self._locate(low, high, float(first.counts[filled].sum()))
+            centre = (low + high) / 2.0
             how = "counted from where most values are"
         # How far from the centre the octaves of step 1 reach on either side.
         reach = (max(centre - low, unit), max(high - centre, unit))
@@ -124,7 +125,7 @@ class Bounds:
         middle = sign * centre
         far = outer > middle
         inner, outer, counts = inner[far], outer[far], counts[far]
-        near = inner - middle < reach * 2.0**_REACH
+        near = (outer - middle > reach / 4.0) & (inner - middle < reach * 2.0**_REACH)
         # The innermost cell lies on both sides of the centre: of it alone nothing follows for this side.
         own = inner >= middle
         bar = np.where(near, last.threshold(_NEAR, int(near.sum())), last.threshold(_FAR))
@@ -138,8 +139,8 @@ class Bounds:
             found = max(found, float(outer[pairs[-1] + 1]))
         return sign * found
 
-    def _locate(self, low: float, high: float, records: float) -> tuple[float, float]:
-        """A value amid the others, and a distance that is short beside theirs.
+    def _locate(self, low: float, high: float, records: float) -> tuple[float, float, float]:
+        """A range amid the values, and a distance that is short beside theirs.
 
         Even cells are counted, and the narrowest window that holds most of the records is looked at more closely while
         it is of a few cells.
@@ -154,10 +155,15 @@ class Bounds:
                 place = int(np.argmax(sums))
                 if sums[place] >= _MOST * records:
                     break
-            low, high = edges[place] - window * width, edges[place + window] + window * width
+            # Its centre of gravity: a wide window holds the same records at many places.
+            weight = cells[place : place + window]
+            middles = edges[place : place + window] + width / 2.0
+            amid = float(weight @ middles) / float(weight.sum()) if weight.sum() > 0 else float(middles.mean())
+            amid = min(max(amid, float(middles[0])), float(middles[-1]))
+            low, high = amid - 1.5 * window * width, amid + 1.5 * window * width
             if window > _WINDOWS[1]:
                 break
-        return (low + high) / 2.0, max(width / 4.0, math.ulp(max(abs(low), abs(high))) * 16)
+        return low, high, max(width / 4.0, math.ulp(max(abs(low), abs(high))) * 16)
 
     def _noisy(self, edges: FloatArray, share: Fraction) -> _Counted:
         counts = self.tally(edges.tolist())
