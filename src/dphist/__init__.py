@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dphist.planning.rehearsal import rehearse
     from dphist.private.ledger import Ledger
     from dphist.publishing.door import publish
+    from dphist.publishing.suggest import suggest
     from dphist.release import Answer, Answers, Release, load
 
 # Where each public name lives; a module stands for itself. At most twenty: what more there is lives in its own room.
@@ -43,6 +44,7 @@ _HOMES = {
     "load": "release",
     "mechanisms": "mechanisms",
     "publish": "publishing.door",
+    "suggest": "publishing.suggest",
     "rehearse": "planning.rehearsal",
     "testing": "testing",
 }
@@ -75,6 +77,7 @@ __all__ = [
     "mechanisms",
     "publish",
     "rehearse",
+    "suggest",
     "testing",
 ]
 

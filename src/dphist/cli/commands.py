@@ -448,6 +448,34 @@ def schema_new(
     write_text(draft_schema(source), output)
 
 
+@schema_app.command("suggest")
+def schema_suggest(
+    source: Annotated[str, typer.Argument(help="The records, as for `dphist publish`.")],
+    column: Annotated[
+        list[str], typer.Option(help="A numeric column to learn bounds of; may be given several times.")
+    ],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss to spend on all of it, for example 1/20.")],
+    ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
+    person: Annotated[
+        str | None,
+        typer.Option("--id", help="The column that names the person: learns rows per person, too."),
+    ] = None,
+    rows: Annotated[int, typer.Option(help="How many rows of one person are looked at for the bounds.")] = 1,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file for the draft.")] = None,
+) -> None:
+    """Learn bounds, bins, a step and rows per person privately, and draft them with their price and reason."""
+    from dphist.cli.publishing import write_text
+    from dphist.model.unit import Unit
+    from dphist.publishing.suggest import suggest
+
+    with screen.progress("counting records"):
+        found = suggest(
+            source, column, epsilon, unit=Unit(rows=rows, id=person), ledger=ledger, dataset=dataset
+        )
+    write_text(found.to_toml(), output)
+
+
 @schema_app.command("check")
 def schema_check(
     schema: Annotated[Path, typer.Argument(help="A schema file.")], as_json: Json = False

@@ -6,8 +6,8 @@
    narrow. Then up to five times a twentieth of the budget counts even cells between them, each time in the narrowest
    window that holds most records, and its middle is what step 3 counts from; else that is zero.
 3. *How far.* The rest counts how far values lie from there, in octaves. A bound is the outer edge of the outermost
-   octave that holds more than noise would, one octave further: what lies beyond held too little to be seen, and tails
-   that fall off at all have less there.
+   octave that holds more than noise would, and some way further: what lies beyond held too little to be seen, and
+   tails that fall off at all have less there.
 
 Private because every histogram is asked through the gate with its share of the budget, and what is asked next follows
 from noisy answers: sequential composition. Only the bounds leave.
@@ -35,13 +35,15 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Tally = Callable[[Sequence[float]], IntArray]
 
-# Powers of two that step 1 tells apart: from a millionth to a billion billions.
-_EXPONENTS = range(-20, 61)
+# Powers of two that step 1 tells apart: from a millionth up to where floats stop telling whole numbers apart.
+_EXPONENTS = range(-20, 52)
 # Even cells of step 2, how often it may look closer, the windows it tries, and what share of the records they hold.
 _CELLS, _ZOOMS, _WINDOWS, _MOST = 64, 5, (2, 4, 8, 16, 32), 0.6
 _FIRST, _ZOOM = Fraction(1, 4), Fraction(1, 20)
 # How probable it may be that noise alone passes for values: in octaves near those of step 1, and in all others.
 _NEAR, _FAR, _REACH = 0.01, 0.0025, 6
+# How much further than the outermost octave that stood out a bound lies: from zero, and from where most values are.
+_FURTHER = (2.0, 1.5)
 # Octaves of one side of zero, up to which step 2 is worth its price.
 _NARROW = 2
 
@@ -53,12 +55,14 @@ class Range:
     Args:
         low: The lower bound.
         high: The upper bound.
-        reason: Why, in words that tell nothing but what was paid for.
+        grain: What both are multiples of.
+        how: What distances were counted from: it tells nothing but what was paid for.
     """
 
-    low: float
-    high: float
-    reason: str
+    low: Fraction
+    high: Fraction
+    grain: Fraction
+    how: str
 
 
 class Bounds:
@@ -110,15 +114,22 @@ class Bounds:
             how = "counted from where most values are"
         # How far from the centre the octaves of step 1 reach on either side.
         reach = (max(centre - low, unit), max(high - centre, unit))
-        octaves = max(2, math.ceil(math.log2(2.0 ** _EXPONENTS[-1] / unit)))
+        octaves = max(2, math.floor(math.log2(2.0 ** _EXPONENTS[-1] / unit)))
         around = _octaves(centre, unit, octaves)
         last = self._noisy(around, self.left / self.whole)
-        below = self._side(last, around, centre, reach[0], -1)
-        above = self._side(last, around, centre, reach[1], 1)
-        return Range(*_rounded(below, above), how)
+        below, left = self._side(last, around, centre, reach[0], -1)
+        above, right = self._side(last, around, centre, reach[1], 1)
+        if centre:
+            # The middle of a window need not be that of the values: what lies beyond it may be too little to be seen.
+            reached = max(above - centre, centre - below) / 4.0
+            below = below if left else min(below, centre - reached)
+            above = above if right else max(above, centre + reached)
+        return Range(*rounded(below, above), how)
 
-    def _side(self, last: _Counted, edges: FloatArray, centre: float, reach: float, sign: int) -> float:
-        """The bound of one side: the outermost octave with more than noise, and one octave more."""
+    def _side(
+        self, last: _Counted, edges: FloatArray, centre: float, reach: float, sign: int
+    ) -> tuple[float, bool]:
+        """The bound of one side, somewhat further than the outermost octave that stood out; and whether one did."""
         inner = edges[:-1] if sign > 0 else -edges[1:][::-1]
         outer = edges[1:] if sign > 0 else -edges[:-1][::-1]
         counts = last.counts if sign > 0 else last.counts[::-1]
@@ -132,12 +143,13 @@ class Bounds:
         seen = np.flatnonzero((counts > bar) & own)
         found = float(outer[0]) if centre else middle
         if seen.size:
-            found = middle + 2.0 * (float(outer[seen[-1]]) - middle)
+            found = middle + _FURTHER[int(centre != 0)] * (float(outer[seen[-1]]) - middle)
         # Two octaves together may hold what neither shows by itself.
-        pairs = np.flatnonzero((counts[1:] + counts[:-1] > last.threshold(_FAR, pair=True)) & own[:-1])
+        alone = np.where(counts > bar, 0.0, counts)
+        pairs = np.flatnonzero((alone[1:] + alone[:-1] > last.threshold(_FAR, pair=True)) & own[:-1])
         if pairs.size:
             found = max(found, float(outer[pairs[-1] + 1]))
-        return sign * found
+        return sign * found, bool(seen.size or pairs.size)
 
     def _locate(self, low: float, high: float, records: float) -> tuple[float, float, float]:
         """A range amid the values, and a distance that is short beside theirs.
@@ -155,11 +167,15 @@ class Bounds:
                 place = int(np.argmax(sums))
                 if sums[place] >= _MOST * records:
                     break
-            # Its centre of gravity: a wide window holds the same records at many places.
-            weight = cells[place : place + window]
-            middles = edges[place : place + window] + width / 2.0
-            amid = float(weight @ middles) / float(weight.sum()) if weight.sum() > 0 else float(middles.mean())
-            amid = min(max(amid, float(middles[0])), float(middles[-1]))
+            # The centre of gravity, first of the window and then of twice its width about that: a window that noise
+            # moved is moved back.
+            amid, middles = float(edges[place] + edges[place + window]) / 2.0, edges[:-1] + width / 2.0
+            for reach in (window / 2.0, float(window)):
+                near = np.abs(middles - amid) <= reach * width
+                weight = float(cells[near].sum())
+                if weight > 0:
+                    moved = float(cells[near] @ middles[near]) / weight
+                    amid = min(max(moved, amid - reach * width), amid + reach * width)
             low, high = amid - 1.5 * window * width, amid + 1.5 * window * width
             if window > _WINDOWS[1]:
                 break
@@ -198,16 +214,11 @@ def _octaves(centre: float, unit: float, count: int) -> FloatArray:
     return np.unique(edges)
 
 
-def _rounded(low: float, high: float) -> tuple[float, float]:
-    """Bounds with few digits, rounded outward by at most a twentieth of their distance."""
+def rounded(low: float, high: float) -> tuple[Fraction, Fraction, Fraction]:
+    """Bounds with few digits, rounded outward by at most a twentieth of their distance, and the grain they lie on."""
     width = high - low
-    if width <= 0:
-        return low, high
-    grain = 10.0 ** math.floor(math.log10(width / 10.0))
-    for times in (5.0, 2.0, 1.0):
-        if times * grain <= width / 20.0:
-            grain *= times
-            break
-    else:
-        grain /= 2.0
-    return math.floor(low / grain) * grain, math.ceil(high / grain) * grain
+    if not width > 0:
+        return Fraction(math.floor(low)), Fraction(math.floor(low) + 1), Fraction(1)
+    grain = Fraction(10) ** math.floor(math.log10(width / 20.0))
+    grain *= next(times for times in (5, 2, 1) if times * grain <= Fraction(width) / 20 or times == 1)
+    return math.floor(Fraction(low) / grain) * grain, math.ceil(Fraction(high) / grain) * grain, grain

@@ -77,6 +77,25 @@ def count_and_sum(
 
 
 @closed
+def rows_of_people(source: Any, person: str) -> tuple[IntArray, IntArray]:
+    """Numbers of rows, and how many people have as many: as secret as the records. One person is one step of it."""
+    try:
+        engine = open_source(source, [person], Unit(id=person))
+        return engine.crowd(column_of(engine, person))
+    except DphistError as error:
+        # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
+        error.__cause__ = error.__context__ = None
+        raise
+
+
+@closed
+def columns_of(source: Any, needed: Sequence[str], unit: Unit) -> list[Column]:
+    """The columns by name, with their declared types: public, and refused here if there are none."""
+    engine = open_source(source, list(dict.fromkeys([*needed, *([unit.id] if unit.id else [])])), unit)
+    return [column_of(engine, name) for name in needed]
+
+
+@closed
 def occupied_cells(source: Any, domain: Domain | None, unit: Unit) -> tuple[Domain, IntArray, IntArray]:
     """The domain, the flat cells that hold rows and how many: for domains that no array can hold."""
     if isinstance(source, Histogram):

@@ -210,6 +210,14 @@ class Duck(Sql):
                 yield [np.array(column.to_numpy(zero_copy_only=False)) for column in batch.columns]
             done()
 
+    def crowd(self, person: Column) -> tuple[Integers, Integers]:
+        """Numbers of rows, and how many people have as many."""
+        self.check()
+        if (sql := self.too_large(person)) is not None and self._run(sql).fetchall() != [(0,)]:
+            raise refuse_floats(person)
+        found = self._run(self.crowd_statement(person)).fetchnumpy()
+        return np.asarray(found["n"], dtype=np.int64), np.asarray(found["people"], dtype=np.int64)
+
     def bounded_statement(
         self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()
     ) -> str:

@@ -167,6 +167,9 @@ class Engine(Protocol):
     def plus(self, value: Expression, more: Expression) -> Expression:
         """A sum."""
 
+    def crowd(self, person: Column) -> tuple[Integers, Integers]:
+        """Numbers of rows, and how many people have as many, whatever the rows hold."""
+
     def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
         """Count the rows by their keys, and add their values up."""
 

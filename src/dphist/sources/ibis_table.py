@@ -264,6 +264,19 @@ class IbisTable:
         found = [answer.column(name).to_numpy().astype(np.int64) for name in ("cell", "n", *totals)]
         return found[0], found[1], found[2:]
 
+    def crowd(self, person: Column) -> tuple[Integers, Integers]:
+        """Numbers of rows, and how many people have as many; where ids are compared byte by byte."""
+        if self.backend.name != "sqlite":
+            raise SourceError(
+                f"ids cannot be compared byte by byte on {self.backend.name}; hand over the table"
+            )
+        named = self.table.select(person=self.person(person))
+        named = named.filter(named.person.notnull())
+        each = named.group_by("person").aggregate(n=named.count())
+        answer = self._run(each.group_by("n").aggregate(people=each.count()))
+        rows, people = (answer.column(name).to_numpy().astype(np.int64) for name in ("n", "people"))
+        return rows, people
+
     def _run(self, expression: Any) -> Any:
         from ibis.common.exceptions import OperationNotDefinedError, UnsupportedOperationError
 

@@ -96,6 +96,14 @@ class Remote(Sql):
             f"(SELECT count(*) FROM ({self.placed(cell, bound, None, values)}) AS p) AS b"
         )
 
+    def crowd(self, person: Column) -> tuple[Integers, Integers]:
+        """Numbers of rows, and how many people have as many."""
+        asked = [sql for sql in (self.too_large(person),) if sql is not None]
+        *looked, (rows, people) = self._answers([*asked, self.crowd_statement(person)])
+        if looked and looked[0] != [[0]]:
+            raise refuse_floats(person)
+        return np.array(rows, dtype=np.int64), np.array(people, dtype=np.int64)
+
     def _answer(self, sql: str) -> list[list[Any]]:
         return self._answers([sql])[0]
 

@@ -241,6 +241,12 @@ class Sql:
         asked = f"{listed}, count(*) AS n{self.totals(values)}"
         return f"SELECT {asked} FROM ({inner}) AS keyed{where(there)} GROUP BY {listed}"
 
+    def crowd_statement(self, person: Column) -> str:
+        """How many people have how many rows."""
+        inner = f"SELECT {self.person(person)} AS person FROM {self.relation}"
+        each = f"SELECT count(*) AS n FROM ({inner}) AS rows_of WHERE person IS NOT NULL GROUP BY person"
+        return f"SELECT n, count(*) AS people FROM ({each}) AS people_of GROUP BY n"
+
     def placed(self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()) -> str:
         """Each row that counts as its person, cell and values; ``part`` is a further condition on the person."""
         columns, names, there = self._valued(values)
