@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dphist.planning.rehearsal import rehearse
     from dphist.private.ledger import Ledger
     from dphist.publishing.door import publish
-    from dphist.publishing.suggest import suggest
     from dphist.release import Answer, Answers, Release, load
 
 # Where each public name lives; a module stands for itself. At most twenty: what more there is lives in its own room.
@@ -44,7 +43,6 @@ _HOMES = {
     "load": "release",
     "mechanisms": "mechanisms",
     "publish": "publishing.door",
-    "suggest": "publishing.suggest",
     "rehearse": "planning.rehearsal",
     "testing": "testing",
 }
@@ -77,7 +75,6 @@ __all__ = [
     "mechanisms",
     "publish",
     "rehearse",
-    "suggest",
     "testing",
 ]
 

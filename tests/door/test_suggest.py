@@ -16,6 +16,7 @@ from dphist.model.schema import Schema
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.bounds import Bounds, rounded
+from dphist.publishing.suggest import suggest
 from dphist.testing import RecordingNoise
 
 RECORDS = 10_000
@@ -105,7 +106,7 @@ def people(rows: int = 8000) -> pd.DataFrame:
 def test_a_suggestion_is_a_schema_and_pays(tmp_path: Path, state_folder: Path) -> None:
     with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
         ledger.create("people", 2)
-        found = dphist.suggest(
+        found = suggest(
             people(), ["cost", "year"], "3/2", unit=Unit(id="user"), ledger=ledger, dataset="people"
         )
         assert ledger.spent("people") == Fraction(3, 2)
@@ -129,10 +130,10 @@ def test_a_suggestion_is_a_schema_and_pays(tmp_path: Path, state_folder: Path) -
             ({"columns": []}, InputError),
         ):
             with pytest.raises(error):
-                dphist.suggest(people(), epsilon="1/2", ledger=ledger, dataset="people", **wrong)  # type: ignore[arg-type]
+                suggest(people(), epsilon="1/2", ledger=ledger, dataset="people", **wrong)  # type: ignore[arg-type]
         assert ledger.spent("people") == Fraction(3, 2)
         with pytest.raises(DphistError):
-            dphist.suggest(people(), ["cost"], 1, ledger=ledger, dataset="people")
+            suggest(people(), ["cost"], 1, ledger=ledger, dataset="people")
 
 
 def test_rows_per_person_on_every_engine(tmp_path: Path) -> None:

@@ -139,9 +139,10 @@ def suggest(
         SourceError: if there are too few records for this budget.
 
     Example:
-        >>> import dphist, numpy as np, pandas as pd
+        >>> import numpy as np, pandas as pd
+        >>> from dphist.publishing.suggest import suggest
         >>> frame = pd.DataFrame({"hours": np.tile(np.arange(20, 60), 500)})
-        >>> found = dphist.suggest(frame, ["hours"], epsilon="1/2")
+        >>> found = suggest(frame, ["hours"], epsilon="1/2")
         >>> bool(found.measures[0].low <= 22 and 57 <= found.measures[0].high <= 400)
         True
     """
