@@ -14,7 +14,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate, open_replay
-from dphist.testing.conformance import check_value
+from dphist.testing.conformance import cases, check_run, check_value
 
 PROMISED = {
     "laplace", "uniform", "sparselaplace", "noisefirst", "structurefirst", "dpcube", "kdhybrid",
@@ -67,3 +67,11 @@ def test_what_has_no_exact_sampler_or_is_not_pure_is_refused(name):
     with pytest.raises(NotPrivate):
         parse(name).estimate(right)
     assert len(transcript) == 0
+
+
+@pytest.mark.parametrize("name", sorted(set(list_mechanisms()) - REFUSED))
+def test_it_conforms_under_rho(name):
+    wanted = {"line of 37, not a power of two", "plane 8 × 8", "one cell"}
+    for case in cases():
+        if case.name in wanted:
+            check_run(parse(name), case, Budget.of(rho="1/2"))
