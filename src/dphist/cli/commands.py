@@ -60,8 +60,14 @@ def publish(
     schema: Annotated[
         Path, typer.Option(help="The public domain, as TOML (`dphist schema new` drafts one).")
     ],
-    epsilon: Annotated[str, typer.Option(help="The privacy loss to spend, for example 1, 0.1 or 1/3.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the release goes.")],
+    epsilon: Annotated[
+        str | None, typer.Option(help="The privacy loss to spend, for example 1, 0.1 or 1/3.")
+    ] = None,
+    rho: Annotated[str | None, typer.Option(help="Or the loss in ρ (zCDP), for example 1/100.")] = None,
+    delta: Annotated[
+        str | None, typer.Option(help="With --epsilon: the δ of (ε, δ), such as 1e-9; buys the largest ρ.")
+    ] = None,
     mechanism: Annotated[str | None, typer.Option(help="A name, or name(option=value, …).")] = None,
     workload: Annotated[str | None, WorkloadText] = None,
     marginals: Annotated[
@@ -127,7 +133,8 @@ def publish(
 
     with screen.progress("counting records") as say:
         release = publish_file(
-            source, schema, epsilon, output, mechanism=mechanism, workload=workload, marginals=marginals,
+            source, schema, epsilon, output, rho=rho, delta=delta,
+            mechanism=mechanism, workload=workload, marginals=marginals,
             partition_by=partition_by, ledger=ledger, dataset=dataset, rows=rows, person=person, replace=replace,
             cells=cells, per_cell=per_cell,
             nonnegative=nonnegative, integer=integer, allow_dropped=allow_dropped, unattended=unattended, force=force,

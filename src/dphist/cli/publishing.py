@@ -25,9 +25,11 @@ from dphist.release.file import atomic
 def publish_file(
     source: str,
     schema: Path,
-    epsilon: str,
+    epsilon: str | None,
     output: Path,
     *,
+    rho: str | None = None,
+    delta: str | None = None,
     mechanism: str | None,
     workload: str | None,
     marginals: list[str] | None = None,
@@ -65,7 +67,8 @@ def publish_file(
     added = _added(declared, measures)
     if ledger is None or dataset is None:
         release = publish(
-            source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by, about=about,
+            source, domain, epsilon, recipe, rho=rho, delta=delta,
+            unit=unit, workload=hint, partition_by=partition_by, about=about,
             measures=added, allow_dropped=allow_dropped, unattended=unattended,
         )  # fmt: skip
         say("writing the release")
@@ -74,7 +77,8 @@ def publish_file(
         return release
     with Ledger.open(ledger) as book:
         release = publish(
-            source, domain, epsilon, recipe, unit=unit, workload=hint, partition_by=partition_by,
+            source, domain, epsilon, recipe, rho=rho, delta=delta,
+            unit=unit, workload=hint, partition_by=partition_by,
             ledger=book, dataset=dataset, about=about, measures=added, allow_dropped=allow_dropped,
             unattended=unattended,
         )  # fmt: skip
