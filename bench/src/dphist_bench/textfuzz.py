@@ -71,7 +71,7 @@ class Kind:
         """The rows that the reader cuts; what is refused raises."""
         if self.suffix == ".csv":
             head, _, rest = text.partition(b"\n")
-            batch = _batch(rest, ord(","), head.endswith(b"\r"), _PLACES, ["x", "y"])
+            batch, *_ = _batch(rest, ord(","), head.endswith(b"\r"), _PLACES, ["x", "y"])
             return Counter(zip(batch[0].to_pylist(), batch[1].to_pylist(), strict=True))
         if text.startswith(b"["):
             parts = list(_array(text[1:], iter(())))

@@ -283,7 +283,8 @@ def ask(release: Release, request: Request, confidence: float = 0.95) -> Answer:
     """
     asked = read_question(request.where, release.domain)
     if request.kind == "ratio":
-        return ratios(release, *request.names, asked, confidence)[0]
+        above, below = request.names
+        return ratios(release, above, below, asked, confidence)[0]
     (name,) = request.names
     if request.kind in ("sum", "mean"):
         return (sums if request.kind == "sum" else means)(release, name, asked, confidence)[0]
