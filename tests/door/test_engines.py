@@ -160,7 +160,7 @@ def test_coded_records_give_the_tables_of_the_cube(engine: Any, monkeypatch: pyt
     every = [axes for order in range(4) for axes in combinations(range(5), order)]
     table = people(1500, seed=5)
     put = engine.put(table)
-    for unit in (Unit(), Unit(rows=2, id="user")):
+    for unit in (Unit(), Unit(rows=2, id="user"), Unit(cells=2, per_cell=2, id="user")):
         cube = count(table, DOMAIN, unit).counts
         held = coded(put, DOMAIN, unit)
         monkeypatch.setattr(coded_module, "_KEPT", 0)

@@ -108,10 +108,10 @@ MUTANTS = [
     ),
     _bug(
         _SQL,
-        'order = ", ".join(f"{name} ASC" for name in names)\n        ranked = (',
-        'order = f"{names[0]} ASC"\n        ranked = (',
+        'kept = self._chosen(placed, names, [], self.first_bits("person"), bound)',
+        'kept = self._chosen(placed, names, [], self.start("person"), bound)',
         _ENGINES,
-        "which of a person's rows are kept hangs on the order they lie in",
+        "an engine that has the hash of an id the other way round keeps other rows than the rest",
     ),
     _bug(
         _SQL,
@@ -122,7 +122,7 @@ MUTANTS = [
     ),
     _bug(
         _CODED,
-        "return engine, keys, None if unit.id is None else Bound(column_of(engine, unit.id), unit.rows)",
+        "return engine, keys, None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)",
         "return engine, keys, None",
         _ENGINES,
         "people's rows are not bounded when records are coded",
