@@ -36,6 +36,7 @@ QUICK = {
     "noisefirst": ("", ["mean 3 ln n"]),
     "paths": ("", ["dphist query", "after/before"]),
     "segmentation": ("", ["O(n²)", "spikes"]),
+    "wide": ("", ["CPU s", "mean TV", "worst of these"]),
     "trust": ("--only timing precision quotes", ["structurefirst", "2 mechanisms", "every field quoted"]),
 }
 SLOW = {"compression", "cubes", "accuracy"}

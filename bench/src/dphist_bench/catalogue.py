@@ -104,6 +104,7 @@ MEASUREMENTS: dict[str, str] = {
     "neighbours": "tables that differ in one person of any content, through every source: the largest distance",
     "fairness": "which of a person's rows are kept: χ² over a million people on each engine, and bounding's CPU",
     "paths": "the paths used most, beside another source tree with --before: CPU seconds and their ratio",
+    "wide": "forty and a hundred columns: CPU and memory of all pairs, their error, and how often intervals hold",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
 }
 
