@@ -223,3 +223,21 @@ def test_no_records_and_columns_of_one_value() -> None:
     release.verify()
     assert release.answer().value < 200
     assert release.project("constant", "sex").counts.shape == (1, 2)
+
+
+def test_auto_goes_wide_where_nobody_can_write_out_the_cells() -> None:
+    auto = dphist.mechanisms.Auto()
+    wide = dphist.Domain([dphist.Ordinal(f"x{i}", range(10)) for i in range(12)])
+    plane = dphist.Domain([dphist.Ordinal("x", range(6000)), dphist.Ordinal("y", range(6000))])
+    assert auto.goes_wide(wide, None)
+    assert auto.goes_wide(wide, dphist.Workload.prefixes(wide))
+    assert not auto.goes_wide(plane, None)
+    assert not auto.goes_wide(dphist.Domain(wide.attributes[:6]), None)
+    assert not auto.goes_wide(dphist.Domain(wide.attributes[:8]), dphist.Workload.prefixes(plane))
+    release = dphist.publish(people(300), DOMAIN, 1)
+    assert release.cells.form == "tables"
+    assert "more cells than anybody can write out" in release.note
+    release.verify()
+    assert release.mean("age").measured
+    assert release.by("sex").mean("age").value.shape == (2,)
+    assert release.sql("""select count(*) from release where "table" = 'age, sex'""").rows == [(8,)]

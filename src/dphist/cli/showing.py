@@ -10,7 +10,7 @@ from typing import Any
 from dphist.cli import screen
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
-from dphist.release import Release, SparseCells
+from dphist.release import Release, SparseCells, TableCells
 from dphist.release.file import ForeignMechanism
 
 _WIDTH = 50
@@ -48,6 +48,8 @@ def draw(release: Release) -> None:
     if isinstance(release.cells, SparseCells):
         screen.line(f"{release.cells.describe()} are published; every other one counts as zero")
         return
+    if isinstance(release.cells, TableCells):
+        screen.line(f"{release.cells.describe()} are published; what lies in none of them was not measured")
     attribute = release.domain.attributes[0]
     table = release.project(attribute.name)
     labels, values = list(attribute.labels), [float(value) for value in table.counts]

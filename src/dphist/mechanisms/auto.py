@@ -8,17 +8,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dphist.inference.estimate import Estimate
+from dphist.inference.published import TableEstimate
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.residuals import Residuals
 from dphist.mechanisms.tableplan import plan_tables
 from dphist.mechanisms.tree import Tree
-from dphist.model.domain import Ordinal
-from dphist.model.workload import Kind
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
+from dphist.private.records import PrivateRecords
 
 # Ranges up to this many cells are better added up from single cells than read off a tree.
 _SMALL_RANGE = 32
@@ -26,6 +29,10 @@ _SMALL_RANGE = 32
 _LONG = 16
 # Cubes above this take too long to rake to their tables.
 _LARGEST_TABULAR = 1 << 24
+# Cubes above this are not written out whatever will be asked.
+_LARGEST_DENSE = 1 << 29
+# Of so many attributes nobody asks for boxes in all of them.
+_MANY = 5
 # Ranges looked at to tell how large they are.
 _SAMPLE = 4096
 
@@ -38,7 +45,8 @@ class Auto:
     Single cells are noised one by one and inferred from their neighbours (`Posterior`). Prefixes, ranges and questions
     nobody announced get a tree measured where it is full (`AdaptiveTree`); in several dimensions its levels and
     shares are worked out for these ranges, down to single cells if that is best. Marginals are measured directly
-    (`Marginals`). The choice reads public facts only: the shape of the domain and the workload. What depends on the
+    (`Marginals`). Of a domain with more cells than anybody can write out, tables of few attributes are published
+    (`Residuals`). The choice reads public facts only: the shape of the domain and the workload. What depends on the
     data is decided inside: by noisy totals that are paid for, or among models by their evidence in values that are
     already released.
 
@@ -86,6 +94,24 @@ class Auto:
             reason = reason.replace("a tree is measured", "a tree of fixed blocks is measured")
             reason = reason.replace("(adaptivetree)", "(tree)")
         return fixed, f"{reason}, for narrow guaranteed intervals"
+
+    def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
+        """Whether tables of few attributes are published rather than every cell: public facts decide."""
+        if domain.size > _LARGEST_DENSE:
+            return True
+        kind = self.workload or (None if workload is None else workload.kind)
+        tabular = kind == "marginals" or (kind is None and len(domain.shape) >= _MANY)
+        return tabular and domain.size > _LARGEST_TABULAR
+
+    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+        """Publish tables of few attributes out of very many."""
+        asked = data.workload is not None and data.workload.kind == "marginals"
+        reason = (
+            f"the domain has {len(data.shape)} attributes and more cells than anybody can write out, so "
+            f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are measured"
+        )
+        found = Residuals().estimate_tables(data)
+        return replace(found, note=f"{reason} (residuals); {found.note}.")
 
     def _fitting(self, data: PrivateCounts) -> tuple[Mechanism, str]:
         """The most accurate mechanism, and why."""

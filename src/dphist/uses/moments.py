@@ -21,6 +21,7 @@ from dphist.model.domain.scales import Bins, Integers
 from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.release.answers import spoken
+from dphist.release.wide import TableCells
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -88,8 +89,13 @@ class Line:
         owner = np.tile(np.arange(ranges, dtype=np.int64), boxes) if boxes > 1 else None
         workload = Workload(self.release.domain, low, high, owner)
         estimate = self.release._estimate
-        value = np.asarray(workload.answer(self.release.counts), dtype=np.float64)
-        estimated = np.asarray(workload.answer(estimate.counts), dtype=np.float64)
+        cells = self.release.cells
+        if isinstance(cells, TableCells):
+            # There are no counts of the whole product: the table of the attributes that are bounded answers.
+            value = estimated = cells.sums(self.release, workload)
+        else:
+            value = np.asarray(workload.answer(self.release.counts), dtype=np.float64)
+            estimated = np.asarray(workload.answer(estimate.counts), dtype=np.float64)
         stand, lean = estimate.errors.stand(workload, estimated)
         return value, stand, lean, estimate.errors.variance(workload)
 
