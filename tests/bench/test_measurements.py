@@ -30,6 +30,7 @@ QUICK = {
     "saving": ("", ["bounds, CPU s", "laplace"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "inside their spread"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
+    "discover": ("", ["plain GROUP BY", "pages a reader"]),
     "composition": ("", ["226", "above the total"]),
     "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
     "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),

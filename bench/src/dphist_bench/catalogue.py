@@ -97,6 +97,7 @@ MEASUREMENTS: dict[str, str] = {
     "bounding": "at most two rows a person: CPU beside GROUP BY person",
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
     "composition": "what totals in ε, (ε, δ) and ρ hold, and 10⁴ adaptive ways of spending beside an exact oracle",
+    "discover": "a day of page views whose keys nobody declared: CPU beside the plain GROUP BY",
     "mutants": "bugs planted in the trusted code, one at a time: which of them the tests notice",
     "census": "a census-sized cube through Privelet end to end: CPU against one pass, memory, NumPy, linear growth",
     "trust": "load: the ledger under 64 writers, the explorer under many clients; what running times tell",

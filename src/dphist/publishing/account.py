@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ class Account:
     purpose: str
     ledger: Ledger | None = None
     dataset: str = ""
+    delta: Fraction | None = None
+    """What discovered keys take of a δ, beyond the budget."""
     receipt: tuple[str, int] | None = None
     """Which line of which budget paid, once it has."""
     before: Callable[[], None] | None = None
@@ -35,7 +38,9 @@ class Account:
         if self.before is not None:
             self.before()
         if self.ledger is not None:
-            reservation = self.ledger.reserve(self.dataset, self.budget, self.purpose, self.unit)
+            reservation = self.ledger.reserve(
+                self.dataset, self.budget, self.purpose, self.unit, delta=self.delta
+            )
             reservation.open()
             self.receipt = (self.dataset, reservation.id)
 
@@ -48,6 +53,7 @@ def account(
     budget: Budget,
     unit: Unit,
     purpose: str,
+    delta: Fraction | None = None,
 ) -> Iterator[Account]:
     """Open the ledger, and refuse at once what it would refuse later: no long work is done in vain."""
     if (ledger is None) != (dataset is None):
@@ -59,8 +65,8 @@ def account(
 
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     try:
-        book.check(dataset, budget, unit)
-        yield Account(budget, unit, purpose, book, dataset)
+        book.check(dataset, budget, unit, delta=delta)
+        yield Account(budget, unit, purpose, book, dataset, delta)
     finally:
         if book is not ledger:
             book.close()

@@ -59,7 +59,8 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Rele
     if entry is None:
         raise VerificationError(f"the ledger has no payment {number} for dataset {dataset!r}")
     paid = entry.epsilon if release.budget.pure else entry.rho
-    if (paid, entry.unit) != (release.budget.amount, release.guarantee.unit.describe()):
+    promised = (release.budget.amount, release.guarantee.delta, release.guarantee.unit.describe())
+    if (paid, entry.delta, entry.unit) != promised:
         raise VerificationError("the release promises something else than the ledger paid for")
     if entry.digest != digest(path):
         raise VerificationError("this is not the file that was published: its digest is not the ledger's")

@@ -29,6 +29,7 @@ from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of
+from dphist.publishing.discovering import publish_discovered, undeclared
 from dphist.publishing.measures import publish_measured
 from dphist.publishing.preflight import empty, preflight
 from dphist.publishing.wide import goes_wide, publish_wide
@@ -115,6 +116,21 @@ def publish(
         >>> dphist.publish(histogram, rho="1/100", mechanism="gaussian").guarantee.describe()
         '0.01-zCDP (zero-concentrated differential privacy) for one row, which may be added or removed'
     """
+    if isinstance(domain, Domain) and not isinstance(source, Histogram) and undeclared(domain):
+        if workload is not None or partition_by is not None or measures:
+            raise InputError("discover: no workload, measures or partitions while the keys are not known")
+        return publish_discovered(
+            source,
+            domain,
+            epsilon=epsilon,
+            rho=rho,
+            delta=delta,
+            mechanism=mechanism,
+            unit=unit,
+            ledger=ledger,
+            dataset=dataset,
+            about=About(created=datetime.now(UTC).date().isoformat()).with_more(about),
+        )
     budget = Budget.of(epsilon, rho=rho, delta=delta)
     recipe = fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism)
     if domain is not None and not isinstance(domain, Domain):

@@ -14,6 +14,7 @@ import tempfile
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import partial
 from math import prod
 from os import PathLike
@@ -263,7 +264,7 @@ def _laid_out(
     description = {
         "format": form,
         "domain": release.domain.to_json(),
-        "guarantee": release.budget.to_json() | {"unit": release.guarantee.unit.to_json()},
+        "guarantee": _promised(release.guarantee),
         "mechanism": _describe(release.mechanism),
         "note": release.note,
         "polish": list(release.polish),
@@ -381,7 +382,9 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     else:
         cells = DenseCells(numbers.reshape(domain.shape))
     guarantee = Guarantee(
-        Budget.from_json(description["guarantee"]), Unit.from_json(description["guarantee"]["unit"])
+        Budget.from_json(description["guarantee"]),
+        Unit.from_json(description["guarantee"]["unit"]),
+        *_discovered(description["guarantee"].get("discovered")),
     )
     currency = guarantee.budget.currency
     entries = [_entry(described, columns, currency) for described in description["transcript"]]
@@ -432,6 +435,23 @@ def _entry(described: dict[str, Any], columns: dict[str, NDArray[Any]], currency
     answer = answer.reshape(shape)
     answer.setflags(write=False)
     return Entry(path, verb, question, fraction(described[currency]), answer)
+
+
+def _promised(guarantee: Guarantee) -> dict[str, Any]:
+    told: dict[str, Any] = guarantee.budget.to_json() | {"unit": guarantee.unit.to_json()}
+    if guarantee.delta:
+        told["discovered"] = {"delta": str(guarantee.delta), "threshold": guarantee.threshold}
+    return told
+
+
+def _discovered(told: Any) -> tuple[Fraction, int]:
+    """The δ and the threshold of discovered keys, where there are any."""
+    if told is None:
+        return Fraction(0), 0
+    delta, level = fraction(told["delta"]), told["threshold"]
+    if not 0 < delta < 1 or type(level) is not int or level < 1:
+        raise ValueError("not a chance and a threshold")
+    return delta, level
 
 
 def _mechanism(described: dict[str, Any]) -> Mechanism:

@@ -17,6 +17,8 @@ class Guarantee:
     Args:
         budget: The privacy loss; a bare number is pure ε.
         unit: Who is protected.
+        delta: The chance, beyond the budget, that discovered keys show one that only one unit brought.
+        threshold: From which noisy count on discovered keys are shown.
 
     Example:
         >>> import dphist
@@ -26,10 +28,16 @@ class Guarantee:
 
     budget: Budget
     unit: Unit
+    delta: Fraction
+    threshold: int
 
-    def __init__(self, budget: Budget | Number, unit: Unit) -> None:
+    def __init__(
+        self, budget: Budget | Number, unit: Unit, delta: Fraction = Fraction(0), threshold: int = 0
+    ) -> None:
         object.__setattr__(self, "budget", Budget.of(budget))
         object.__setattr__(self, "unit", unit)
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "threshold", threshold)
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -42,4 +50,8 @@ class Guarantee:
         Returns:
             A phrase such as ``1-differential privacy for one row, which may be added or removed``.
         """
-        return f"{self.budget.describe()} for {self.unit.describe()}"
+        said = f"{self.budget.describe()} for {self.unit.describe()}"
+        if not self.delta:
+            return said
+        shown = f"discovered keys are shown from a noisy count of {self.threshold:,} on"
+        return f"{said}; {shown}, and with a chance of at most {float(self.delta):g} one that only they have"

@@ -181,6 +181,17 @@ class Duck(Sql):
         value = key.value if key.inside is None else self.when(key.inside, key.value, None)
         return f"TRY_CAST({self._sql(value)} AS {_CODES[code_type(size)]})"
 
+    def table_of(self, sql: str) -> Any:
+        """What a query gives, as an Arrow table."""
+        self.check()
+        with shown_progress(self.connection, 1) as done:
+            answer = self._run(sql)
+            found = (
+                answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
+            )
+            done()
+        return found
+
     def first_bits(self, person: str) -> str:
         """The first 60 bits of the hash of an id."""
         return f"CAST('0x' || substr(md5('{SALT}' || CAST({person} AS VARCHAR)), 1, {DIGITS}) AS BIGINT)"

@@ -88,6 +88,15 @@ class Remote(Sql):
             for answer in answers
         ]
 
+    def table_of(self, sql: str) -> Any:
+        """What a query for keys, cells and numbers gives, as an Arrow table."""
+        import pyarrow as pa
+
+        answer = self._answer(sql)
+        names = ["key", "cell", "n"] if len(answer) == 3 else ["n"]
+        kinds = [pa.string() if name == "key" else pa.int64() for name in names]
+        return pa.table([pa.array(each, kind) for each, kind in zip(answer, kinds, strict=True)], names)
+
     def _placed_of_all(self, cell: str, bound: Bound, values: Sequence[Value]) -> str:
         """A query for the number of rows, and of those that have a person and a cell."""
         relation = self.relation

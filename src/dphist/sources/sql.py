@@ -263,7 +263,7 @@ class Sql:
         modulo n, and all places are if n ≤ L.
         """
         names = [f"v{place}" for place in range(len(values))]
-        kept = self._chosen(
+        kept = self.chosen(
             self.placed(cell, bound, part, values), ["cell"], names, self.start("person"), bound
         )
         if any(value.limit is not None for value in values):
@@ -309,10 +309,28 @@ class Sql:
             return f"SELECT {listed} FROM ({inner}) AS coded{where(known)}"
         inner = f"SELECT {self.person(bound.id)} AS person, {', '.join(named)} FROM {self.relation}"
         placed = f"SELECT person, {listed} FROM ({inner}) AS rows_of{where(['person IS NOT NULL', *known])}"
-        kept = self._chosen(placed, names, [], self.first_bits("person"), bound)
+        kept = self.chosen(placed, names, [], self.first_bits("person"), bound)
         return f"SELECT {listed} FROM ({kept}) AS kept"
 
-    def _chosen(
+    def keys_statement(self, key: str, cell: str, bound: Bound | None) -> str:
+        """Count rows by a key that nobody declared and a known cell, of a person no more than the bound says."""
+        known = ["key IS NOT NULL", "cell IS NOT NULL"]
+        if bound is None:
+            inner = f"SELECT {key} AS key, {cell} AS cell FROM {self.relation}"
+            kept = f"SELECT key, cell FROM ({inner}) AS rows_of{where(known)}"
+        else:
+            person = self.person(bound.id)
+            inner = f"SELECT {person} AS person, {key} AS key, {cell} AS cell FROM {self.relation}"
+            placed = (
+                f"SELECT person, key, cell FROM ({inner}) AS rows_of{where(['person IS NOT NULL', *known])}"
+            )
+            kept = self.chosen(placed, ["key", "cell"], [], self.first_bits("person"), bound)
+        # A constant is no key to group by.
+        grouped = "key" if cell == "0" else "key, cell"
+        shown = "key, 0 AS cell" if cell == "0" else "key, cell"
+        return f"SELECT {shown}, count(*) AS n FROM ({kept}) AS kept GROUP BY {grouped}"
+
+    def chosen(
         self, placed: str, cell: Sequence[str], values: Sequence[str], start: str, bound: Bound
     ) -> str:
         """The rows that are kept of each person, by the columns that name their cell and those of their values."""

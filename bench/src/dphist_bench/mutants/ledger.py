@@ -4,6 +4,8 @@ _JOURNAL = "src/dphist/private/ledger/journal.py"
 _BOOK = "src/dphist/private/ledger/book.py"
 _LINES = "src/dphist/private/ledger/lines.py"
 _UNITS = "src/dphist/private/ledger/units.py"
+_DISCOVERY = "src/dphist/private/discovery.py"
+_DISCOVERED = ("tests/door/test_discovering.py", "-k", "not spark and not postgres")
 _TOTALS = "src/dphist/private/ledger/totals.py"
 _TOTALED = ("tests/private/test_ledger_totals.py",)
 _SPENDING = "src/dphist/private/ledger/spending.py"
@@ -314,5 +316,40 @@ MUTANTS = [
         new="    total = Fraction(float(spent + epsilon))\n",
         tests=_T,
         why="a tenth and two tenths are more than three tenths",
+    ),
+    dict(
+        file=_DISCOVERY,
+        old="        return (unit.per_cell or 1) + least_reach(kind, size, delta / (unit.cells * cells))",
+        new="        return (unit.per_cell or 1) + least_reach(kind, size, delta)",
+        tests=_DISCOVERED,
+        why="a person who has many keys shows one of them more often than delta says",
+    ),
+    dict(
+        file=_DISCOVERY,
+        old="        level = max(level, each + least_reach(kind, size, delta / (keys * cells)))",
+        new="        level = max(level, least_reach(kind, size, delta / (keys * cells)))",
+        tests=_DISCOVERED,
+        why="the threshold forgets that a person's own rows are in the count",
+    ),
+    dict(
+        file=_DISCOVERY,
+        old="        return np.ascontiguousarray(arrange(noisy[kept]))",
+        new="        return np.ascontiguousarray(arrange(noisy))",
+        tests=_DISCOVERED,
+        why="keys below the threshold are written down",
+    ),
+    dict(
+        file="src/dphist/private/noise/tails.py",
+        old="    return Fraction(high, _ONE + low)",
+        new="    return Fraction(high, 2 * _ONE + low)",
+        tests=_DISCOVERED,
+        why="the tail of Laplace noise is taken for smaller",
+    ),
+    dict(
+        file="src/dphist/publishing/discovering.py",
+        old='        "gaussian": (Budget.of(epsilon, delta=chance / 2), chance / 2),',
+        new='        "gaussian": (Budget.of(epsilon, delta=chance), chance),',
+        tests=_DISCOVERED,
+        why="delta is spent twice: on noise and on keys",
     ),
 ]

@@ -31,14 +31,18 @@ class Nominal:
         Nominal("sex", ["F", "M"])
         Nominal("place", {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}})
 
+        Nominal("page", discover=True)
+
     Categories are texts, integers or truth values, all of one type. A group may be asked for by its name as
     if it were one category. ``other=True`` adds a last cell, a child of the root, for everything that is not
-    listed and for NULL.
+    listed and for NULL. With ``discover=True`` the categories are not known: `publish` finds those that many
+    people have, for a δ, and the attribute of the release lists them.
 
     Args:
         name: What it is called, and the column it is read from.
-        categories: A list, or a mapping from group to what it holds.
+        categories: A list, or a mapping from group to what it holds; nothing where they are to be discovered.
         other: Whether everything that is not listed is counted in a cell of its own.
+        discover: Whether categories are found among the records, privately, when a release is published.
 
     Example:
         >>> place = Nominal("place", {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}})
@@ -46,14 +50,29 @@ class Nominal:
         (5, (2, 5))
     """
 
-    __slots__ = ("_places", "_spans", "categories", "hierarchy", "name", "other", "tree")
+    __slots__ = ("_places", "_spans", "categories", "discover", "hierarchy", "name", "other", "tree")
 
     kind: Literal["nominal"] = "nominal"
 
     def __init__(
-        self, name: str, categories: Mapping[str, Any] | Iterable[Any], *, other: bool = False
+        self,
+        name: str,
+        categories: Mapping[str, Any] | Iterable[Any] | None = None,
+        *,
+        other: bool = False,
+        discover: bool = False,
     ) -> None:
         check_name(name)
+        if discover and (categories is not None or other):
+            raise DomainError(f"{name}: discover finds the categories; list none, and leave other out")
+        if categories is None and not discover:
+            raise DomainError(f"{name}: list its categories, or say discover=True and publish with a delta")
+        object.__setattr__(self, "discover", bool(discover))
+        if categories is None:
+            object.__setattr__(self, "name", name)
+            object.__setattr__(self, "other", False)
+            object.__setattr__(self, "categories", ())
+            return
         try:
             tree = read_tree(name, categories)
             hierarchy = flatten(Node(name, None, (*tree.children, leaf(OTHER))) if other else tree)
@@ -71,6 +90,7 @@ class Nominal:
 
     name: str
     other: bool
+    discover: bool
     tree: Node
     categories: tuple[Category, ...]
     hierarchy: Hierarchy
@@ -81,11 +101,21 @@ class Nominal:
         raise AttributeError("an attribute of a domain does not change; make another one")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (self.name, write_tree(self.tree, ordered=True), self.other)
+        return _remade, (
+            self.name,
+            None if self.discover else write_tree(self.tree, ordered=True),
+            self.other,
+            self.discover,
+        )
 
     @property
     def size(self) -> int:
-        """How many cells, the other cell included."""
+        """How many cells, the other cell included; refused while they are not known."""
+        if self.discover:
+            raise DomainError(
+                f"{self.name}: its categories are not known yet; publish(…, rho=, delta=) or publish(…, epsilon=, "
+                "delta=) discovers them, and the release's domain lists them"
+            )
         return len(self.categories) + self.other
 
     @property
@@ -173,6 +203,8 @@ class Nominal:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nominal):
             return NotImplemented
+        if self.discover or other.discover:
+            return (self.name, self.discover) == (other.name, other.discover)
         return (
             (self.name, self.other, self.hierarchy) == (other.name, other.other, other.hierarchy)
             and self.categories == other.categories
@@ -183,14 +215,16 @@ class Nominal:
         return hash((self.name, self.other, self.categories))
 
     def __repr__(self) -> str:
+        if self.discover:
+            return f"Nominal({self.name!r}, discover=True)"
         groups = "" if self.hierarchy.levels == 2 else f", {self.hierarchy.levels} levels"
         listed = _some([repr(c) for c in self.categories])
         return f"Nominal({self.name!r}, [{listed}]{groups}{', other=True' if self.other else ''})"
 
 
-def _remade(name: str, categories: Any, other: bool) -> Nominal:
+def _remade(name: str, categories: Any, other: bool, discover: bool = False) -> Nominal:
     """What pickling brings back."""
-    return Nominal(name, categories, other=other)
+    return Nominal(name, categories, other=other, discover=discover)
 
 
 def _leaves(tree: Node) -> tuple[Category, ...]:

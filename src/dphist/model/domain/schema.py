@@ -23,7 +23,9 @@ _LISTED_EDGES = 32
 def attribute_to_json(attribute: Attribute, *, ordered: bool = True) -> dict[str, Any]:
     """One attribute as plain values."""
     written: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind}
-    if isinstance(attribute, Nominal):
+    if isinstance(attribute, Nominal) and attribute.discover:
+        written["discover"] = True
+    elif isinstance(attribute, Nominal):
         written["categories"] = write_tree(attribute.tree, ordered=ordered)
     else:
         match attribute.scale:
@@ -52,14 +54,18 @@ def attribute_from_json(value: Any) -> Attribute:
     name = value.get("name")
     if not isinstance(name, str):
         raise DomainError('an attribute has no name: add name = "the column it stands for"')
-    unknown = set(value) - {"name", "kind", "other", *_FORMS}
+    unknown = set(value) - {"name", "kind", "other", "discover", *_FORMS}
     if unknown:
-        known = ", ".join(("name", "kind", *_FORMS, "other"))
+        known = ", ".join(("name", "kind", *_FORMS, "other", "discover"))
         raise DomainError(f"{name}: unknown key {sorted(map(str, unknown))[0]}; the keys are {known}")
     kind, other = value.get("kind"), value.get("other", False)
     if not isinstance(other, bool):
         raise DomainError(f"{name}: other must be true or false")
     given = [form for form in _FORMS if form in value]
+    if (discover := value.get("discover", False)) is not False:
+        if discover is not True or kind != "nominal" or given:
+            raise DomainError(f"{name}: discover = true stands for the categories of a nominal attribute")
+        return Nominal(name, other=other, discover=True)
     if len(given) != 1:
         raise DomainError(f"{name}: give exactly one of {', '.join(_FORMS)}")
     form, values = given[0], value[given[0]]

@@ -1,0 +1,79 @@
+"""A day of page views: keys that nobody declared, found and published, beside the plain GROUP BY of the same rows.
+
+Pages are drawn by Zipf's law, so most keys are rare; readers view a few pages each. Each way goes from the Parquet
+file to the result: the keys above the threshold with their noisy counts, or DuckDB's own counts of all keys.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+
+from dphist_bench.measuring import Line
+from dphist_bench.timing import least
+
+RHO, DELTA = "0.015", "1e-9"
+
+
+def write_views(path: Path, rows: int, seed: int) -> None:
+    """Write a file of page views: a text key and a reader."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    random = np.random.default_rng(seed)  # noqa: TID251 -- data only
+    block = 2_000_000
+    schema = pa.schema([("page", pa.string()), ("reader", pa.int64())])
+    with pq.ParquetWriter(path, schema) as file:
+        for begin in range(0, rows, block):
+            size = min(block, rows - begin)
+            # Zipf's law over fifty million pages: the chance of the k-th is about 1/k, so log k is uniform.
+            ranks = np.exp(random.random(size) * np.log(5e7)).astype(np.int64)
+            pages = pa.array(ranks).cast(pa.string())
+            readers = random.integers(0, max(1, rows // 8), size)
+            file.write_table(pa.table([pages, pa.array(readers)], schema=schema))
+
+
+def plain(path: str) -> int:
+    """DuckDB's own GROUP BY, as an Arrow table."""
+    import duckdb
+
+    answer = duckdb.sql(f"SELECT page, count(*) AS n FROM '{path}' WHERE page IS NOT NULL GROUP BY page")  # noqa: S608
+    return len(answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table())
+
+
+def discovered(path: str, unit: str) -> int:
+    """Publish the keys."""
+    from dphist import Domain, Nominal, publish
+
+    release = publish(path, Domain([Nominal("page", discover=True)]), rho=RHO, delta=DELTA, unit=unit)
+    return release.domain.size
+
+
+def measure(
+    *,
+    quick: bool,
+    rows: Annotated[int, "how many page views"] = 10_000_000,
+    repeats: int = 3,
+    seed: int = 1,
+) -> Iterator[Line]:
+    """Time each way."""
+    if quick:
+        rows, repeats = 100_000, 1
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "views.parquet"
+        write_views(path, rows, seed)
+        base: float | None = None
+        ways: list[tuple[str, Callable[..., int], tuple[str, ...]]] = [
+            ("plain GROUP BY", plain, (str(path),)),
+            ("discovered, one view", discovered, (str(path), "row")),
+            ("discovered, 10 pages a reader", discovered, (str(path), "cells=10, per_cell=1, id=reader")),
+        ]
+        for name, way, given in ways:
+            keys = way(*given)  # the first run also loads what the others use
+            spent = least(lambda: way(*given), repeats)  # noqa: B023 -- called here
+            base = base or spent
+            yield {"": name, "rows": rows, "keys": keys, "CPU s": spent, "times GROUP BY": spent / base}

@@ -1,0 +1,143 @@
+"""Releases over keys that nobody declared: `Nominal(discover=True)`.
+
+The keys are found, noised and cut at a threshold in one question (`dphist.private.discovery` has the theorem). What
+leaves is an ordinary release over the keys that were found: every cell with the noise that its mechanism states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphist.errors import EpsilonError, InputError, MechanismError, NotPrivate
+from dphist.mechanisms import Gaussian, Laplace
+from dphist.mechanisms.protocol import Mechanism
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain, Nominal
+from dphist.model.exact import Number, exact
+from dphist.model.unit import Unit
+from dphist.private.discovery import discover, price_of, threshold
+from dphist.private.noise import Noise
+from dphist.publishing.account import account
+from dphist.release import Release
+from dphist.release.about import About
+from dphist.release.cells import DenseCells
+from dphist.release.guarantee import Guarantee
+from dphist.sources.discovering import keys_of
+
+if TYPE_CHECKING:
+    from dphist.private.ledger import Ledger
+
+
+def undeclared(domain: Domain) -> bool:
+    """Whether a domain has an attribute whose keys are to be discovered."""
+    return any(isinstance(each, Nominal) and each.discover for each in domain.attributes)
+
+
+def publish_discovered(
+    source: Any,
+    domain: Domain,
+    *,
+    epsilon: Number | None,
+    rho: Number | None,
+    delta: Number | None,
+    mechanism: Mechanism | str,
+    unit: Unit | str | Mapping[str, Any] | None,
+    ledger: Ledger | str | PathLike[str] | None,
+    dataset: str | None,
+    about: About,
+    noise: Noise | None = None,
+) -> Release:
+    """Publish the keys that enough people have, with their noisy counts; see `dphist.publish` for the arguments."""
+    hidden = [each for each in domain.attributes if isinstance(each, Nominal) and each.discover]
+    if len(hidden) != 1:
+        raise InputError(
+            "domain: one attribute can be discovered at a time; list the categories of the others"
+        )
+    (unknown,) = hidden
+    protected = Unit.parse(unit)
+    known = [each for each in domain.attributes if each is not unknown]
+    shape = tuple(each.size for each in known)
+    cells = int(np.prod(shape, dtype=object)) if shape else 1
+    budget, chance = _price(epsilon, rho, delta, mechanism, protected, cells)
+    price = price_of(budget, protected)
+    price.check()
+    level = threshold(price.kind, price.law.size, protected, chance, cells)
+    purpose = " ".join(about.purpose.split()) or f"keys of {unknown.name}"
+    import pyarrow.compute as pc
+
+    with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose, delta=chance) as payer:
+        keys, counts = keys_of(source, domain, protected)
+        axis = domain.axis(unknown.name)
+        kept, transcript = discover(
+            counts,
+            budget,
+            protected,
+            chance,
+            noise=noise,
+            pay=payer.pay,
+            sort=lambda rows: rows[np.asarray(pc.sort_indices(keys.take(rows)))],
+            arrange=lambda rows: np.moveaxis(rows.reshape(-1, *shape), 0, axis),
+        )
+        if not kept.size:
+            # What is said here follows from what the release would have shown: nothing.
+            raise MechanismError(
+                f"{unknown.name}: no key reached the threshold of {level:,}, and the budget is spent; publish with a "
+                "larger budget or delta, or fewer rows a person, where many people share keys"
+            )
+        found = Nominal(unknown.name, keys.take(kept).to_pylist())
+        values = np.asarray(transcript[0].answer, dtype=np.float64)
+        values.setflags(write=False)
+        release = Release(
+            Domain([found if each is unknown else each for each in domain.attributes]),
+            DenseCells(values),
+            Guarantee(budget, protected, chance, level),
+            Laplace() if price.kind == "laplace" else Gaussian(),
+            transcript,
+            test=noise is not None and noise.keystream.test,
+        ).with_about(about)
+        return release if payer.receipt is None else release.with_receipt(*payer.receipt)
+
+
+def _price(
+    epsilon: Number | None,
+    rho: Number | None,
+    delta: Number | None,
+    mechanism: Mechanism | str,
+    unit: Unit,
+    cells: int,
+) -> tuple[Budget, Fraction]:
+    """What the noise costs, and the δ of the threshold."""
+    if delta is None:
+        raise NotPrivate(
+            "discover: that a key which only one person has is never shown, pure epsilon or rho alone cannot promise "
+            "of keys that nobody declared; give delta too, such as delta='1e-9', or list the categories"
+        )
+    chance = exact(delta, "delta")
+    if not 0 < chance < 1:
+        raise EpsilonError("delta must lie strictly between 0 and 1, far below one over the number of people")
+    known = {Laplace: "laplace", Gaussian: "gaussian"}
+    named = mechanism if isinstance(mechanism, str) else known.get(type(mechanism), "")
+    if named not in ("auto", "laplace", "gaussian"):
+        raise MechanismError("discover: keys are found with laplace or gaussian noise; name one, or auto")
+    if rho is not None:
+        if named == "laplace":
+            raise MechanismError("discover: under rho keys are found with gaussian noise")
+        return Budget.of(epsilon, rho=rho), chance
+    if epsilon is None:
+        raise EpsilonError("epsilon or rho is missing: say what privacy loss you may spend")
+    # Laplace noise takes all of δ for the threshold; Gaussian noise needs half of it to be worth its ε.
+    ways = {
+        "laplace": (Budget.of(epsilon), chance),
+        "gaussian": (Budget.of(epsilon, delta=chance / 2), chance / 2),
+    }
+
+    def level(way: tuple[Budget, Fraction]) -> int:
+        price = price_of(way[0], unit)
+        return threshold(price.kind, price.law.size, unit, way[1], cells)
+
+    return min(ways.values(), key=level) if named == "auto" else ways[named]

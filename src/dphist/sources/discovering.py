@@ -1,0 +1,86 @@
+"""Keys that nobody declared, counted where the rows are: every key that some record holds, and how many rows it has.
+
+What a row means is a function of that row: its key as text, its cell among the known attributes, its person. Which of
+a person's rows count is decided as everywhere (`dphist.sources.people`), a cell being a key and a known cell
+together. What is found here is as private as the records; `dphist.private.discovery` says which keys may leave.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dphist.errors import SourceError
+from dphist.frames import closed
+from dphist.model.domain import Domain, Nominal
+from dphist.model.unit import Unit
+from dphist.sources.count import column_of
+from dphist.sources.engine import Bound
+from dphist.sources.keys import place
+from dphist.sources.open import open_source
+from dphist.sources.people import refuse_floats
+
+IntArray = npt.NDArray[np.int64]
+# Keys times known cells that are held at once.
+_MOST_CELLS = 2**28
+
+
+@closed
+def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
+    """Every key of a domain's undeclared attribute, and how many rows it has in each known cell.
+
+    Args:
+        source: The records.
+        domain: Which attributes there are, one of them to be discovered.
+        unit: Who is protected.
+
+    Returns:
+        The keys, an Arrow array of texts in any order, each once, and a row of counts for each.
+    """
+    from dphist.sources.duck import Duck
+    from dphist.sources.remote import Remote
+
+    (unknown,) = [each for each in domain.attributes if isinstance(each, Nominal) and each.discover]
+    known = [each for each in domain.attributes if each is not unknown]
+    needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
+    engine = open_source(source, list(dict.fromkeys(needed)), unit)
+    if not isinstance(engine, Duck | Remote):
+        raise SourceError(
+            "keys cannot be discovered on this engine; give the records as files, a data frame, or a table of DuckDB, "
+            "PostgreSQL or Spark"
+        )
+    column = column_of(engine, unknown.name)
+    if column.family not in ("text", "undeclared", "integer"):
+        raise SourceError(
+            f"{unknown.name}: keys that are discovered must be text or whole numbers; make it text"
+        )
+    sizes = [each.size for each in known]
+    cells = [place(each, column_of(engine, each.name), engine) for each in known]
+    flat = engine.flat(cells, sizes) if known else "0"
+    bound = None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)
+    sql = engine.keys_statement(engine.text(engine.column(column)), flat, bound)
+    looked = None if bound is None else engine.too_large(bound.id)
+    if looked is not None and bound is not None and engine.table_of(looked).column(0).to_pylist() != [0]:
+        raise refuse_floats(bound.id)
+    return _matrix(engine.table_of(sql), math.prod(sizes))
+
+
+def _matrix(table: Any, cells: int) -> tuple[Any, IntArray]:
+    """Keys, each once, and a row of counts for each."""
+    import pyarrow as pa
+
+    names = table.column("key").combine_chunks()
+    names = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    rows = table.column("n").to_numpy().astype(np.int64)
+    if cells == 1:
+        return names, rows.reshape(-1, 1)
+    encoded = names.dictionary_encode()
+    keys = encoded.dictionary
+    if len(keys) * cells > _MOST_CELLS:
+        raise SourceError("the known attributes have too many cells to be held for every key; leave some out")
+    counts = np.zeros((len(keys), cells), dtype=np.int64)
+    counts[encoded.indices.to_numpy(), table.column("cell").to_numpy().astype(np.int64)] = rows
+    return keys, counts
