@@ -165,11 +165,11 @@ def views(rows: int = 600, seed: int = 0) -> pa.Table:
 def reference(table: pa.Table, unit: Unit, *, crossed: bool) -> dict[str, list[int]]:
     """Counts by key, each person by themselves, from the statement of the rule."""
     people: dict[Any, list[tuple[bytes, int]]] = {}
-    for place, line in enumerate(table.to_pylist()):
+    for number, line in enumerate(table.to_pylist()):
         if line["page"] is None or (crossed and not 0 <= line["age"] < 3):
             continue
         cell = line["page"].encode(), line["age"] if crossed else 0
-        people.setdefault(place if unit.id is None else line["user"], []).append(cell)
+        people.setdefault(number if unit.id is None else line["user"], []).append(cell)
     found: dict[str, list[int]] = {}
     for person, rows in people.items():
         if unit.id is None:
@@ -179,8 +179,8 @@ def reference(table: pa.Table, unit: Unit, *, crossed: bool) -> dict[str, list[i
         else:
             kept = walk(sorted(set(rows)), unit.cells, start(str(person)))
             chosen = [cell for cell in kept for _ in range(min(rows.count(cell), unit.per_cell or 1))]
-        for page, cell in chosen:
-            found.setdefault(page.decode(), [0] * (3 if crossed else 1))[cell] += 1
+        for page, place in chosen:
+            found.setdefault(page.decode(), [0] * (3 if crossed else 1))[place] += 1
     return found
 
 
@@ -273,7 +273,8 @@ def test_the_ledger_is_charged_for_both(tmp_path: Any) -> None:
 
 
 def test_without_a_delta_it_is_refused_with_the_reason() -> None:
-    for how in ({"epsilon": 1}, {"rho": 1}):
+    hows: list[dict[str, Any]] = [{"epsilon": 1}, {"rho": 1}]
+    for how in hows:
         with pytest.raises(errors.NotPrivate, match="give delta too"):
             publish(popular(), PAGE, **how)
     for wrong, message in (
@@ -299,4 +300,4 @@ def test_the_attribute_is_written_read_and_refused_elsewhere() -> None:
         PAGE.shape  # noqa: B018 -- asking is the test
     for wrong in ({"categories": ["a"], "discover": True}, {"discover": True, "other": True}, {}):
         with pytest.raises(errors.DomainError):
-            Nominal("page", **wrong)  # type: ignore[arg-type]
+            Nominal("page", **wrong)

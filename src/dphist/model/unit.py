@@ -123,8 +123,8 @@ class Unit:
         Example:
             >>> Unit.parse("rows=5, id=user") == Unit.parse({"rows": 5, "id": "user"}) == Unit(rows=5, id="user")
             True
-            >>> Unit.parse("row, replace")
-            Unit(rows=1, replace=True, id=None)
+            >>> Unit.parse("row, replace") == Unit(replace=True)
+            True
         """
         if given is None or isinstance(given, Unit):
             return given or cls()
