@@ -34,6 +34,9 @@ MOST_SQUARES = 60
 # Above so many bars single intervals run together, and a band reads better.
 _MOST_RULES = 120
 _MOST_GAPS = 120
+# Letters that fit side by side under a figure on a telephone.
+_ROOM = 40
+_LETTER = 6.0
 # The first figures of many visitors are the same one; it is built for the first, and the others wait for that.
 _building = threading.Lock()
 # What was not measured has no bounds, and gets no line.
@@ -186,7 +189,9 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
     cuts = numbers.cuts[0]
     title = cuts.attribute.name
     base = alt.Chart(data).encode(
-        y=alt.Y("label:N", sort=None, title=title, axis=alt.Axis(labelLimit=220)), tooltip=_tooltip(title)
+        # The caption names the attribute; a title beside long names would stand on them.
+        y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
+        tooltip=_tooltip(title),
     )
     bars = base.mark_bar(cursor="pointer").encode(
         x=alt.X("estimate:Q", title="records"),
@@ -224,7 +229,7 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour) -> alt
         .encode(
             x=alt.X("start:Q", scale=domains[0], title=names[0], axis=_ticks(across)),
             x2="stop:Q",
-            y=alt.Y("bottom:Q", scale=domains[1], title=names[1], axis=_ticks(up, most=14)),
+            y=alt.Y("bottom:Q", scale=domains[1], title=None, axis=_ticks(up, most=14, across=False)),
             y2="top:Q",
             color=shade,
             tooltip=[
@@ -305,8 +310,11 @@ def _tooltip(title: str) -> list[altair.Tooltip]:
     ]
 
 
-def _ticks(cuts: Cuts, most: int = 10) -> altair.Axis:
-    """Name bars, not numbers of cells, on an axis that counts cells."""
+def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
+    """Name bars, not numbers of cells, on an axis that counts cells.
+
+    Where names are long and room is short they stand aslant: side by side every other one would have to go.
+    """
     alt = _altair()
     every = -(-len(cuts) // most)
     names = {}
@@ -318,12 +326,21 @@ def _ticks(cuts: Cuts, most: int = 10) -> altair.Axis:
             cuts.labels[i] if single or isinstance(cuts.attribute, Nominal) else cuts.attribute.labels[start]
         )
         names[str(int(place)) if place == int(place) else repr(place)] = label
+    letters = sum(map(len, names.values()))
+    tight = f"width < {round(_LETTER * (letters + 2 * len(names)))}"
+    aslant = {
+        "labelAngle": alt.ExprRef(f"{tight} ? -38 : 0"),
+        "labelAlign": alt.ExprRef(f"{tight} ? 'right' : 'center'"),
+        "labelBaseline": "top",
+    }
+    long = across and letters > _ROOM
     return alt.Axis(
+        **(aslant if long else {}),
         values=[float(place) for place in names],
         labelExpr=f"{json.dumps(names)}[datum.value]",
         grid=False,
-        labelLimit=110,
-        labelOverlap=True,
+        labelLimit=110 if across else 170,
+        labelOverlap=not long,
     )
 
 

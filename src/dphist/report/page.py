@@ -102,7 +102,8 @@ def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | No
             made.append((half, numbers, sure, "uncertainty"))
     for name in names[:_MOST_FIGURES]:
         numbers = table(release, name)
-        sure = table(release, name, guaranteed=True) if proven else None
+        # What was not measured has no interval of either kind.
+        sure = table(release, name, guaranteed=True) if proven and numbers.answers.measured.any() else None
         made.append((f"Records by {name}, {numbers.intervals}", numbers, sure, "estimate"))
     return made
 

@@ -46,8 +46,8 @@ def _paid(known: Known) -> str:
         return f"{paid} {to_fill('give --ledger to have its total, what was spent and what is left written here')}"
     lines = [
         f"{paid} The budget protects {ledger['unit'] or to_fill('whom')}.",
-        f"Total {ledger['total']}, spent {ledger['spent']}, left {ledger['remaining']} "
-        f"({_percent(ledger['remaining'], ledger['total'])} of it).",
+        f"Total {_amount(ledger['total'])}, spent {_amount(ledger['spent'])}, left {_amount(ledger['remaining'])} "
+        f"({_percent(ledger['remaining'], ledger['total'])} of it){_currency(ledger)}.",
         "| payment | when | price | cost | for | state |",
         "|---:|---|---:|---:|---|---|",
     ]
@@ -55,7 +55,7 @@ def _paid(known: Known) -> str:
         own = " **this release**" if entry["id"] == receipt[1] else ""
         purpose = str(entry["purpose"]).replace("|", "\\|")
         lines.append(
-            f"| {entry['id']} | {entry['when']} | {_price(entry)} | {entry['cost']} | {purpose}{own} | "
+            f"| {entry['id']} | {entry['when']} | {_price(entry)} | {_amount(entry['cost'])} | {purpose}{own} | "
             f"{entry['status']} |"
         )
     text = "\n\n".join(lines[:2]) + "\n\n" + "\n".join(lines[2:])
@@ -64,6 +64,17 @@ def _paid(known: Known) -> str:
 
 def _price(entry: Mapping[str, Any]) -> str:
     return str(entry["epsilon"]) if entry.get("rho") is None else f"{entry['rho']} ρ"
+
+
+def _currency(ledger: Mapping[str, Any]) -> str:
+    """In what is counted, where that is not pure ε."""
+    return "" if ledger.get("currency", "epsilon") == "epsilon" else f", in ρ: {ledger['allows']}"
+
+
+def _amount(text: str) -> str:
+    """An exact fraction, or about how much where nobody could read it."""
+    value = Fraction(text)
+    return str(value) if value.denominator <= 1_000 else f"≈ {float(value):.6g}"
 
 
 def _percent(part: str, whole: str) -> str:
