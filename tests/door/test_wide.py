@@ -241,3 +241,27 @@ def test_auto_goes_wide_where_nobody_can_write_out_the_cells() -> None:
     assert release.mean("age").measured
     assert release.by("sex").mean("age").value.shape == (2,)
     assert release.sql("""select count(*) from release where "table" = 'age, sex'""").rows == [(8,)]
+
+
+def test_the_explorer_shows_what_was_measured_and_says_what_was_not(releases: Any) -> None:
+    import json
+
+    from dphist.web.compare import compare
+    from dphist.web.view import View
+
+    def never(name: str) -> Any:
+        raise ValueError(name)
+
+    release = releases["rho"]
+    for asked in ({"q": "sex = 'F' and q1 = 'yes'"}, {"q": "sex = 'F' and q1 = 'yes'", "show": "age"}):
+        shown = View.read(release, asked).to_json()
+        json.loads(json.dumps(shown), parse_constant=never)
+        assert shown["answer"]["value"] > 0
+    assert all(row["estimate"] is None for row in shown["rows"])
+    shown = View.read(release, {"q": "sex = 'F' and q1 = 'yes' and q2 = 'no'"}).to_json()
+    json.loads(json.dumps(shown), parse_constant=never)
+    assert shown["answer"]["value"] is None
+    both = compare(
+        "one", release, "two", releases["epsilon"], {"q": "sex = 'F' and q1 = 'yes' and q2 = 'no'"}
+    )
+    assert both["difference"] is None

@@ -271,7 +271,7 @@ def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str,
             "label": cuts.labels[i],
             "node": cuts.nodes[i],
             "chosen": selected is None or any(a < stop and start < b for a, b in selected),
-            "estimate": float(answers.value[i]),
+            "estimate": bound(answers.value[i]),
             "low": bound(answers.low[i]),
             "high": bound(answers.high[i]),
             "interval": interval_words(answers.low[i], answers.high[i]),
@@ -293,7 +293,7 @@ def _square_rows(numbers: Table) -> list[dict[str, Any]]:
                 {
                     "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
                     "label": across.labels[i], "other": up.labels[j],
-                    "estimate": values[k], "interval": interval_words(low[k], high[k]),
+                    "estimate": bound(values[k]), "interval": interval_words(low[k], high[k]),
                     "half": bound((high[k] - low[k]) / 2),
                 }
             )  # fmt: skip

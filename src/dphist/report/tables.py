@@ -39,7 +39,7 @@ class Table:
         return [
             {
                 "labels": dict(zip(names, label, strict=True)),
-                "estimate": value,
+                "estimate": bound(value),
                 "low": bound(low),
                 "high": bound(high),
                 "interval": interval_words(low, high),

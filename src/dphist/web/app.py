@@ -212,5 +212,5 @@ def _read(name: str) -> str:
 def pages() -> Environment:
     """The pages' templates."""
     made = Environment(loader=PackageLoader("dphist.web", "pages"), autoescape=True, trim_blocks=True)
-    made.filters["number"] = lambda value: f"{value:,.1f}"
+    made.filters["number"] = lambda value: "–" if value is None or value != value else f"{value:,.1f}"
     return made

@@ -24,6 +24,8 @@ def compare(
         raise QueryError(f"the releases share only {', '.join(both)}")
     shown = [View.read(release, question).to_json() for release in (one, other)]
     first, second = (each["answer"] for each in shown)
+    # Neither has a number where a question lies in no published table.
+    known = first["value"] is not None and second["value"] is not None
     measured = first["low"] is not None and second["low"] is not None
     apart = measured and (first["low"] > second["high"] or second["low"] > first["high"])
     return {
@@ -31,7 +33,7 @@ def compare(
         "show": question["show"],
         "both": both,
         "confidence": shown[0]["confidence"],
-        "difference": first["value"] - second["value"],
+        "difference": first["value"] - second["value"] if known else None,
         "apart": apart,
         "measured": measured,
         "sides": [

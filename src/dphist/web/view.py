@@ -140,7 +140,7 @@ class View:
             "question": words,
             "python": python(domain, self.chosen, guaranteed=self.guaranteed),
             "answer": {
-                "value": answer.value, "low": bound(answer.low), "high": bound(answer.high),
+                "value": bound(answer.value), "low": bound(answer.low), "high": bound(answer.high),
                 "confidence": answer.confidence, "method": answer.method, "details": answer.details,
                 "text": str(answer), "caveats": caveats(answer),
             },

@@ -1,6 +1,6 @@
 // Turns clicks and drags into questions, asks the server, and shows what it says. All numbers come from the server.
 const $ = (id) => document.getElementById(id);
-const number = (value) => value.toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const number = (value) => value === null ? "–" : value.toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const release = document.querySelector("input[name=release]").value;
 let state = JSON.parse($("state").textContent);
 let asked = 0;
@@ -140,7 +140,7 @@ const chart = async () => {
 const show = () => {
   const said = state.answer;
   const measured = said.low !== null;  // What nobody measured has no interval.
-  Object.assign($("value").dataset, { value: said.value, low: said.low ?? "", high: said.high ?? "" });
+  Object.assign($("value").dataset, { value: said.value ?? "", low: said.low ?? "", high: said.high ?? "" });
   $("value").textContent = number(said.value);
   $("interval").textContent = measured
     ? `${+(100 * said.confidence).toFixed(6)}% interval ${number(said.low)} to ${number(said.high)}` : "not measured";
