@@ -260,6 +260,7 @@ def _rho_order(epsilon: Fraction, delta: Fraction) -> Decimal:
     return _order(lambda t: target - _rough(t, (asked + math.log1p(1 / t)) / (2 * t + 1), asked))
 
 
+@lru_cache(maxsize=4096)
 def _rho_at(epsilon: Fraction, delta: Fraction, t: Decimal) -> Fraction:
     rest = _DOWN.divide(_DOWN.add(_log(delta, _DOWN), _entropy(t, _DOWN)), t)
     return Fraction(_DOWN.divide(_DOWN.add(_decimal(epsilon, _DOWN), rest), _alpha(t)))
