@@ -37,6 +37,7 @@ class Reading:
 def read(attribute: Attribute, column: Column, engine: Engine) -> Reading:
     """Work out the key of one attribute from one column."""
     if isinstance(attribute, Nominal):
+        attribute.size  # noqa: B018 -- refused where the categories are to be discovered
         return _categories(attribute, attribute.categories, column, engine)
     match attribute.scale:
         case Integers(values=values):
@@ -56,6 +57,7 @@ def place(attribute: Attribute, column: Column, engine: Engine) -> Key:
     same number on every engine, whatever type the column has there.
     """
     if isinstance(attribute, Nominal):
+        attribute.size  # noqa: B018 -- the same
         key = _found(attribute, attribute.categories, column, engine)
     elif isinstance(attribute.scale, Steps):
         key = _found(attribute, attribute.scale.categories, column, engine)

@@ -27,7 +27,7 @@ class Account:
         rho_left: The largest ρ that one more release may have; 0 where the total is pure.
         epsilon_spent: Σε, where every release was pure, else None.
         rho_spent: Σρ over all releases, the pure ones at ε·tanh(ε/2).
-        delta: The δ of the readings.
+        delta: The δ of the readings, with what discovered keys took.
         epsilon_at_delta: The ε that goes with that δ, for what is spent: never quoted without ``rho_spent``.
         delta_spent: What discovered keys took of δ.
         delta_left: What they may still take.
@@ -68,7 +68,8 @@ def account(dataset: str, total: Total, sums: Sums, spends: list[Spend]) -> Acco
         rho_left=ZERO if total.pure else max(ZERO, total.capacity - sums.price),
         epsilon_spent=sums.epsilon if sums.pure else None,
         rho_spent=rho,
-        delta=delta,
+        # What discovered keys took comes on top, whichever way the rest is read.
+        delta=delta + sums.delta,
         epsilon_at_delta=min(composed, sums.epsilon) if sums.pure else composed,
         delta_spent=sums.delta,
         delta_left=total.discover - sums.delta,
