@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dphist.errors import DphistError
+
 
 @dataclass
 class Tally:
@@ -19,6 +21,14 @@ class Tally:
     def compared(self) -> int:
         """Pairs of which both sides were counted."""
         return self.pairs - self.refused
+
+    def note(self, error: Exception) -> None:
+        """Count a pair whose larger table was refused by us, or could not be made at all."""
+        if isinstance(error, DphistError):
+            self.pairs += 1
+            self.refused += 1
+        else:
+            self.impossible += 1
 
     def add(self, other: Tally) -> None:
         """Take in the pairs of another round."""

@@ -13,7 +13,8 @@ one by one in one respect: what a stranger does to everybody may be hidden by wh
 is text already cannot become text again). Hence half of the towns get no stranger and must not move at all, batches are
 of all sizes from one stranger on, and some pairs are compared one by one besides (`dphist_bench.neighbours.campaign`).
 
-A batch that is refused is halved, until the strangers with whom a table is refused are alone.
+From a batch that is refused those are sifted out with whom the table of a single town is refused already; should the rest
+be refused still, it is halved, until the strangers with whom a table is refused are alone.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from dphist_bench.records.tally import Tally
 
 # People of the crowd in a town, and how often others join the same crowd.
 _PEOPLE, _ROUNDS = 2, 8
+# What makers of sources raise for rows that they cannot hold: there is no such table.
+_NO_TABLE = (UnrepresentableError, TypeError, ValueError, OverflowError)
 
 
 def compare_towns(
@@ -95,23 +98,26 @@ def _compare(
     unit: Unit,
     found: Tally,
     draw: Generator,
+    *,
+    sifted: bool = False,
 ) -> None:
     larger = table
     for person in joining.values():
         larger = larger.joined_by(person, draw)
     try:
-        source = put(larger)
-        after = count(source, domain, unit).counts
-    except (UnrepresentableError, TypeError, ValueError, OverflowError, DphistError) as error:
-        if len(joining) > 1:
+        after = count(put(larger), domain, unit).counts
+    except (*_NO_TABLE, DphistError) as error:
+        if len(joining) == 1:
+            found.note(error)
+        elif not sifted:
+            welcome = _sift(put, table, joining, unit, found, draw)
+            if welcome:
+                _compare(put, table, welcome, before, domain, unit, found, draw, sifted=True)
+        else:
             half = len(joining) // 2
             for some in (list(joining)[:half], list(joining)[half:]):
-                _compare(put, table, {t: joining[t] for t in some}, before, domain, unit, found, draw)
-        elif isinstance(error, DphistError):
-            found.pairs += 1
-            found.refused += 1
-        else:
-            found.impossible += 1
+                part = {town: joining[town] for town in some}
+                _compare(put, table, part, before, domain, unit, found, draw, sifted=True)
         return
     moved = np.abs(after - before).reshape(domain.shape[0], -1).sum(axis=1)
     found.pairs += len(joining)
@@ -120,3 +126,32 @@ def _compare(
     if moved.any():
         # Somebody who lives elsewhere was touched.
         found.worst = math.inf
+
+
+def _sift(
+    put: Put,
+    table: Table,
+    joining: dict[int, list[Row]],
+    unit: Unit,
+    found: Tally,
+    draw: Generator,
+) -> dict[int, list[Row]]:
+    """Those of the strangers with whom the table of one town is counted; the others are noted as refused.
+
+    A town alone is a small table and soon counted, where halving counts the large one again for each that is refused.
+    Those who are let in are compared here too, one by one, and then together with the rest.
+    """
+    home = min(joining)
+    rows = [row for row in table.crowd if row["town"] == home]
+    alone = Table(rows, (), rows)
+    before = count(put(alone), DOMAIN, unit).counts
+    welcome: dict[int, list[Row]] = {}
+    for town, person in joining.items():
+        try:
+            after = count(put(alone.joined_by(person, draw)), DOMAIN, unit).counts
+        except (*_NO_TABLE, DphistError) as error:
+            found.note(error)
+            continue
+        found.worst = max(found.worst, int(np.abs(after - before).sum()) / unit.steps)
+        welcome[town] = person
+    return welcome
