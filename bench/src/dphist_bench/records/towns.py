@@ -13,8 +13,8 @@ one by one in one respect: what a stranger does to everybody may be hidden by wh
 is text already cannot become text again). Hence half of the towns get no stranger and must not move at all, batches are
 of all sizes from one stranger on, and some pairs are compared one by one besides (`dphist_bench.neighbours.campaign`).
 
-From a batch that is refused those are sifted out with whom the table of a single town is refused already; should the rest
-be refused still, it is halved, until the strangers with whom a table is refused are alone.
+From a batch that is refused those are sifted out with whom the table of a single town is refused already; should the
+rest be refused still, it is halved, until the strangers with whom a table is refused are alone.
 """
 
 from __future__ import annotations
