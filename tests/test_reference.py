@@ -14,38 +14,15 @@ from typing import Any
 
 import pytest
 
-import dphist
-from dphist import planning, release, report, uses, web
-from dphist.mechanisms import CLASSES, Entry
 from dphist.model.workload.questions import Questions
 from dphist.release.doors import Doors
 from dphist.release.tables import Tables
+from dphist_bench.fuzz import surface
 
 ROOT = Path(__file__).parent.parent
 
 
-def public() -> dict[str, Any]:
-    """Name every public function and class; a module of the face stands for what it lists."""
-    found: dict[str, Any] = {"mechanisms.Entry": Entry}
-    for name in dphist.__all__:
-        value = getattr(dphist, name)
-        if callable(value):
-            found[name] = value
-    rooms = {
-        "audit": dphist.audit, "testing": dphist.testing, "planning": planning, "release": release,
-        "report": report, "uses": uses, "web": web,
-    }  # fmt: skip
-    for room, module in rooms.items():
-        for name in module.__all__:
-            if name not in found and callable(getattr(module, name)):
-                found[f"{room}.{name}"] = getattr(module, name)
-    for name in CLASSES:
-        found[f"mechanisms.{name}"] = getattr(dphist.mechanisms, name)
-    # A protocol is described by its methods; nobody builds one.
-    return {name: value for name, value in found.items() if not getattr(value, "_is_protocol", False)}
-
-
-PUBLIC = public()
+PUBLIC = surface.names()
 
 
 # Classes that are a part of one public class, in a file of their own.

@@ -102,6 +102,7 @@ MEASUREMENTS: dict[str, str] = {
     "census": "a census-sized cube through Privelet end to end: CPU against one pass, memory, NumPy, linear growth",
     "trust": "load: the ledger under 64 writers, the explorer under many clients; what running times tell",
     "textfuzz": "one record of a CSV or JSON file changed, every other read the same or the file refused",
+    "publicfuzz": "every public function, method and command, given anything: an answer or an error of ours",
     "neighbours": "tables that differ in one person of any content, through every source: the largest distance",
     "fairness": "which of a person's rows are kept: χ² over a million people on each engine, and bounding's CPU",
     "paths": "the paths used most, beside another source tree with --before: CPU seconds and their ratio",

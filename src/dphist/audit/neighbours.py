@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.model.histogram import Histogram
 from dphist.testing.gates import as_histogram
+
+_MOST = 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,7 @@ def pair(name: str, counts: ArrayLike, cell: int) -> Pair:
     return Pair(name, as_histogram(one), as_histogram(other))
 
 
+@explained
 def worst_pairs(shape: tuple[int, ...] = (8,)) -> list[Pair]:
     """Give pairs that stress what mechanisms decide by: emptiness, plateaus, edges, and huge counts.
 
@@ -60,7 +66,11 @@ def worst_pairs(shape: tuple[int, ...] = (8,)) -> list[Pair]:
         >>> len(worst_pairs()) > 1
         True
     """
-    size = int(np.prod(shape))
+    if not shape or not all(isinstance(side, numbers.Integral) and side > 0 for side in shape):
+        raise InputError("shape must be whole numbers above zero, for example (8,) or (4, 4)")
+    size = math.prod(int(side) for side in shape)
+    if size > _MOST:
+        raise InputError(f"shape must have at most {_MOST:,} cells: a mechanism is run on it very often")
     cells = np.arange(size)
 
     def shaped(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -263,7 +263,8 @@ def nonnegative(counts: FloatArray, total: float | None = None) -> FloatArray:
     # Euclidean projection onto {x ≥ 0, Σx = total}: subtract one number from all and cut at zero.
     descending = np.sort(flat)[::-1]
     excess = (np.cumsum(descending) - wanted) / np.arange(1, flat.size + 1)
-    keep = int(np.flatnonzero(descending > excess)[-1])
+    # A total that vanishes beside the largest count leaves that one alone to hold it.
+    keep = int(np.flatnonzero(descending > excess).max(initial=0))
     return np.asarray(np.maximum(counts - excess[keep], 0.0), dtype=np.float64)
 
 

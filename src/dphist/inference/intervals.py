@@ -9,8 +9,10 @@ people use, more kurtosis means wider, and the whole effect lies between 1.96 an
 from __future__ import annotations
 
 import math
+import numbers
+from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
+from decimal import Decimal
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -67,11 +69,20 @@ class Spread:
         return Spread(variance, largest, terms, self.law)
 
 
+def read_confidence(confidence: object) -> float:
+    """How sure an interval is to be, as a number strictly between 0 and 1."""
+    number = math.nan
+    if isinstance(confidence, numbers.Real | Decimal):
+        with suppress(OverflowError, ValueError):
+            number = float(confidence)
+    if not 0 < number < 1:
+        raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
+    return number
+
+
 def half_widths(spread: Spread, confidence: float) -> FloatArray:
     """Give the half-width of each answer's interval."""
-    if not isinstance(confidence, float | int | Fraction) or not 0 < confidence < 1:
-        raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
-    beta = 1 - confidence
+    beta = 1 - read_confidence(confidence)
     if spread.terms is not None and spread.law is not None:
         return _plain_sums(spread.terms, spread.law, beta)
     # No Laplace draw is as good as endlessly many small ones: the sum is Gaussian.
@@ -82,9 +93,7 @@ def half_widths(spread: Spread, confidence: float) -> FloatArray:
 
 def normal_quantile(confidence: float) -> float:
     """How many deviations to either side a normal error stays within, with this confidence."""
-    if not isinstance(confidence, float | int | Fraction) or not 0 < confidence < 1:
-        raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
-    return NormalDist().inv_cdf(0.5 + float(confidence) / 2.0)
+    return NormalDist().inv_cdf(0.5 + read_confidence(confidence) / 2.0)
 
 
 def chernoff_widths(variance: FloatArray, heaviest: FloatArray, confidence: float) -> FloatArray:

@@ -21,6 +21,7 @@ IntArray = NDArray[np.int64]
 
 # Exact selection weighs every candidate in every round.
 _MOST_BOXES = 1 << 21
+_MOST = 1000
 
 
 @checked
@@ -54,8 +55,9 @@ class MWEM:
     total: Fraction = Fraction(1, 20)
 
     def __post_init__(self) -> None:
-        if self.rounds < 1 or self.passes < 1:
-            raise MechanismError("rounds and passes must be whole numbers from 1")
+        if not 1 <= self.rounds <= _MOST or not 1 <= self.passes <= _MOST:
+            # More would never end, and be paid for all the same.
+            raise MechanismError(f"rounds and passes must be whole numbers from 1 to {_MOST:,}")
         if not 0 < self.total < 1:
             raise MechanismError("total must lie strictly between 0 and 1: the part of ε that counts records")
 

@@ -8,12 +8,14 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.model.domain import Domain, Ordinal
 
 IntArray = npt.NDArray[np.int64]
 
 
+@explained
 class Histogram:
     """How many records fall in each cell of a domain.
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dphist.arguments import explained
 from dphist.errors import InputError
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class Unit:
     """The change in the records that a release must hide.

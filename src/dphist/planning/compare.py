@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dphist.arguments import explained
 from dphist.errors import DphistError
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse, show
@@ -49,6 +50,7 @@ class Row:
     why_not: str = ""
 
 
+@explained
 def compare(
     histogram: Histogram,
     epsilon: Number,

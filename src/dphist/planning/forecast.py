@@ -17,6 +17,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
 from dphist.inference.estimate import Errors, IndependentNoise
 from dphist.mechanisms.auto import Auto
@@ -88,6 +89,7 @@ class Forecast:
     cases: tuple[tuple[str, float], ...] = ()
 
 
+@explained
 def plan(
     domain: Domain,
     epsilon: Number,
@@ -140,6 +142,7 @@ def plan(
     return sorted(forecasts, key=lambda f: math.inf if f.error is None else f.error)
 
 
+@explained
 def expected_error(
     mechanism: str | Mechanism,
     domain: Domain,
@@ -172,6 +175,7 @@ def expected_error(
     return forecast.error
 
 
+@explained
 def epsilon_needed(
     mechanism: str | Mechanism,
     domain: Domain,

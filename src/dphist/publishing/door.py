@@ -10,6 +10,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from dphist.arguments import explained
 from dphist.errors import InputError, MechanismError
 from dphist.frames import closed
 from dphist.mechanisms.bypart import ByPart
@@ -50,6 +51,7 @@ DEFAULT_MECHANISM = "auto"
 
 
 @closed
+@explained
 def publish(
     source: Histogram | Any,
     domain: Domain | None = None,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.extras import bring
 from dphist.release.answers import Answer
@@ -62,6 +63,7 @@ def _uses() -> Uses:
     return _registered[0]
 
 
+@explained
 class Doors:
     """The part of a `Release` that hands it to the floors above. Each asks released numbers only and spends nothing."""
 

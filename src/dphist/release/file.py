@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arguments import explained
 from dphist.errors import DphistError, MechanismError, OutputError, ReleaseError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
@@ -101,6 +102,8 @@ def atomic(path: Path) -> Iterator[Path]:
         os.close(handle)
     except OSError as error:
         raise OutputError(f"cannot write to {path}: {error.strerror}; choose another --output") from None
+    except ValueError:
+        raise OutputError("no file can have this name; choose another --output") from None
     temporary = Path(name)
     try:
         yield temporary
@@ -118,6 +121,7 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@explained
 def load(path: str | PathLike[str]) -> Release:
     """Read a release that `Release.save` wrote, whatever kind of cells it has.
 

@@ -12,8 +12,10 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arguments import explained
 from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate
+from dphist.inference.intervals import read_confidence
 from dphist.inference.published import TableEstimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -43,6 +45,7 @@ LARGEST_ARRAY = 1 << 27
 _SHOWN = 6
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Release(Tables, Doors):
     """A private histogram or cube. Everything in it has been paid for, so everything in it may be published.
@@ -218,7 +221,7 @@ class Release(Tables, Doors):
         return answers if workload is not None else answers[0]
 
     def _answers(self, workload: Workload, confidence: float, **kind: bool) -> Answers:
-        return self.cells.answers(self, workload, confidence, **kind)
+        return self.cells.answers(self, workload, read_confidence(confidence), **kind)
 
     def project(self, *names: str | Sequence[str], confidence: float = 0.95) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left: a marginal.
@@ -240,7 +243,7 @@ class Release(Tables, Doors):
         kept = [name for each in names for name in ([each] if isinstance(each, str) else each)]
         if not kept or not all(isinstance(name, str) for name in kept):
             raise QueryError("name the attributes to keep, such as project('age') or project('age', 'sex')")
-        return self.cells.project(self, kept, confidence)
+        return self.cells.project(self, kept, read_confidence(confidence))
 
     # ---- handing on -------------------------------------------------------------------------------------
 

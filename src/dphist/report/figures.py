@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dphist.errors import QueryError
+from dphist.arguments import explained
+from dphist.errors import InputError, QueryError
 from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.release import Answers, Release
@@ -37,6 +38,7 @@ _MOST_GAPS = 120
 # Letters that fit side by side under a figure on a telephone.
 _ROOM = 40
 _LETTER = 6.0
+_WIDEST = 100_000
 # The first figures of many visitors are the same one; it is built for the first, and the others wait for that.
 _building = threading.Lock()
 # What was not measured has no bounds, and gets no line.
@@ -44,6 +46,7 @@ _MEASURED = "isValid(datum.low)"
 _BLUE, _GREY, _ORANGE = "#4c78a8", "#98a2ad", "#d9720b"
 
 
+@explained
 def figure(
     release: Release,
     names: str | Sequence[str] | None = None,
@@ -75,6 +78,8 @@ def figure(
         >>> "layer" in chart.to_dict()
         True
     """
+    if width != "container" and not (isinstance(width, int) and 0 < width <= _WIDEST):
+        raise InputError(f'width must be a number of pixels up to {_WIDEST:,}, or "container"')
     return draw(table(release, names, chosen=chosen, confidence=confidence), width=width, colour=colour)
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from dphist.arguments import explained
 from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
@@ -25,6 +26,7 @@ from dphist.version import __version__
 _MOST_FIGURES = 8
 
 
+@explained
 def report_page(release: Release, *, title: str = "release", file: str = "release.parquet") -> str:
     """Write the page. ``title`` is its heading, ``file`` how the release is called in the examples.
 

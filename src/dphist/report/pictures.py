@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+import numbers
 import threading
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from dphist.arguments import explained
+from dphist.errors import InputError
 from dphist.extras import need
 
 _bundling = threading.Lock()
 Format = Literal["png", "svg"]
+_MOST_SCALE = 20
 
 
+@explained
 def picture(chart: Any, kind: Format = "png", *, scale: float = 2.0, dark: bool = False) -> bytes:
     """Turn an Altair chart into the bytes of a PNG or SVG file.
 
@@ -33,6 +39,12 @@ def picture(chart: Any, kind: Format = "png", *, scale: float = 2.0, dark: bool 
         b'<svg'
     """
     converter = _converter()
+    if not hasattr(chart, "to_dict") or inspect.isclass(chart):
+        raise InputError("chart must be what `figure` gives, an Altair chart")
+    if kind not in get_args(Format):
+        raise InputError('kind must be "png" or "svg"')
+    if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not 0 < scale <= _MOST_SCALE:
+        raise InputError(f"scale must be a number above 0 and at most {_MOST_SCALE}")
     spec = chart.to_dict()
     spec.setdefault("config", {}).update(_look(dark))
     if kind == "svg":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphist.arguments import explained
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.exact import Number
@@ -32,6 +33,7 @@ def as_histogram(counts: ArrayLike | Histogram) -> Histogram:
     return Histogram(Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(array.shape)]), array)
 
 
+@explained
 def open_counts(
     counts: ArrayLike | Histogram,
     epsilon: Number | Budget,
@@ -71,6 +73,7 @@ def open_counts(
     )[0]
 
 
+@explained
 def run(
     mechanism: Mechanism,
     counts: ArrayLike | Histogram,

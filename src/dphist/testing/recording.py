@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arguments import explained
+from dphist.errors import InputError
 from dphist.private.noise import Keystream, Noise
 
 IntArray = NDArray[np.int64]
@@ -126,6 +128,7 @@ class RecordingNoise(Noise):
             file.write(json.dumps(line).encode() + b"\n")
 
 
+@explained
 def read_draws(path: str | Path) -> list[dict[str, Any]]:
     """Read what recorders wrote to a file, in the order in which it was drawn.
 
@@ -140,4 +143,9 @@ def read_draws(path: str | Path) -> list[dict[str, Any]]:
         []
     """
     written = Path(path)
-    return [json.loads(line) for line in written.read_text().splitlines()] if written.exists() else []
+    try:
+        return [json.loads(line) for line in written.read_text().splitlines()] if written.exists() else []
+    except (OSError, ValueError):
+        raise InputError(
+            "path must be a file that recorders wrote; this one cannot be read as that"
+        ) from None

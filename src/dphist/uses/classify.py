@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arguments import explained
 from dphist.errors import InputError, MechanismError, NotPrivate, VerificationError
 from dphist.extras import need
 from dphist.model.budget import Budget
@@ -27,6 +28,7 @@ from dphist.publishing.account import account
 from dphist.publishing.preflight import empty, preflight
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
+from dphist.uses.columns import column, column_names
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
@@ -48,6 +50,7 @@ class Node:
         return 1 + sum(child.size() for child in self.children.values())
 
 
+@explained
 class ReleaseID3:
     """A decision tree over the attributes of a domain, with scikit-learn's conventions.
 
@@ -133,9 +136,9 @@ class ReleaseID3:
         Returns:
             A row for each record, a column for each class.
         """
-        names = [name for name in self._features(self.domain_) if name in set(_columns(records))]
-        cells = {name: self.domain_.attribute(name).cells(_column(records, name)) for name in names}
-        count = len(_column(records, names[0])) if names else 0
+        names = [name for name in self._features(self.domain_) if name in set(column_names(records))]
+        cells = {name: self.domain_.attribute(name).cells(column(records, name)) for name in names}
+        count = len(column(records, names[0])) if names else 0
         out = np.empty((count, len(self.classes_)))
         stack: list[tuple[Node, IntArray]] = [(self.tree_, np.arange(count, dtype=np.int64))]
         while stack:
@@ -170,7 +173,10 @@ class ReleaseID3:
             A share between 0 and 1.
         """
         wanted = np.array([str(value) for value in truth], dtype=object)
-        return float(np.mean(self.predict(records) == wanted))
+        guessed = self.predict(records)
+        if len(guessed) != len(wanted):
+            raise InputError("truth must name a class for each of the records")
+        return float(np.mean(guessed == wanted)) if len(wanted) else 1.0
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Give the options, as scikit-learn asks for them.
@@ -227,6 +233,7 @@ class ReleaseID3:
         return Node(weights, names[best], children)
 
 
+@explained
 def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[Any], FloatArray]:
     """Give ``X, y, weight`` for any classifier: a row for each cell that the release says is not empty.
 
@@ -286,7 +293,7 @@ def encode(records: Any, domain: Domain, target: str) -> FloatArray:
     """Turn records into the numbers that `weighted_cells` uses; values out of the domain become -1."""
     names = [name for name in domain.names if name != target]
     return np.stack(
-        [domain.attribute(name).cells(_column(records, name)).astype(np.float64) for name in names], axis=1
+        [domain.attribute(name).cells(column(records, name)).astype(np.float64) for name in names], axis=1
     )
 
 
@@ -471,14 +478,3 @@ def _gain(table: FloatArray) -> float:
 def _entropy(weights: FloatArray) -> float:
     share = weights[weights > 0] / weights.sum()
     return float(-(share * np.log2(share)).sum())
-
-
-def _columns(records: Any) -> list[str]:
-    return [str(name) for name in (records.columns if hasattr(records, "columns") else records)]
-
-
-def _column(records: Any, name: str) -> list[Any]:
-    try:
-        return list(records[name])
-    except KeyError:
-        raise InputError(f"the records have no column {name}") from None

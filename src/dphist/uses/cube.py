@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.extras import need
 from dphist.model.domain import Nominal
@@ -82,6 +83,7 @@ class Pivot:
         return made
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Cube:
     """A release seen as a cube. Every step gives a new view; only released numbers are read, so nothing is spent.

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.kernels.paint import paint_boxes
 from dphist.mechanisms.dpcube import box_tree
 from dphist.model.domain import Domain
 from dphist.release import Release
+from dphist.uses.columns import column
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -23,6 +25,7 @@ BoolArray = NDArray[np.bool_]
 _LATTICE = 64
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Blocking:
     """Blocks of a domain that two parties share, and how many records each is thought to hold on either side.
@@ -100,13 +103,9 @@ class Blocking:
         Returns:
             A block for each record.
         """
-        columns = []
-        for attribute in self.domain.attributes:
-            try:
-                values = list(records[attribute.name])
-            except KeyError:
-                raise InputError(f"the records have no column {attribute.name}") from None
-            columns.append(attribute.cells(values))
+        columns = [attribute.cells(column(records, attribute.name)) for attribute in self.domain.attributes]
+        if len({len(cells) for cells in columns}) > 1:
+            raise InputError("records must have columns of one length")
         inside = np.all([column >= 0 for column in columns], axis=0)
         cells = np.ravel_multi_index([np.where(inside, column, 0) for column in columns], self.domain.shape)
         blocks = self.labels[cells]

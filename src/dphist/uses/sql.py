@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.release import Release, load
 
@@ -34,6 +35,7 @@ class Rows:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
+@explained
 def ask_sql(
     release: Release | str | PathLike[str],
     query: str,

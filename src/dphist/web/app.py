@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from dphist.arguments import explained
 from dphist.errors import DphistError, QueryError
 from dphist.release import Release
 from dphist.report import report_page
@@ -40,6 +41,7 @@ _STATIC: dict[str, tuple[str, Callable[[], str]]] = {
 }
 
 
+@explained
 def create_app(
     releases: Mapping[str, Release], door: Door | None = None, begin: Mapping[str, str] | None = None
 ) -> Guard:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from dphist.errors import DphistError
 
@@ -16,6 +17,8 @@ class Tally:
     impossible: int = 0
     worst: float = 0.0
     seconds: float = 0.0
+    #: Strangers who were let in where others were refused, by whether ids were texts.
+    welcome: dict[bool, list[list[dict[str, Any]]]] = field(default_factory=lambda: {False: [], True: []})
 
     @property
     def compared(self) -> int:

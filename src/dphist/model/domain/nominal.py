@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dphist.arguments import explained
 from dphist.errors import DomainError, QueryError
 from dphist.model.domain.hierarchy import (
     Category,
@@ -23,6 +24,7 @@ from dphist.model.domain.ordinal import check_name
 from dphist.model.domain.scales import IntArray, _some
 
 
+@explained
 class Nominal:
     """An attribute of categories without an order, plain or grouped in a hierarchy of any depth.
 

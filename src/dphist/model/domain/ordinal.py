@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dphist.arguments import explained
 from dphist.errors import DomainError, QueryError
 from dphist.model.domain.labels import OTHER, Labels
 from dphist.model.domain.scales import LARGEST, Bins, Dates, IntArray, Integers, Scale, Steps, _some
 
 
+@explained
 class Ordinal:
     """An attribute whose cells stand in order, so that a range of them is a question worth asking.
 

@@ -72,15 +72,24 @@ class Integers:
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The cell of every value, -1 where there is none."""
-        array = np.asarray(values)
+        array = _array(values)
         if array.dtype.kind not in "iuf":
-            return np.fromiter((_find(self, v) for v in array.tolist()), np.int64, array.size)
+            return np.fromiter((_find(self, v) for v in array.reshape(-1).tolist()), np.int64, array.size)
         first, last, step = self.values[0], self.values[-1], self.values.step
         inside = (array >= first) & (array <= last)
         if array.dtype.kind == "f":
             inside &= np.floor(array) == array
         offset = np.where(inside, array, first).astype(np.int64) - first
         return np.where(inside & (offset % step == 0), offset // step, -1)
+
+
+def _array(values: Iterable[Any]) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values if hasattr(values, "__len__") else list(values))
+    except ValueError:
+        raise DomainError(
+            "values must be one list of single values; some of these are lists themselves"
+        ) from None
 
 
 def _ceil(ends: tuple[Number, int], step: int) -> int:
@@ -176,9 +185,9 @@ class Bins:
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The bin of every value, -1 where there is none."""
-        array = np.asarray(values)
+        array = _array(values)
         if array.dtype.kind not in "iuf":
-            return np.fromiter((_find(self, v) for v in array.tolist()), np.int64, array.size)
+            return np.fromiter((_find(self, v) for v in array.reshape(-1).tolist()), np.int64, array.size)
         edges = np.asarray(self.edges)
         found = np.searchsorted(edges, array, side="right") - 1
         found = np.where(array == edges[-1], self.size - 1, found)
@@ -236,8 +245,8 @@ class Steps:
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The cell of every value, -1 where there is none."""
-        listed = np.asarray(values, dtype=object)
-        return np.fromiter((self.find(v) for v in listed), np.int64, listed.size)
+        listed = _array(values).reshape(-1).tolist()
+        return np.fromiter((self.find(v) for v in listed), np.int64, len(listed))
 
 
 def _some(names: Sequence[object]) -> str:
@@ -333,9 +342,9 @@ class Dates:
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The cell of every day, -1 where there is none."""
-        array = np.asarray(values)
+        array = _array(values)
         if array.dtype.kind != "M":
-            return np.fromiter((_find(self, v) for v in array.tolist()), np.int64, array.size)
+            return np.fromiter((_find(self, v) for v in array.reshape(-1).tolist()), np.int64, array.size)
         days = array.astype("datetime64[D]")
         begins = np.array([self.begin(cell) for cell in range(self.size)], dtype="datetime64[D]")
         inside = (days >= begins[0]) & (days < np.datetime64(self.stop, "D"))

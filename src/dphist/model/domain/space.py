@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dphist.arguments import explained
 from dphist.errors import DomainError
 from dphist.model.domain import schema
 from dphist.model.domain.nominal import Nominal
@@ -15,6 +16,7 @@ from dphist.model.domain.ordinal import Ordinal
 from dphist.model.domain.schema import Attribute
 
 
+@explained
 @dataclass(frozen=True, slots=True, repr=False)
 class Domain:
     """The attributes that span a histogram, one axis each; public, and declared before any record is read.

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
+from dphist.arguments import explained
 from dphist.errors import QueryError, TooLargeError
 from dphist.model.domain import Domain
 from dphist.model.workload.boxes import (
@@ -29,6 +30,7 @@ from dphist.model.workload.boxes import (
 STRUCTURED = ("cells", "prefixes", "all_ranges")
 
 
+@explained
 class Questions:
     """Boxes of cells that are asked about, written out or by a rule: what `Workload` is underneath."""
 

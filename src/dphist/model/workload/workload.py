@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.model.domain import Domain, Nominal
 from dphist.model.domain.conditions import spans
@@ -17,6 +18,7 @@ from dphist.model.workload.boxes import Tables, check_domain, check_size, fracti
 from dphist.model.workload.questions import STRUCTURED, Questions
 
 
+@explained
 class Workload(Questions):
     """Questions about a domain, each a sum over a half-open box of cells, ``low ≤ i < high``.
 

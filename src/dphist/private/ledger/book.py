@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from dphist import errors
+from dphist.arguments import explained
 from dphist.extras import need
 from dphist.model.budget import Budget
 from dphist.model.exact import Number
@@ -27,6 +28,7 @@ from dphist.private.ledger.witness import Witness
 from dphist.private.ledger.wording import beside, created_twice, empty, lowered, now, older, one_line, path_of
 
 
+@explained
 class Ledger(Readings):
     """The budgets of your populations, in a file or database that many processes may share.
 
@@ -328,6 +330,13 @@ class Ledger(Readings):
         Args:
             path: A file that does not exist yet.
         """
+        try:
+            os.fsencode(path)
+            usable = "\0" not in str(path)
+        except UnicodeEncodeError:
+            usable = False
+        if not usable:
+            raise errors.OutputError("path must be the name of a file, which these characters cannot be")
         self._store.backup(Path(path).absolute())
 
     def close(self) -> None:

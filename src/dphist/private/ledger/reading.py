@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dphist.arguments import explained
 from dphist.model.conversion import epsilon_of_rho
 from dphist.model.unit import Unit
 from dphist.private.ledger.journal import Journal
@@ -76,6 +77,7 @@ def account(dataset: str, total: Total, sums: Sums, spends: list[Spend]) -> Acco
     )
 
 
+@explained
 class Readings:
     """The part of a `Ledger` that only reads."""
 

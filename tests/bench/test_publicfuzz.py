@@ -1,0 +1,45 @@
+"""The measurement that calls everything public: it counts, it tells a death, and it can find something."""
+
+from __future__ import annotations
+
+import dphist
+from dphist_bench.fuzz import calling, crew, pool, surface
+from dphist_bench.measurements import publicfuzz
+
+
+def test_a_worker_answers_and_one_that_dies_is_told():
+    jobs = iter([("Unit.describe", 3, 1), ("no such target", 3, 2), ("Domain.axis", 3, 3)])
+    found = {job[0]: tally for job, tally in crew.run(jobs, 1)}
+    assert found["Unit.describe"].answered
+    assert not found["Unit.describe"].findings
+    assert list(found["no such target"].findings) == ["the process died"]
+    # The others go on with a new process.
+    assert found["Domain.axis"].answered + found["Domain.axis"].refused
+
+
+def test_a_bare_error_a_hang_and_an_empty_word_are_found(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    pool.things()
+
+    def bare(number: int) -> None:
+        raise ValueError("of nobody")
+
+    def slow(number: int) -> None:
+        while True:
+            pass
+
+    def silent(number: int) -> None:
+        raise dphist.errors.InputError("")
+
+    for wrong, words in ((bare, "ValueError at"), (slow, "took more than"), (silent, "without words")):
+        monkeypatch.setattr(surface, "targets", lambda wrong=wrong: {"wrong": (wrong, None)})
+        monkeypatch.setattr(calling, "_SECONDS", 0.05)
+        found = calling.attack("wrong", 2, 1)
+        assert not found.answered
+        assert all(words in kind for kind in found.findings)
+
+
+def test_a_quick_run_counts_what_it_did(monkeypatch):
+    lines = list(publicfuzz.measure(quick=True, only=("Unit.describe", "Unit.to_json")))
+    assert {"target": "Unit.describe", "answered": 3, "refused": 0, "findings": 0} in lines
+    assert "2 targets" in str(lines[-1])
