@@ -23,6 +23,7 @@ from dphist.private.noise import Keystream, Noise
 from dphist.release.guarantee import Guarantee
 from dphist.uses import classify
 from dphist.uses.classify import ReleaseID3, encode, fit_classifier, private_id3, weighted_cells
+from dphist.uses.columns import column
 
 DOMAIN = Domain(
     [Nominal("work", ["x", "y", "z"]), Ordinal("band", range(4)), Nominal("class", ["no", "yes"])]
@@ -79,7 +80,7 @@ def test_options_and_scikit_learn_manners():
     with pytest.raises(InputError, match="features"):
         ReleaseID3("class", features=["class"]).fit_on_public_records(histogram(records()))
     with pytest.raises(InputError, match="column"):
-        classify._column({"a": [1]}, "b")
+        column({"a": [1]}, "b")
 
 
 def test_any_classifier_learns_from_weighted_cells():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import numbers
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,9 +66,10 @@ def worst_pairs(shape: tuple[int, ...] = (8,)) -> list[Pair]:
         >>> len(worst_pairs()) > 1
         True
     """
-    if not shape or not all(isinstance(side, numbers.Integral) and side > 0 for side in shape):
+    shape = tuple(operator.index(side) for side in shape)
+    if not shape or min(shape) < 1:
         raise InputError("shape must be whole numbers above zero, for example (8,) or (4, 4)")
-    size = math.prod(int(side) for side in shape)
+    size = math.prod(shape)
     if size > _MOST:
         raise InputError(f"shape must have at most {_MOST:,} cells: a mechanism is run on it very often")
     cells = np.arange(size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numbers
+import operator
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -191,11 +191,9 @@ class Tables:
             return self.cells.records(cast("Release", self), count, seed)
         flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
         total = float(flat.sum())
-        if not isinstance(seed, numbers.Integral):
-            raise QueryError("seed must be a whole number")
-        if count is not None and not isinstance(count, numbers.Integral):
-            raise QueryError("count must be a whole number")
-        wanted = max(0, round(total)) if count is None else int(count)
+        seed = operator.index(seed)
+        count = None if count is None else operator.index(count)
+        wanted = max(0, round(total)) if count is None else count
         if not 0 <= wanted <= _MOST_RECORDS:
             raise QueryError(f"count must lie between 0 and {_MOST_RECORDS:,}; make more in several goes")
         if total == 0:
@@ -203,7 +201,7 @@ class Tables:
             flat, total = np.ones_like(flat), float(flat.size)
             wanted = wanted if flat.size else 0
         # Systematic sampling: evenly spaced points along the cumulated counts, from one public starting point.
-        start = ((int(seed) * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64) / 2**64
+        start = ((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64) / 2**64
         points = (np.arange(wanted) + start) * (total / max(1, wanted))
         rows = np.minimum(np.searchsorted(np.cumsum(flat), points, side="right"), flat.size - 1)
         return to_frame(label_table(self.domain, places(self.domain, self.cells.positions(rows))))

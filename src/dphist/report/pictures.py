@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import numbers
 import threading
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -43,7 +42,7 @@ def picture(chart: Any, kind: Format = "png", *, scale: float = 2.0, dark: bool 
         raise InputError("chart must be what `figure` gives, an Altair chart")
     if kind not in get_args(Format):
         raise InputError('kind must be "png" or "svg"')
-    if isinstance(scale, bool) or not isinstance(scale, numbers.Real) or not 0 < scale <= _MOST_SCALE:
+    if not 0 < scale <= _MOST_SCALE:
         raise InputError(f"scale must be a number above 0 and at most {_MOST_SCALE}")
     spec = chart.to_dict()
     spec.setdefault("config", {}).update(_look(dark))

@@ -45,8 +45,6 @@ def _work(pipe: Connection, ticks: Any, told: str) -> None:
         while True:
             target, inputs, start = pipe.recv()
             pipe.send(attack(target, inputs, start, before))
-        # The pool's ledger keeps its file open until the process ends.
-        os.chdir("/")
 
 
 class Worker:
