@@ -88,6 +88,7 @@ MEASUREMENTS: dict[str, str] = {
     "noisefirst": "which price per bucket NoiseFirst should ask, by measured error",
     "accuracy": "auto beside the best peer chosen with hindsight: cells, prefixes, rectangles, marginals",
     "constants": "what every constant of adaptive trees is worth: the error with two thirds and one and a half of it",
+    "sums": "sums, means and ratios: coverage, range sums beside sums per cell, bounds learned privately",
     "coverage": "how often intervals hold the truth and how wide they are, case by case; with --page, a page",
     "forecasts": "what `dphist plan` says beside the error measured: visits, vectors, with --data the census cube",
     "compression": "CPU time of EFPA, P-HPartition, isotonic and MWEM up to a million cells, beside a floor",

@@ -56,7 +56,8 @@ def stand_on(errors: Errors, workload: Workload, published: FloatArray) -> Noisy
         spread = errors.spread(workload)
         if workload.query is not None:
             spread = spread.combine(workload.query, len(workload))
-        return NoisyNumbers(centre, spread)
+        # Steps are so many that their lattice is a continuum: no need for the exact law of a sum of equal draws.
+        return NoisyNumbers(centre, Spread(spread.variance, spread.largest))
     variance = errors.variance(workload) + lean**2
     # Where only a variance is known, as if it were normal: calibrated errors were measured that way.
     return NoisyNumbers(centre, Spread(variance, np.zeros(variance.shape)))
@@ -108,10 +109,5 @@ def fieller(
 def _width(spread: Spread, confidence: float) -> FloatArray:
     """Half-widths; not a number where a question was not measured."""
     known = np.isfinite(spread.variance)
-    whole = Spread(
-        np.where(known, spread.variance, 0.0),
-        np.where(known, spread.largest, 0.0),
-        spread.terms,
-        spread.law,
-    )
+    whole = Spread(np.where(known, spread.variance, 0.0), np.where(known, spread.largest, 0.0))
     return np.where(known, half_widths(whole, confidence), np.nan)

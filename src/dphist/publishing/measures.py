@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.errors import InputError, MechanismError
 from dphist.mechanisms.auto import Auto
@@ -26,6 +27,7 @@ from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget, Currency
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.exact import Number, exact
+from dphist.model.histogram import Histogram
 from dphist.model.measure import Measure, Quantity, Sums
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -37,6 +39,8 @@ from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.release.sums import MeasuredSums
 from dphist.sources.count import count_and_sum
+
+IntArray = NDArray[np.int64]
 
 # What the counts get of the budget unless told; the rest is for the sums. Means are best served by a little more than
 # half for the sum: its reach is half of the width, while a mean is a quarter of the width from the middle, if it lies
@@ -249,12 +253,28 @@ def publish_measured(
         none = Sums(domain, nobody.counts)
         preflight(paid, moved, partial(make, none, paid, plan.mechanism, moved, workload))
     histogram, totals = count_and_sum(source, domain, unit, plan.quantities)
-    # The first noise is that of the counts, and everything is paid for before it.
-    release = make(histogram, own, plan.counts, unit, workload, noise=noise, pay=payer.pay)
-    sums = []
-    for (quantity, paid, moved), total in zip(parts, totals, strict=True):
-        centred = Sums(domain, total - quantity.centre * histogram.counts)
-        made = make(centred, paid, plan.mechanism, moved, workload, noise=noise)
-        sums.append(MeasuredSums(quantity, made))
-    whole = replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release._estimate)
+    whole = noised(make, plan, budget, unit, workload, histogram, totals, pay=payer.pay, noise=noise)
     return whole if payer.receipt is None else whole.with_receipt(*payer.receipt)
+
+
+def noised(
+    make: Callable[..., Release],
+    plan: Plan,
+    budget: Budget,
+    unit: Unit,
+    workload: Workload | None,
+    histogram: Histogram,
+    totals: Sequence[IntArray],
+    *,
+    pay: Callable[[], None] | None = None,
+    noise: Noise | None = None,
+) -> Release:
+    """The release of counts and sums that were counted: the first noise is that of the counts, and pays for all."""
+    release = make(histogram, part_of(budget, plan.share), plan.counts, unit, workload, noise=noise, pay=pay)
+    sums = []
+    for quantity, share, total in zip(plan.quantities, plan.shares, totals, strict=True):
+        centred = Sums(histogram.domain, total - quantity.centre * histogram.counts)
+        moved = quantity.in_steps(unit)
+        made = make(centred, part_of(budget, share), plan.mechanism, moved, workload, noise=noise)
+        sums.append(MeasuredSums(quantity, made))
+    return replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release._estimate)

@@ -19,6 +19,7 @@ from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
 from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.release.answers import Answer, Answers, spoken
+from dphist.release.cells import DenseCells
 from dphist.release.language import Request, read_question
 from dphist.release.sums import MeasuredSums, measured
 
@@ -49,9 +50,11 @@ class _Part:
 
 
 def _answered(release: Release, workload: Workload) -> _Part:
-    value = release.answer(workload).value
+    if not isinstance(release.cells, DenseCells):
+        raise QueryError("measures are asked of releases of every cell")
     errors = release._estimate.errors
-    estimated = np.asarray(release._unpolished.sums(workload), dtype=np.float64)
+    estimated = release._unpolished.sums(workload)
+    value = release.cells.sums(workload) if release.polish else errors.answer(workload, estimated)
     return _Part(value, stand_on(errors, workload, estimated), errors)
 
 
