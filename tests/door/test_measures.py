@@ -314,3 +314,20 @@ def test_gaussian_noise_takes_sums() -> None:
     release = dphist.publish(frame(), DOMAIN, rho="1/50", mechanism="gaussian", measures=[HOURS])
     assert type(release.sums[0].release.mechanism).__name__ == "Gaussian"
     release.verify()
+
+
+def test_the_share_of_clipped_records_is_paid_for_and_told(tmp_path: Path) -> None:
+    data = frame(20_000)
+    measure = Measure("hours", 0, 80, clipped=True)
+    release = dphist.publish(data, DOMAIN, 1, "laplace", measures=[measure])
+    release.verify()
+    release.save(tmp_path / "r.parquet")
+    again = dphist.load(tmp_path / "r.parquet")
+    again.verify()
+    share = again.query("clipped hours")
+    assert share.low < (data.hours > 80).mean() < share.high
+    assert share.high - share.low < 0.05
+    assert [sums.release.budget.amount for sums in again.sums] == [Fraction(3, 10)] * 2
+    assert len(again.by("sex").clipped("hours")) == 2
+    with pytest.raises(QueryError, match="clipped=True"):
+        dphist.publish(data, DOMAIN, 1, "laplace", measures=[HOURS]).query("clipped hours")

@@ -228,3 +228,15 @@ def test_a_histogram_or_a_text_column_has_no_sums() -> None:
     words = records().append_column("word", pa.array(["7"] * 300))
     with pytest.raises(SourceError, match="expects numbers"):
         count_and_sum(words, DOMAIN, Unit(), [Quantity(Measure("word", 0, 9))])
+
+
+def test_clipped_records_are_counted(engine: Any) -> None:  # noqa: F811
+    table = records(5)
+    measure = Measure("cost", "-10", 50, step="0.5", clipped=True)
+    _, (found,) = count_and_sum(engine.put(table), DOMAIN, Unit(), [Quantity(measure, clipped=True)])
+    wanted = np.zeros((4, 2), dtype=np.int64)
+    for row in table.to_pylist():
+        known = row["cost"] is not None and not math.isnan(row["cost"])
+        if 0 <= row["age"] < 4 and row["sex"] is not None and known and not -10 <= row["cost"] <= 50:
+            wanted[row["age"], "FM".index(row["sex"])] += 1
+    assert found.tolist() == wanted.tolist()

@@ -29,7 +29,8 @@ def describe(release: Release) -> dict[str, Any]:
     }
     if release.sums:
         facts["measures"] = "; ".join(
-            f"{'squares of ' * sums.quantity.squared}{sums.measure.describe()} by {show(sums.release.mechanism)}"
+            f"{'squares of ' * sums.quantity.squared}{'clipped records of ' * sums.quantity.clipped}"
+            f"{sums.measure.describe()} by {show(sums.release.mechanism)}"
             for sums in release.sums
         )
     if not isinstance(release.mechanism, ForeignMechanism):

@@ -28,7 +28,7 @@ LARGEST_REACH = 2**40
 # Steps of a value before squaring, and of a share of somebody's limit: products stay below 2^62.
 _LARGEST_SQUARED = 2**20
 _LARGEST_PRODUCT = 2**62
-_KEYS = ("name", "low", "high", "step", "missing", "per_person", "squares", "column")
+_KEYS = ("name", "low", "high", "step", "missing", "per_person", "squares", "clipped", "column")
 
 Amount = int | float | str | Fraction
 
@@ -60,6 +60,8 @@ class Measure:
         per_person: How much the rows of one person may add up to at most, in absolute values; needs a unit with an id.
             Whoever has more has each value cut by the same factor.
         squares: Whether squares are added up too, which variances need; they are paid for like a further measure.
+        clipped: Whether records beyond the bounds are counted, too, so that the release can say what share of them was
+            clipped; paid for like a further measure.
         column: The column, where it has another name.
 
     Example:
@@ -77,6 +79,7 @@ class Measure:
     missing: Amount | None = None
     per_person: Amount | None = None
     squares: bool = False
+    clipped: bool = False
     column: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,8 +87,8 @@ class Measure:
             raise InputError("measure: name must be the name of a column")
         if self.column is not None and (not isinstance(self.column, str) or not self.column):
             raise InputError(f"measure {self.name}: column must be the name of a column")
-        if not isinstance(self.squares, bool):
-            raise InputError(f"measure {self.name}: squares must be true or false")
+        if not isinstance(self.squares, bool) or not isinstance(self.clipped, bool):
+            raise InputError(f"measure {self.name}: squares and clipped must be true or false")
         for field in ("low", "high", "step", "missing", "per_person"):
             value = getattr(self, field)
             if value is not None or field in ("low", "high", "step"):
@@ -178,8 +181,9 @@ class Measure:
             value = getattr(self, field)
             if value is not None:
                 written[field] = int(value) if value.denominator == 1 else str(value)
-        if self.squares:
-            written["squares"] = True
+        for field in ("squares", "clipped"):
+            if getattr(self, field):
+                written[field] = True
         if self.column is not None:
             written["column"] = self.column
         return written
@@ -246,13 +250,14 @@ def check_measures(measures: Iterable[Measure], unit: Unit) -> tuple[Measure, ..
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is added up and noised for a measure: its values, or the squares of their distances from the middle.
+    """What is added up and noised for a measure: its values, squares of distances from the middle, or clipped records.
 
     ``centre`` is what is taken from every value before it is added: 0, or a middle.
 
     Args:
         measure: The measure.
         squared: Whether the squared distances from its middle are meant.
+        clipped: Whether values beyond the bounds are counted.
         centre: What is taken from each value, in steps.
 
     Example:
@@ -264,12 +269,20 @@ class Quantity:
     measure: Measure
     squared: bool = False
     centre: int = 0
+    clipped: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether the values themselves are added up."""
+        return not self.squared and not self.clipped
 
     @property
     def bounds(self) -> tuple[int, int]:
         """The least and the largest that a row adds before centring, in steps."""
         if self.squared:
             return 0, self.measure.half**2
+        if self.clipped:
+            return 0, 1
         return self.measure.lowest, self.measure.highest
 
     @property
@@ -287,7 +300,7 @@ class Quantity:
     @property
     def step(self) -> Fraction:
         """What one step is worth in the measure's own values."""
-        return self.measure.size**2 if self.squared else self.measure.size
+        return Fraction(1) if self.clipped else self.measure.size ** (2 if self.squared else 1)
 
     def in_steps(self, unit: Unit) -> Unit:
         """The unit that the gate must hide among sums: as many *steps* as one protected unit can move them.
@@ -300,7 +313,7 @@ class Quantity:
         of a person is at most that limit.
         """
         times = 2 if unit.replace else 1
-        if self.measure.per_person is not None and not self.squared:
+        if self.measure.per_person is not None and self.plain:
             return Unit(rows=self.measure.limit * times)
         return Unit(rows=unit.rows * self.reach * times)
 

@@ -89,7 +89,8 @@ def plan_measures(
         mechanism: Who measures; `auto` chooses by forecast.
         unit: Who is protected.
         workload: What will be asked.
-        shares: What each part gets: ``count``, the names of the measures, and names with ² for squares.
+        shares: What each part gets: ``count``, the names of the measures, names with ² for squares and with " clipped"
+            for clipped records.
         budget: What is spent; its currency decides what noise a forecast reckons with.
 
     Returns:
@@ -106,6 +107,7 @@ def plan_measures(
         raise MechanismError("measures: sparselaplace publishes cells above a threshold, and sums have none")
     listed = [Quantity(measure) for measure in measures]
     listed += [Quantity(measure, squared=True) for measure in measures if measure.squares]
+    listed += [Quantity(measure, clipped=True) for measure in measures if measure.clipped]
     share, others = _shares(listed, shares)
     quantities = tuple(
         replace(each, centre=_centre(each, share, own)) for each, own in zip(listed, others, strict=True)
@@ -143,7 +145,7 @@ def _shares(
 
 def share_name(quantity: Quantity) -> str:
     """How a share of the budget is called."""
-    return quantity.measure.name + ("²" if quantity.squared else "")
+    return quantity.measure.name + ("²" if quantity.squared else " clipped" if quantity.clipped else "")
 
 
 def _centre(quantity: Quantity, counts: Fraction, own: Fraction) -> int:
@@ -153,7 +155,7 @@ def _centre(quantity: Quantity, counts: Fraction, own: Fraction) -> int:
     mean that may lie anywhere between the bounds reach² ÷ own² + E[(mean − centre)²] ÷ counts². Squares serve
     variances only, and are centred always. What a person may add up to is about values from zero on.
     """
-    if quantity.measure.per_person is not None:
+    if quantity.clipped or (quantity.plain and quantity.measure.per_person is not None):
         return 0
     if quantity.squared:
         return quantity.middle

@@ -47,14 +47,14 @@ class Request:
         where: The conditions, as a question of counts has them.
     """
 
-    kind: Literal["sum", "mean", "variance", "std", "ratio"]
+    kind: Literal["sum", "mean", "variance", "std", "clipped", "ratio"]
     names: tuple[str, ...]
     where: str
 
 
 _NAME = r"""(?:"(?:[^"]|"")*"|[^\W\d][\w.-]*)"""
 _REQUEST = re.compile(
-    rf"""\s*(?P<kind>sum|mean|variance|std)\s*(?:\(\s*(?P<inner>{_NAME})\s*\)|\s(?P<plain>{_NAME}))
+    rf"""\s*(?P<kind>sum|mean|variance|std|clipped)\s*(?:\(\s*(?P<inner>{_NAME})\s*\)|\s(?P<plain>{_NAME}))
        |\s*ratio\s*(?:\(\s*(?P<above>{_NAME})\s*,\s*(?P<below>{_NAME})\s*\)
                     |\s(?P<over>{_NAME})\s+to\s+(?P<under>{_NAME}))""",
     re.VERBOSE | re.IGNORECASE,
@@ -66,8 +66,8 @@ def read_request(text: str) -> Request | None:
     """Read what is asked of measures; None if the text is a question of counts.
 
     Args:
-        text: ``sum``, ``mean``, ``variance`` or ``std`` of a measure, or ``ratio`` of two, and perhaps ``where`` and
-            conditions.
+        text: ``sum``, ``mean``, ``variance``, ``std`` or ``clipped`` of a measure, or ``ratio`` of two, and perhaps
+            ``where`` and conditions.
 
     Returns:
         The request, or None.

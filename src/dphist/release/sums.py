@@ -50,11 +50,14 @@ class MeasuredSums:
         return self.quantity.measure
 
 
-def measured(release: Release, name: str, *, squared: bool = False) -> MeasuredSums:
+def measured(release: Release, name: str, *, squared: bool = False, clipped: bool = False) -> MeasuredSums:
     """The sums of a measure by its name, or a refusal that says which there are."""
     for sums in release.sums:
-        if sums.measure.name == name and sums.quantity.squared == squared:
+        quantity = sums.quantity
+        if sums.measure.name == name and (quantity.squared, quantity.clipped) == (squared, clipped):
             return sums
+    if clipped and any(sums.measure.name == name for sums in release.sums):
+        raise QueryError(f"{name}: clipped records were not counted; publish with clipped=True")
     if squared and any(sums.measure.name == name for sums in release.sums):
         raise QueryError(
             f"{name}: its squares were not published, which variances need; publish with squares=True"
@@ -70,7 +73,7 @@ def check_sums(release: Release) -> None:
     seen = set()
     for sums in release.sums:
         part = sums.release
-        key = (sums.measure.name, sums.quantity.squared)
+        key = (sums.measure.name, sums.quantity.squared, sums.quantity.clipped)
         fits = part.domain == release.domain and not part.sums and part.polish == () and key not in seen
         seen.add(key)
         if not fits or part.guarantee.unit != sums.quantity.in_steps(release.guarantee.unit):
@@ -82,7 +85,7 @@ def sum_columns(release: Release, taken: set[str]) -> dict[str, FloatArray]:
     """The estimated sums of every cell in the measures' own values, by the name of their column."""
     columns: dict[str, FloatArray] = {}
     for sums in release.sums:
-        if not sums.quantity.squared:
+        if sums.quantity.plain:
             steps = sums.release.counts.reshape(-1) + sums.quantity.centre * release.counts.reshape(-1)
             columns[free(f"sum_{sums.measure.name}", taken | set(columns))] = steps * float(
                 sums.quantity.step
@@ -92,7 +95,7 @@ def sum_columns(release: Release, taken: set[str]) -> dict[str, FloatArray]:
 
 def column_words(release: Release, taken: set[str]) -> list[str]:
     """What these columns hold, for people."""
-    plain = [sums.measure for sums in release.sums if not sums.quantity.squared]
+    plain = [sums.measure for sums in release.sums if sums.quantity.plain]
     return [
         f"{name}: the estimated sum of {measure.name} over the cell's records, each value clipped to "
         f"{float(Fraction(measure.low)):g} to {float(Fraction(measure.high)):g}; noise was added on purpose"

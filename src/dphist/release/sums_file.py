@@ -34,6 +34,7 @@ def describe(
         {
             "measure": sums.measure.to_json(),
             "squared": sums.quantity.squared,
+            "clipped": sums.quantity.clipped,
             "centre": sums.quantity.centre,
             "amount": str(sums.release.budget.amount),
             "mechanism": name(sums.release.mechanism),
@@ -58,9 +59,9 @@ def read(
     for each in described:
         measure = Measure.from_json(each["measure"])
         centre = each["centre"]
-        if type(centre) is not int or type(each["squared"]) is not bool:
+        if type(centre) is not int or {type(each["squared"]), type(each["clipped"])} != {bool}:
             raise ReleaseError("its sums cannot be read")
-        quantity = Quantity(measure, squared=each["squared"], centre=centre)
+        quantity = Quantity(measure, squared=each["squared"], clipped=each["clipped"], centre=centre)
         counts = np.frombuffer(unpack(each["estimate"], release.domain.size * 8), dtype=np.float64)
         moved = quantity.in_steps(release.guarantee.unit)
         part = Release(

@@ -61,6 +61,7 @@ _VERBS = {
     "segment": "found",
 }
 _MOST_SHOWN = 24
+_PARTS = {(False, False): "sums", (True, False): "squares", (False, True): "clipped records"}
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def budget_tree(release: Release) -> Spend:
     sums = [
         _spend(
             each.release.transcript.tree(),
-            f"{'squares' if each.quantity.squared else 'sums'} of {each.measure.name}",
+            f"{_PARTS[each.quantity.squared, each.quantity.clipped]} of {each.measure.name}",
             whole,
         )
         for each in release.sums

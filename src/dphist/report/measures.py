@@ -20,7 +20,7 @@ def measure_lines(release: Release, asked: Workload, confidence: float) -> list[
     Returns:
         Plain values: ``name``, ``measure`` in words, ``sum`` and ``mean`` as people read them.
     """
-    plain = [each.measure for each in release.sums if not each.quantity.squared]
+    plain = [each.measure for each in release.sums if each.quantity.plain]
     return [
         {
             "name": measure.name,

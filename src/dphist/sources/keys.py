@@ -93,6 +93,11 @@ def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
     known = engine.between(value, -math.inf, math.inf)
     below = engine.before(value, engine.literal(float(Fraction(measure.low))))
     inside = engine.before(value, engine.literal(float(Fraction(measure.high))))
+    if quantity.clipped:
+        beyond = engine.before(engine.literal(float(Fraction(measure.high))), value)
+        outside = engine.when(below, 1, engine.when(beyond, 1, 0))
+        found = engine.when(known, outside, None)
+        return Value(found if measure.missing is None else engine.otherwise(found, 0))
     clipped = engine.when(below, low, engine.when(inside, steps, high))
     found = engine.when(known, clipped, None)
     if measure.missing is not None:

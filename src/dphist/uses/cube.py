@@ -17,7 +17,7 @@ from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.release.answers import NOT_MEASURED, Answer, Answers
-from dphist.uses.measures import is_measure, means, ratios, sums, variances
+from dphist.uses.measures import clipped, is_measure, means, ratios, sums, variances
 from dphist.uses.moments import Line, read_line
 
 if TYPE_CHECKING:
@@ -288,6 +288,18 @@ class Cube:
             A number for every group.
         """
         return self._asked(lambda asked: variances(self.release, name, asked, confidence, root=True))
+
+    def clipped(self, name: str, *, confidence: float = 0.95) -> Table:
+        """Say what share of the records of every group lay beyond a measure's bounds; it must have been asked for.
+
+        Args:
+            name: The measure.
+            confidence: How sure each interval is.
+
+        Returns:
+            A share for every group.
+        """
+        return self._asked(lambda asked: clipped(self.release, name, asked, confidence))
 
     def ratio(self, above: str, below: str, *, confidence: float = 0.95) -> Table:
         """Divide the sum of one measure by that of another in every group.

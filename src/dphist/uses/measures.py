@@ -34,6 +34,10 @@ _RATIO = Words(
     "{percent} %: every ratio that the noise of both sums leaves possible",
     f"Fieller's intervals; without an end where the denominator may be zero: then it is not known; {CLIPPED}",
 )
+_SHARE = Words(
+    "{percent} %: every share that the noise of both counts leaves possible",
+    "Fieller's intervals between 0 and 1, and all of these where a group may be empty",
+)
 _VARIANCE = Words(
     "at least {percent} %: from the intervals of the mean and of the mean square together",
     f"each holds with half of the rest, so both do with this confidence; {CLIPPED}",
@@ -188,6 +192,32 @@ def variances(
     return Answers(value, low, high, confidence, *spoken(_VARIANCE, confidence))
 
 
+def clipped(release: Release, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
+    """Say what share of the records of every question had values beyond a measure's bounds.
+
+    Args:
+        release: A release with a measure that was published with ``clipped=True``.
+        name: The measure.
+        workload: The questions.
+        confidence: How sure each interval is.
+
+    Returns:
+        A share between 0 and 1 for each question.
+
+    Example:
+        >>> import dphist, pandas as pd
+        >>> from dphist.uses.measures import clipped
+        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38, 20, 99] * 2500})
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80, clipped=True)])
+        >>> bool(0.45 < clipped(release, "hours", dphist.Workload.cells(domain)).value[1] < 0.55)
+        True
+    """
+    found = measured(release, name, clipped=True)
+    value, low, high = _mean(release, found, workload, confidence)
+    return Answers(value, low, high, confidence, *spoken(_SHARE, confidence))
+
+
 def ratios(release: Release, above: str, below: str, workload: Workload, confidence: float = 0.95) -> Answers:
     """Divide the sum of one measure by that of another, over the records of every question.
 
@@ -289,6 +319,8 @@ def ask(release: Release, request: Request, confidence: float = 0.95) -> Answer:
         above, below = request.names
         return ratios(release, above, below, asked, confidence)[0]
     (name,) = request.names
+    if request.kind == "clipped":
+        return clipped(release, name, asked, confidence)[0]
     if request.kind in ("sum", "mean"):
         return (sums if request.kind == "sum" else means)(release, name, asked, confidence)[0]
     return variances(release, name, asked, confidence, root=request.kind == "std")[0]
