@@ -31,7 +31,7 @@ QUICK = {
     "sums": ("", ["held at 95 %", "times better", "at most 4 ×"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "inside their spread"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
-    "discover": ("", ["plain GROUP BY", "pages a reader"]),
+    "discover": ("", ["plain GROUP BY page", "pages a reader"]),
     "composition": ("", ["226", "above the total"]),
     "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
     "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),

@@ -315,6 +315,7 @@ class Sql:
     def keys_statement(self, key: str, cell: str, bound: Bound | None) -> str:
         """Count rows by a key that nobody declared and a known cell, of a person no more than the bound says."""
         known = ["key IS NOT NULL", "cell IS NOT NULL"]
+        rows = "count(*)"
         if bound is None:
             inner = f"SELECT {key} AS key, {cell} AS cell FROM {self.relation}"
             kept = f"SELECT key, cell FROM ({inner}) AS rows_of{where(known)}"
@@ -324,11 +325,25 @@ class Sql:
             placed = (
                 f"SELECT person, key, cell FROM ({inner}) AS rows_of{where(['person IS NOT NULL', *known])}"
             )
-            kept = self.chosen(placed, ["key", "cell"], [], self.first_bits("person"), bound)
+            if bound.cells is None:
+                kept = self.chosen(placed, ["key", "cell"], [], self.first_bits("person"), bound)
+            else:
+                # Rows of one cell are alike, so cells are ranked and not rows; only people above the limit are hashed.
+                cells = (
+                    f"SELECT person, key, cell, least(count(*), {most(bound.per_cell)}) AS n FROM ({placed}) AS placed "
+                    "GROUP BY person, key, cell"
+                )
+                ranked = (
+                    "SELECT person, key, cell, n, count(*) OVER (PARTITION BY person) AS total, row_number() OVER "
+                    f"(PARTITION BY person ORDER BY key ASC, cell ASC) - 1 AS place FROM ({cells}) AS cells"
+                )
+                chosen = _at_a_place(self.first_bits("person"), "total", "place", most(bound.cells))
+                kept = f"SELECT key, cell, n FROM ({ranked}) AS ranked WHERE {chosen}"
+                rows = "CAST(sum(n) AS BIGINT)"
         # A constant is no key to group by.
         grouped = "key" if cell == "0" else "key, cell"
         shown = "key, 0 AS cell" if cell == "0" else "key, cell"
-        return f"SELECT {shown}, count(*) AS n FROM ({kept}) AS kept GROUP BY {grouped}"
+        return f"SELECT {shown}, {rows} AS n FROM ({kept}) AS kept GROUP BY {grouped}"
 
     def chosen(
         self, placed: str, cell: Sequence[str], values: Sequence[str], start: str, bound: Bound
