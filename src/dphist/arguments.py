@@ -10,6 +10,7 @@ goes on working, and a call that succeeds pays nothing. No value is quoted, only
 from __future__ import annotations
 
 import ast
+import difflib
 import functools
 import inspect
 import math
@@ -20,7 +21,7 @@ from decimal import Decimal
 from types import FunctionType
 from typing import Any, TypeVar
 
-from dphist.errors import DphistError, InputError
+from dphist.errors import ArgumentError, DphistError, InputError
 
 Named = TypeVar("Named", bound=Callable[..., Any])
 
@@ -64,8 +65,7 @@ def _unfit(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str
     try:
         bound = signature.bind(*given, **named).arguments
     except TypeError:
-        # Too many arguments, too few or of other names: Python's own words say it best.
-        return ""
+        raise _unknown(function, len(given), tuple(named)) from None
     for name, value in bound.items():
         parameter = signature.parameters[name]
         note = parameter.annotation
@@ -81,6 +81,36 @@ def _unfit(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str
             if not _fits(each, asked, getattr(function, "__globals__", {})):
                 return f"{_name(function)}: {name} must be {note}, not {_kind(each)}"
     return ""
+
+
+def _unknown(function: Callable[..., object], given: int, named: tuple[str, ...]) -> ArgumentError:
+    """Too many arguments, too few, or of other names: what there is, and what may have been meant."""
+    parameters = inspect.signature(function).parameters
+    method = next(iter(parameters), "") in ("self", "cls")
+    known = [name for name in parameters if name not in ("self", "cls")]
+    called = _name(function)
+    for name in named:
+        if name not in parameters:
+            near = difflib.get_close_matches(name, known, 1, 0.4)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            return ArgumentError(f"{called} has no argument {name}; {hint}")
+    places = [
+        name
+        for name, each in parameters.items()
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    if given > len(places):
+        return ArgumentError(
+            f"{called} takes {len(places) - method} arguments by their place; name the others: {', '.join(known)}"
+        )
+    missing = [
+        name
+        for place, (name, each) in enumerate(parameters.items())
+        if each.default is each.empty and place >= given and name not in named
+        and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]  # fmt: skip
+    what = f"needs {', '.join(missing)}" if missing else "was given an argument twice"
+    return ArgumentError(f"{called} {what}; there are {', '.join(known)}")
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -4,6 +4,7 @@
 
     DphistError
     ├── InputError                 wrong use; exit code 2
+    │   ├── ArgumentError          arguments that a function does not have; a TypeError too
     │   ├── DomainError            a schema or domain that makes no sense
     │   ├── SourceError            records that cannot be read as declared
     │   ├── DroppedRows            too many rows have no cell: a stop before paying, for the custodian's eyes
@@ -44,6 +45,10 @@ class InputError(DphistError):
     """Wrong use or bad input."""
 
     exit_code = 2
+
+
+class ArgumentError(InputError, TypeError):
+    """Arguments that a function does not have, or too few of them."""
 
 
 class DomainError(InputError):

@@ -181,10 +181,10 @@ def test_a_share_is_a_share():
 
 
 def test_reminders_are_said_once_and_not_to_a_pipeline(monkeypatch):
-    from dphist.publishing import custody
+    from dphist import reminding
 
     table = pa.table({"age": [1, 2], "sex": ["F", "M"]})
-    monkeypatch.setattr(custody, "_reminded", set())
+    monkeypatch.setattr(reminding, "_reminded", set())
 
     def twice():
         for _ in range(2):
@@ -194,7 +194,7 @@ def test_reminders_are_said_once_and_not_to_a_pipeline(monkeypatch):
         twice()
     assert sorted("ledger" in str(each.message) for each in told) == [False, True]
     assert Path(told[0].filename).name == "test_rehearsal.py"
-    monkeypatch.setattr(custody, "_reminded", set())
+    monkeypatch.setattr(reminding, "_reminded", set())
     import warnings
 
     with warnings.catch_warnings():

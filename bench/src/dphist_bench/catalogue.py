@@ -96,6 +96,7 @@ MEASUREMENTS: dict[str, str] = {
     "counting": "ten million rows into a cube: CPU and memory beside plain DuckDB SQL",
     "engines": "fifty million rows, two rows a person, a trillion cells: CPU and memory",
     "bounding": "at most two rows a person: CPU beside GROUP BY person",
+    "mistakes": "what a new user gets wrong, in Python and on the command line, and what happens; with --page, a page",
     "ledger": "16 processes race for one ledger and are killed hundreds of times: what is lost",
     "composition": "what totals in ε, (ε, δ) and ρ hold, and 10⁴ adaptive ways of spending beside an exact oracle",
     "discover": "a day of page views whose keys nobody declared: CPU beside the plain GROUP BY",

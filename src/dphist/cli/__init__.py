@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from dphist.errors import DphistError
 
@@ -17,6 +18,7 @@ def main() -> None:
     from dphist.kernels.compile import process_is_ours
 
     process_is_ours()
+    _remind_in_one_line()
     try:
         app()
     except DphistError as error:
@@ -38,6 +40,24 @@ def main() -> None:
             "but may quote your records: look before you share it"
         )
         sys.exit(1)
+
+
+def _remind_in_one_line() -> None:
+    """Show reminders as we show errors: in one line, without where in the code they come from."""
+    import warnings
+
+    from dphist.errors import CustodyWarning
+
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, CustodyWarning):
+            _complain(f"note: {message}")
+        else:
+            shown(message, category, *place, **more)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", CustodyWarning)
 
 
 def _complain(message: str) -> None:

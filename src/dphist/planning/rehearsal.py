@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
@@ -97,6 +98,7 @@ class Rehearsal:
         return f"<pre>{escape(str(self))}</pre>"
 
 
+@explained
 def rehearse(
     source: Any,
     domain: Domain,

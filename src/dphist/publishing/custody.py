@@ -9,18 +9,20 @@ failure alone, whatever noise the release has. The threat model says the same.
 from __future__ import annotations
 
 import math
-from warnings import warn
+from typing import Any
 
-from dphist.errors import CustodyWarning, DroppedRows, InputError
+from dphist.errors import DroppedRows, InputError
 from dphist.model.budget import Budget
+from dphist.model.domain import Domain
+from dphist.reminding import remind, remind_of_data
 from dphist.sources.tally import Tally
 
 # Above this share of rows without a cell a release is more likely a mistake than meant.
 ALLOWED = 0.1
 # An ε above this promises next to nothing: what somebody believes may change by a factor of e¹⁰ = 22,026.
 LARGE_EPSILON = 10
-
-_reminded: set[str] = set()
+# Calls between a reminder and the line that called `publish`.
+_ABOVE = 5
 
 
 def allowed_share(share: object) -> float:
@@ -43,22 +45,16 @@ def refuse_dropped(tally: Tally, allowed: float) -> None:
     )
 
 
-def remind(key: str, text: str) -> None:
-    """Say something once in a process."""
-    if key not in _reminded:
-        _reminded.add(key)
-        warn(text, CustodyWarning, stacklevel=5)
-
-
 def remind_of(budget: Budget, *, kept: bool) -> None:
     """An ε that promises next to nothing is allowed, but not in silence; nor is a release that no ledger remembers."""
     epsilon = budget.amount if budget.currency == "epsilon" else budget.epsilon
     if epsilon is not None and epsilon > LARGE_EPSILON:
-        factor = f"e^{float(epsilon):g}" if epsilon > 700 else f"{math.exp(epsilon):,.0f}"
+        factor = f"e^{float(epsilon):g}" if epsilon > 20 else f"{math.exp(epsilon):,.0f}"
         remind(
             "epsilon",
             f"an epsilon of {float(epsilon):g} promises little: what somebody believes about a person may change by a "
             f"factor of {factor}; most releases spend 0.1 to 2",
+            depth=_ABOVE,
         )
     if not kept:
         remind(
@@ -66,4 +62,32 @@ def remind_of(budget: Budget, *, kept: bool) -> None:
             "published without a ledger: nobody adds up what releases about these people spend together. Give "
             'ledger="budget.db", dataset="…" (--ledger, --dataset; `dphist ledger create` makes one), or '
             "unattended=True if something else keeps the account",
+            depth=_ABOVE,
         )
+
+
+def remind_of_bounds(source: Any, domain: Domain | None) -> None:
+    """A range that ends exactly where a frame's column does was read off it, more likely than not.
+
+    Only the custodian is told: it is a fact about the records.
+    """
+    if domain is None or not hasattr(source, "columns") or not hasattr(source, "__getitem__"):
+        return
+    for attribute in domain.attributes:
+        if (
+            attribute.kind != "ordinal"
+            or attribute.scale.form not in ("range", "edges")
+            or attribute.size < 3
+        ):
+            continue
+        ends = attribute.scale.values if attribute.scale.form == "range" else attribute.scale.edges
+        try:
+            column = source[attribute.name]
+            found = (column.min(), column.max())
+            same = bool(found[0] == ends[0]) and bool(found[1] == ends[-1])
+        except Exception:  # noqa: S112 -- whatever kind of frame this is, a reminder is not worth an error
+            continue
+        if same:
+            remind_of_data(
+                attribute.name, "a range from the least to the largest value of its column", depth=_ABOVE
+            )

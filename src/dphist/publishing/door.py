@@ -29,7 +29,7 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account
-from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of
+from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_bounds
 from dphist.publishing.discovering import publish_discovered, undeclared
 from dphist.publishing.measures import publish_measured
 from dphist.publishing.preflight import empty, preflight
@@ -158,6 +158,7 @@ def publish(
     share = allowed_share(allow_dropped)
     if not unattended:
         remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
+        remind_of_bounds(source, domain)
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
         if not unattended and not isinstance(source, Histogram):
             source = Tallied(source)

@@ -146,6 +146,8 @@ def load(path: str | PathLike[str]) -> Release:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not isinstance(path, str | PathLike):
+        raise ReleaseError(f"path: where the release is, as a text or a path, not a {type(path).__name__}")
     place = Path(path)
     if not _exists(place):
         raise ReleaseError(f"there is no file {place}")

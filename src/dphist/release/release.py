@@ -240,7 +240,10 @@ class Release(Tables, Doors):
             >>> release.project("sex").counts.shape, release.project("sex", "age").counts.shape
             ((2,), (2, 9))
         """
-        kept = [name for each in names for name in ([each] if isinstance(each, str) else each)]
+        listed = all(isinstance(each, str | Sequence) for each in names)
+        kept = (
+            [name for each in names for name in ([each] if isinstance(each, str) else each)] if listed else []
+        )
         if not kept or not all(isinstance(name, str) for name in kept):
             raise QueryError("name the attributes to keep, such as project('age') or project('age', 'sex')")
         return self.cells.project(self, kept, read_confidence(confidence))
@@ -482,7 +485,12 @@ class Release(Tables, Doors):
 
 
 def _nonnegative_step(total: float | None) -> str:
-    return "nonnegative" if total is None else f"nonnegative total {float(total)!r}"
+    if total is None:
+        return "nonnegative"
+    try:
+        return f"nonnegative total {float(total)!r}"
+    except (TypeError, ValueError):
+        raise QueryError("total: a number that is public knowledge") from None
 
 
 # How a release becomes a file: `dphist.release.file`, which knows releases, puts itself here when imported.

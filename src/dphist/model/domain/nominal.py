@@ -22,6 +22,7 @@ from dphist.model.domain.hierarchy import (
 from dphist.model.domain.labels import OTHER, Labels
 from dphist.model.domain.ordinal import check_name
 from dphist.model.domain.scales import IntArray, _some
+from dphist.reminding import remind_of_data
 
 
 @explained
@@ -75,6 +76,17 @@ class Nominal:
             object.__setattr__(self, "other", False)
             object.__setattr__(self, "categories", ())
             return
+        if isinstance(categories, set | frozenset) or hasattr(categories, "dtype"):
+            remind_of_data(
+                name,
+                "a set of categories"
+                if isinstance(categories, set | frozenset)
+                else "an array of categories",
+                depth=3,
+            )
+            if isinstance(categories, set | frozenset):
+                # A set has another order in every process; cells must not.
+                categories = sorted(categories, key=str)
         try:
             tree = read_tree(name, categories)
             hierarchy = flatten(Node(name, None, (*tree.children, leaf(OTHER))) if other else tree)

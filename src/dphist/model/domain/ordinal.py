@@ -11,6 +11,7 @@ from dphist.arguments import explained
 from dphist.errors import DomainError, QueryError
 from dphist.model.domain.labels import OTHER, Labels
 from dphist.model.domain.scales import LARGEST, Bins, Dates, IntArray, Integers, Scale, Steps, _some
+from dphist.reminding import remind_of_data
 
 
 @explained
@@ -57,6 +58,8 @@ class Ordinal:
         check_name(name)
         if sum(given is not None for given in (values, edges, dates)) != 1:
             raise DomainError(f"{name}: give exactly one of a range, ordered categories, edges or dates")
+        if isinstance(edges, list | tuple) and any(isinstance(edge, np.generic) for edge in edges):
+            remind_of_data(name, "edges that an array gave", depth=3)
         try:
             scale = _scale(values, edges, dates)
         except DomainError as error:
@@ -205,7 +208,7 @@ def check_name(name: object) -> None:
 
 def _scale(values: object, edges: Iterable[Any] | None, dates: object) -> Scale:
     if edges is not None:
-        if isinstance(edges, str):
+        if isinstance(edges, str) or not isinstance(edges, Iterable):
             raise DomainError("edges must be a list of numbers")
         return Bins.of(edges)
     if dates is not None:

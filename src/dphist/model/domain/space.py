@@ -34,7 +34,14 @@ class Domain:
     attributes: tuple[Attribute, ...]
 
     def __init__(self, attributes: Iterable[Attribute]) -> None:
-        listed = tuple(attributes)
+        if isinstance(attributes, Ordinal | Nominal):
+            raise DomainError("attributes: give a list of them, also of one: Domain([Ordinal(…)])")
+        try:
+            listed = tuple(attributes)
+        except TypeError:
+            raise DomainError(
+                f"attributes: a list of Ordinal and Nominal, not a {type(attributes).__name__}"
+            ) from None
         if not listed:
             raise DomainError("a domain needs at least one attribute")
         for attribute in listed:

@@ -54,7 +54,9 @@ class Ledger(Readings):
         >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store, witness: Witness | None) -> None:
+    def __init__(self, store: Store | None = None, witness: Witness | None = None) -> None:
+        if store is None:
+            raise errors.LedgerError('a ledger is opened from its place: Ledger.open("budget.db")')
         self._store = store
         self._journal = Journal(store, witness)
 
