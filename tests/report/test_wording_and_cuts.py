@@ -61,9 +61,10 @@ def test_words_and_python_select_exactly_the_same_cells(data):
         assert cells(eval(code, {"release": Asked}), 0) == chosen, code  # noqa: S307 -- our own words
 
 
-def test_an_empty_selection_is_written_as_one_that_no_cell_meets():
+def test_an_empty_selection_is_written_as_one_that_no_cell_meets_and_is_refused():
     words = question(DOMAIN, {"age": [(0, 0)], "sex": [(0, 1)]})
-    assert boxes(read_conditions(words, DOMAIN), DOMAIN).cells_in_each.sum() == 0
+    with pytest.raises(dphist.errors.QueryError, match="nobody"):
+        read_conditions(words, DOMAIN)
 
 
 @pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: attribute.name)
