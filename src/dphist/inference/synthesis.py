@@ -1,0 +1,153 @@
+"""Synthetic records from a mixture of products: any number of columns, pairs kept.
+
+Drawing every record by chance would add chance to the tables, often more than privacy did. Here records are dealt out
+instead: each hidden class gets its share of the records, each value its share of a class, in an order that a hash of a
+public seed decides. Then values are exchanged between records while that brings tables of pairs nearer to the published
+ones. Everything is a function of what was published and of the public seed, so records are as private as the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import QueryError
+from dphist.inference.mixture import MixtureModel
+from dphist.inference.tables import Axes
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+_Codes = NDArray[np.int32]
+
+# Exchanges that are tried, at most (records × columns × sweeps), and sweeps: the gain of further ones is small.
+_MOST_TRIED = 4e7
+_MOST_SWEEPS = 40
+# A matrix of all pairs has so many rows at most (a gigabyte in single precision).
+_MOST_ROWS = 16_000
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def deal(model: MixtureModel, count: int, *, seed: int = 0) -> _Codes:
+    """Deal out records of a mixture: classes and values by their shares, in an order hashed from a public seed.
+
+    Args:
+        model: The mixture.
+        count: How many records.
+        seed: A public number: another one gives another order.
+
+    Returns:
+        Codes of the values, a row for each record and a column for each attribute.
+
+    Example:
+        >>> import numpy as np
+        >>> model = MixtureModel((2, 2), np.array([0.5, 0.5]), np.array([[1.0, 0.0], [0.0, 1.0]] * 2))
+        >>> sorted(deal(model, 4).tolist())
+        [[0, 0], [0, 0], [1, 1], [1, 1]]
+    """
+    if count < 0:
+        raise QueryError("count must not be negative")
+    codes = np.zeros((count, len(model.shape)), dtype=np.int32)
+    shares = np.cumsum(model.weights) / model.weights.sum()
+    places = (np.arange(count) + _fraction(seed, 0)) / max(1, count)
+    classes = np.minimum(np.searchsorted(shares, places, side="right"), model.weights.size - 1)
+    sizes = np.bincount(classes, minlength=model.weights.size)
+    begins = np.cumsum(sizes) - sizes
+    for axis in range(len(model.shape)):
+        # Classes stand in order, so ordering by class and hash deals every class anew.
+        order = np.lexsort((_hashes(seed, axis + 1, count), classes))
+        rank = np.empty(count, dtype=np.int64)
+        rank[order] = np.arange(count)
+        phase = _hashes(seed, -axis - 1, model.weights.size).astype(np.float64) / 2.0**64
+        within = (rank - begins[classes] + phase[classes]) / sizes[classes]
+        # Every class's cumulated chances behind those of the one before: one search finds all values.
+        chances = np.cumsum(model.column(axis), axis=0)
+        ladder = (chances / chances[-1] + np.arange(model.weights.size)).T.reshape(-1)
+        found = np.searchsorted(ladder, within + classes, side="right") - classes * model.shape[axis]
+        codes[:, axis] = np.clip(found, 0, model.shape[axis] - 1)
+    return codes
+
+
+def synthesise(
+    model: MixtureModel, tables: Mapping[Axes, FloatArray], count: int, *, seed: int = 0
+) -> _Codes:
+    """Make records that follow a mixture and keep tables of pairs.
+
+    Args:
+        model: The mixture; pairs that are not in ``tables`` are kept as it has them.
+        tables: Published tables of two attributes, by their axes in ascending order; of any positive total.
+        count: How many records.
+        seed: A public number: another one gives other records.
+
+    Returns:
+        Codes of the values, a row for each record and a column for each attribute.
+
+    Example:
+        >>> import numpy as np
+        >>> flat = MixtureModel((2, 2), np.ones(1), np.full((4, 1), 0.5))
+        >>> made = synthesise(flat, {(0, 1): np.array([[50.0, 0.0], [0.0, 50.0]])}, 100)
+        >>> bool((made[:, 0] == made[:, 1]).all())
+        True
+    """
+    from dphist.kernels.synthesis import count_pairs, exchange
+
+    codes = deal(model, count, seed=seed)
+    rows = model.starts[-1] + 1
+    if count < 2 or len(model.shape) < 2 or rows > _MOST_ROWS:
+        return codes
+    excess = np.zeros((rows, rows), dtype=np.float32)
+    theta = np.concatenate([model.conditionals, np.ones((1, model.weights.size))]).astype(np.float32)
+    np.matmul(theta * (-count * model.weights).astype(np.float32), theta.T, out=excess)
+    margins: dict[int, list[FloatArray]] = {}
+    for (one, other), table in tables.items():
+        target = np.maximum(table, 0.0) * (count / max(float(np.maximum(table, 0.0).sum()), 1e-300))
+        here = slice(*model.starts[one : one + 2]), slice(*model.starts[other : other + 2])
+        excess[here], excess[here[::-1]] = -target, -target.T
+        margins.setdefault(one, []).append(target.sum(axis=1))
+        margins.setdefault(other, []).append(target.sum(axis=0))
+    for axis, found in margins.items():
+        here = slice(*model.starts[axis : axis + 2])
+        excess[here, -1] = excess[-1, here] = -np.mean(found, axis=0)
+    placed = np.ascontiguousarray(codes + np.array(model.starts[:-1], dtype=np.int32))
+    count_pairs(placed, excess)
+    sweeps = int(np.clip(_MOST_TRIED / placed.size, 1, _MOST_SWEEPS))
+    exchange(placed, excess, np.uint64((seed * _GOLDEN + 1) % 2**64), 0, sweeps)
+    return np.asarray(placed - np.array(model.starts[:-1], dtype=np.int32), dtype=np.int32)
+
+
+def kept(codes: _Codes, table: FloatArray, axes: Axes) -> float:
+    """Say how well records keep a table: the total variation distance between theirs and the published one.
+
+    Args:
+        codes: Of the records, as `synthesise` gives them.
+        table: The published table.
+        axes: The attributes it is of.
+
+    Returns:
+        Between 0 (the same shares) and 1.
+
+    Example:
+        >>> import numpy as np
+        >>> kept(np.array([[0, 0], [1, 1]], dtype=np.int32), np.array([[5.0, 0.0], [0.0, 5.0]]), (0, 1))
+        0.0
+    """
+    cell = np.zeros(len(codes), dtype=np.int64)
+    for axis, size in zip(axes, table.shape, strict=True):
+        cell = cell * size + codes[:, axis]
+    found = np.bincount(cell, minlength=table.size).reshape(table.shape)
+    wanted = np.maximum(table, 0.0)
+    return float(0.5 * np.abs(found / max(1, len(codes)) - wanted / max(float(wanted.sum()), 1e-300)).sum())
+
+
+def _fraction(seed: int, salt: int) -> float:
+    return float(_hashes(seed, salt, 1)[0]) / 2.0**64
+
+
+def _hashes(seed: int, salt: int, count: int) -> NDArray[np.uint64]:
+    """As many hashed numbers: a function of their place, the public seed and what they are for."""
+    start = (seed * 0xD1342543DE82EF95 + salt * 0xA0761D6478BD642F + _GOLDEN) % 2**64
+    state = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN) + np.uint64(start)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
+    return state ^ (state >> np.uint64(31))
