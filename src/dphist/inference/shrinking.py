@@ -1,4 +1,4 @@
-"""From noisy tables and a model of them to the tables that are published: nothing negative, all in agreement.
+"""From noisy tables and a model of them to tables that can be published, and values merged where noise hides them.
 
 A measured table is unbiased and noisy, a model's table smooth and a little wrong. Shrinking (James and Stein 1961,
 positive part) goes from the model towards the measurement as far as their difference exceeds what noise alone would
@@ -7,28 +7,22 @@ make of it:
     m + f (y − m),   f = max(0, 1 − Σ variance ÷ ‖y − m‖²).
 
 Where the model is wrong by more than the noise the measurement speaks; where it is not, the model does. The nearest
-table without negative cells and with the settled total follows, and raking to settled tables of one attribute makes
-any two tables of pairs agree: all they share is an attribute. Arithmetic on released numbers throughout.
+table without negative cells and with the same total follows; `dphist.inference.fitting.settle` then makes tables agree.
+Arithmetic on released numbers throughout.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.fitting import rake
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # A value is merged into its neighbours unless the group's last one could stand alone with this part of the threshold.
 _NEARLY = 0.3
-# What a cell that was cut to zero may still get when a table is raked: this part of what the model gives it.
-_DOUBT = 1e-3
-_RAKING_ROUNDS = 20
 
 
 def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray) -> FloatArray:
@@ -52,28 +46,6 @@ def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray
     energy = float((apart * apart).sum())
     kept = max(0.0, 1.0 - noise / energy) if energy > 0.0 else 0.0
     return nonnegative(model + kept * apart, float(model.sum()))
-
-
-def agree(table: FloatArray, model: FloatArray, margins: Sequence[FloatArray]) -> FloatArray:
-    """Scale a table until its sums over all but one attribute are the settled ones.
-
-    Args:
-        table: Without negative cells.
-        model: The same table by the model: a cell that is zero above gets a trace of it, so that it can be filled.
-        margins: The settled table of each attribute, all of one total.
-
-    Returns:
-        The table, with these margins.
-
-    Example:
-        >>> import numpy as np
-        >>> agree(np.eye(2), np.ones((2, 2)), [np.array([3.0, 1.0]), np.array([2.0, 2.0])]).sum(axis=1).round(6).tolist()
-        [3.0, 1.0]
-    """
-    start = table + _DOUBT * model
-    targets = {(axis,): margin for axis, margin in enumerate(margins)}
-    # Exact to rounding in the last margin raked, and far below any noise in the others.
-    return rake(start, targets, _RAKING_ROUNDS, 1e-6 * max(1.0, float(table.sum())) / table.size)
 
 
 def merge_values(counts: FloatArray, least: float, *, ordered: bool) -> IntArray:

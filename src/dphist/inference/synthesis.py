@@ -8,7 +8,8 @@ ones. Everything is a function of what was published and of the public seed, so 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +113,41 @@ def synthesise(
     placed = np.ascontiguousarray(codes + np.array(model.starts[:-1], dtype=np.int32))
     count_pairs(placed, excess)
     sweeps = int(np.clip(_MOST_TRIED / placed.size, 1, _MOST_SWEEPS))
-    exchange(placed, excess, np.uint64((seed * _GOLDEN + 1) % 2**64), 0, sweeps)
+    exchange(placed, excess, np.uint64((seed * _GOLDEN + 1) % 2**64), sweeps)
     return np.asarray(placed - np.array(model.starts[:-1], dtype=np.int32), dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedModel:
+    """A mixture and the tables that were published with it: what guesses, and what records are made from.
+
+    Args:
+        mixture: Fitted to what was measured.
+        tables: The published tables, by their axes.
+
+    Example:
+        >>> import numpy as np
+        >>> flat = MixtureModel((2, 2), np.ones(1), np.full((4, 1), 0.5))
+        >>> model = PublishedModel(flat, {(0, 1): np.array([[50.0, 0.0], [0.0, 50.0]])})
+        >>> [len(column) for column in model.sample(9)], model.table((0,)).tolist()
+        ([9, 9], [0.5, 0.5])
+    """
+
+    mixture: MixtureModel
+    tables: Mapping[Axes, FloatArray]
+
+    def table(self, axes: Sequence[int]) -> FloatArray:
+        """The probability of every cell of a table, by the mixture."""
+        return self.mixture.table(axes)
+
+    def boxes(self, low: IntArray, high: IntArray) -> FloatArray:
+        """The probability of every box, by the mixture."""
+        return self.mixture.boxes(low, high)
+
+    def sample(self, count: int, seed: int = 0) -> tuple[_Codes, ...]:
+        """Records that keep the published pairs: the codes of every column."""
+        pairs = {axes: table for axes, table in self.tables.items() if len(axes) == 2}
+        return tuple(synthesise(self.mixture, pairs, count, seed=seed).T)
 
 
 def kept(codes: _Codes, table: FloatArray, axes: Axes) -> float:

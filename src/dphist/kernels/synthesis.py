@@ -39,17 +39,18 @@ def count_pairs(codes: NDArray[np.int32], excess: NDArray[np.float32]) -> None:
 
 
 @kernel
-def exchange(codes: NDArray[np.int32], excess: NDArray[np.float32], seed: Any, first: int, sweeps: int) -> int:
+def exchange(codes: NDArray[np.int32], excess: NDArray[np.float32], seed: Any, sweeps: int) -> int:
     """Go over all records and columns, and exchange or copy a value where that brings the pairs nearer; count how often.
 
     For a record and a column another record is picked by a hash. If swapping their values lowers the sum of absolute
-    excesses it is done; else, if taking over the other's value alone does, that is done. Both keep ``excess`` right.
+    excesses it is done; else, if taking over the other's value alone does not raise it, that is done (where nothing is
+    won or lost such moves lead on to others that win). Both keep ``excess`` right.
     """
     records, columns = codes.shape
     last = excess.shape[0] - 1
     taken = 0
     state = seed
-    for _ in range(first, first + sweeps):
+    for _ in range(sweeps):
         for column in range(columns):
             for record in range(records):
                 state += np.uint64(0x9E3779B97F4A7C15)
@@ -73,7 +74,7 @@ def exchange(codes: NDArray[np.int32], excess: NDArray[np.float32], seed: Any, f
                     move(codes, excess, record, column, new)
                     move(codes, excess, partner, column, old)
                     taken += 1
-                elif alone < -1e-4:
+                elif alone <= 0.0:
                     move(codes, excess, record, column, new)
                     taken += 1
     return taken

@@ -111,6 +111,8 @@ MECHANISMS: dict[str, Entry] = _table(
           "marginals:Marginals"),
     Entry("residuals", "ours", "recommended", "tables of few attributes out of ten to a hundred columns",
           "residuals:Residuals"),
+    Entry("mixture", "ours", "recommended",
+          "records of very many columns: a model fitted to few tables; synthetic records", "mixture:Mixture"),
     Entry("auto", "ours", "default", "anything: chooses from what will be asked, and says why", "auto:Auto"),
     Entry("laplace", "baselines", "recommended", "no bias and the plainest intervals: noise on every cell",
           "baseline:Laplace"),

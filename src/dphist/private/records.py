@@ -17,7 +17,8 @@ Nothing above the gate sees a code: mechanisms import neither sources nor `dphis
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -31,14 +32,16 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts, open_replay
 from dphist.private.held import Held
+from dphist.private.merging import merged
 from dphist.private.noise import Noise
 from dphist.private.pricing import Purse
+from dphist.private.queries.dependence import Dependence, TableDistances
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.questions import IntArray, Layout, Moves
 from dphist.private.scores.tables import TableErrors
 from dphist.private.transcript import Replay, Transcript
 
-_ASKED = (TableTotals, Residuals)
+_ASKED = (TableTotals, Residuals, Dependence, TableDistances)
 _CHOSEN = (TableErrors,)
 
 
@@ -77,7 +80,16 @@ class PrivateRecords:
         """Share the budget among several questions about the same records; shares must sum to exactly 1."""
         return tuple(PrivateRecords(right) for right in self._right.split(*parts))
 
-    def measure(self, query: TableTotals | Residuals, noise: Kind | None = None) -> Noisy:
+    def merge(self, groups: Sequence[IntArray]) -> PrivateRecords:
+        """Merge values of every attribute by public groups; one step stays one step, as under `PrivateCounts.coarsen`."""
+        right = self._right
+        held, layout = merged(right._take(), right._layout, groups)
+        purse = replace(right._purse, change=right._purse.change.merged())
+        return PrivateRecords(right._child(held, layout, purse, right._path))
+
+    def measure(
+        self, query: TableTotals | Residuals | Dependence | TableDistances, noise: Kind | None = None
+    ) -> Noisy:
         """Count tables or residuals, all in one pass, with exact noise."""
         if not isinstance(query, _ASKED):
             raise MechanismError("of records only tables can be measured: ask TableTotals or Residuals")

@@ -1,0 +1,121 @@
+"""Which recipe `Mixture` follows and what each question costs: from public sizes, the noise law and noisy totals.
+
+Constants were chosen on made-up tables (5 and 15 columns of 2, 10 or mixed numbers of values, with and without
+dependence, 3,000 and 50,000 records, both currencies; `dphist bench run widemodels`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphist.inference.tables import Axes
+from dphist.model.law import NoiseLaw
+
+# Shares of the two questions that come first: how many records there are, and how far pairs are from independence.
+COUNT_SHARE = Fraction(1, 200)
+DEPENDENCE_SHARE = Fraction(1, 100)
+# Of what is left then, to see whether pairs are worth measuring, and to choose among them.
+DISTANCE_SHARE = Fraction(1, 50)
+CHOICE_SHARE = Fraction(1, 20)
+# All pairs are measured where their noise is below sampling error: deviation · √(cells ÷ records) below this,
+_RICH = 0.7
+# or where their expected total variation is at most this times that of independence,
+_DEPENDENT = 1.2
+# or, under ρ, where it is below this and dependence was seen at all (sparse tables: most of the noise is cut away).
+_SPARSE = 1.2
+# The strength of a budget is counted in records × ε; under ρ one deviation is worth so much ε.
+_LAPLACE_WORTH, _GAUSSIAN_WORTH = math.sqrt(2.0), 5.77
+_USUAL = 3e4
+# Under ε a budget that is split is worth less than the whole: below this strength single attributes get all of it.
+_WEAK = 2e4
+# A value of an attribute is merged with others unless it is seen above so many deviations of a pair's noise.
+_VISIBLE = 6.0
+
+
+@dataclass(frozen=True)
+class Strength:
+    """How much a budget can see: records times the ε it is worth, and whether its noise is Gaussian."""
+
+    law: NoiseLaw
+    total: float
+
+    @property
+    def records(self) -> float:
+        """Records × ε, or what ρ is worth."""
+        worth = _GAUSSIAN_WORTH if self.law.gaussian else _LAPLACE_WORTH
+        return worth * self.total / float(self.law.deviation)
+
+    def deviation(self, share: float) -> float:
+        """Of the noise that a share of the budget buys."""
+        return float(self.law.deviation) * share ** (-0.5 * self.law.exponent)
+
+    @property
+    def singles(self) -> Fraction:
+        """The share of tables of one attribute: the more, the less can be seen of pairs."""
+        most = 0.3 if self.law.gaussian else 0.4
+        return fraction(float(np.clip(most * (self.records / _USUAL) ** -0.3, 0.15, 0.7)))
+
+    def picks(self, columns: int, pairs: int) -> int:
+        """How many pairs to measure."""
+        wanted = (3.0 if self.law.gaussian else 2.0) * columns * (self.records / _USUAL) ** 0.4
+        return int(min(pairs, max(1.0, wanted)))
+
+    def visible(self, picks: int, share: float) -> float:
+        """How many records a value must have to be measured by itself."""
+        return _VISIBLE * self.deviation(share / picks)
+
+
+def all_pairs(
+    strength: Strength, shape: Sequence[int], pairs: Sequence[Axes], dependence: float, doubt: float
+) -> bool:
+    """Whether to measure all pairs at once: where noise is small beside sampling error, or beside dependence.
+
+    Args:
+        strength: Of the budget.
+        shape: How many values each attribute has.
+        pairs: The pairs that are wanted.
+        dependence: Mean total variation between pairs and independence, as measured.
+        doubt: The deviation of that measurement.
+
+    Returns:
+        Whether all pairs are worth measuring.
+    """
+    cells = np.array([math.prod(shape[axis] for axis in axes) for axes in pairs], dtype=np.float64)
+    noise = strength.deviation(1.0 / (len(pairs) + len(shape)))
+    rich = float(np.mean(noise * np.sqrt(cells / strength.total)))
+    raw = float(np.mean(0.4 * noise * cells / strength.total))
+    return (
+        rich < _RICH
+        or raw < _DEPENDENT * (dependence - doubt)
+        or (strength.law.gaussian and raw < _SPARSE and dependence > 4.0 * doubt and raw > 10.0 * dependence)
+    )
+
+
+def too_weak(strength: Strength) -> bool:
+    """Whether single attributes should get the whole budget, without looking at pairs."""
+    return not strength.law.gaussian and strength.records < _WEAK
+
+
+def raw_variation(strength: Strength, shape: Sequence[int], pairs: Sequence[Axes]) -> float:
+    """The expected total variation of measured pairs before anything is done to them."""
+    noise = strength.deviation(1.0 / (len(pairs) + len(shape)))
+    cells = [math.prod(shape[axis] for axis in axes) for axes in pairs]
+    return 0.4 * noise * float(np.mean(cells)) / strength.total
+
+
+def pair_shares(law: NoiseLaw, cells: Sequence[int]) -> list[Fraction]:
+    """Shares of chosen pairs: what each adds to the total variation counts, and large tables are mostly empty."""
+    cost = np.array([min(float(size), 8.0 * math.sqrt(size)) for size in cells])
+    wanted = cost ** (2.0 / 3.0 if law.gaussian else 0.5)
+    # Rounded down to a grid, so that what a platform rounds otherwise changes no share.
+    return [Fraction(max(1, int(4096 * part)), 4096 + len(cells)) for part in wanted / wanted.sum()]
+
+
+def fraction(share: float) -> Fraction:
+    """A share in thousandths."""
+    return Fraction(round(1000 * share), 1000)

@@ -1,0 +1,105 @@
+"""How far tables are from what a model, or chance alone, would make of them: one number for all tables together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphist.errors import MechanismError
+from dphist.model.coded import Axes
+from dphist.private.held import ceiling, check_axes, count_tables, table_shapes
+from dphist.private.questions import IntArray, Layout, proven, seal
+
+
+@proven
+@dataclass(frozen=True)
+class Dependence:
+    """How far pairs of attributes are from independence, added up over pairs: Σ |x − x_a x_b ÷ n| of each, rounded down.
+
+    One step adds a record at (i, j). Write d = x − x_a x_b ÷ n and Q = (n − x_i)(n − x_j) ÷ (n(n + 1)), with counts from
+    before. Then d grows by Q in the cell (i, j); in the rest of row i and in the rest of column j it falls by Q in
+    total; elsewhere it grows by Q in total. So Σ|d| moves by at most 4Q < 4, and taking a record away is the same
+    backwards (from one record to none, 0 to 0). Rounding down moves a number that moves by less than 4 by at most 4.
+    With T pairs the sum moves by at most 4T: the scale is 4T, the variance 16T².
+
+    All is computed in whole numbers of any size, Σ |n x − x_a x_b| divided by n at the end, so nothing overflows.
+
+    Args:
+        tables: The pairs, each by its two axes, ascending.
+    """
+
+    tables: tuple[Axes, ...]
+
+    def __post_init__(self) -> None:
+        check_axes(self.tables)
+        if any(len(axes) != 2 for axes in self.tables):
+            raise MechanismError("tables: dependence is asked of pairs of attributes")
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Count every pair and compare it with the product of its margins."""
+        table_shapes(layout, self.tables)
+        found = 0
+        for table in count_tables(counts, layout, self.tables):
+            exact = table.astype(object)
+            total = int(exact.sum())
+            if total:
+                apart = total * exact - np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
+                found += int(np.abs(apart).sum()) // total
+        return np.array([found], dtype=np.int64)
+
+    def scales(self, layout: Layout) -> Fraction:
+        """Four for each pair."""
+        return Fraction(4 * len(self.tables))
+
+    def variances(self, layout: Layout) -> Fraction:
+        """The same, squared: there is one answer."""
+        return Fraction(4 * len(self.tables)) ** 2
+
+
+@proven
+@dataclass(frozen=True, eq=False)
+class TableDistances:
+    """How far tables are from a public model's, as far as that exceeds public penalties, added up over tables.
+
+    One step moves one cell of each table by one, so each L1 distance by at most one, and its part above a penalty by no
+    more. With T tables the sum moves by at most T: the scale is T, the variance T².
+
+    Args:
+        tables: The axes that each table keeps, ascending.
+        model: What the model says of each cell, rounded, one table after the other in C order.
+        penalties: What each table's distance must exceed to count.
+    """
+
+    tables: tuple[Axes, ...]
+    model: IntArray
+    penalties: IntArray
+
+    def __post_init__(self) -> None:
+        seal(self, "model", "penalties")
+        check_axes(self.tables)
+        if self.penalties.shape != (len(self.tables),):
+            raise MechanismError("penalties: give one for each table")
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Add up what every table is apart from the model beyond its penalty."""
+        found, begin = 0, 0
+        for place, table in enumerate(count_tables(counts, layout, self.tables)):
+            # The model is cut where counts are: a public number stays one, and no sum overflows.
+            said = np.clip(self.model[begin : begin + table.size], 0, ceiling(table.shape))
+            begin += table.size
+            found += max(0, int(np.abs(table.reshape(-1) - said).sum()) - int(self.penalties[place]))
+        # One answer below 2⁶², whatever the data.
+        return np.array([min(found, 2**61)], dtype=np.int64)
+
+    def scales(self, layout: Layout) -> Fraction:
+        """One for each table."""
+        shapes = table_shapes(layout, self.tables)
+        if self.model.shape != (sum(int(np.prod(shape)) for shape in shapes),):
+            raise MechanismError("model: give one number for each cell of each table")
+        return Fraction(len(self.tables))
+
+    def variances(self, layout: Layout) -> Fraction:
+        """The same, squared: there is one answer."""
+        return self.scales(layout) ** 2
