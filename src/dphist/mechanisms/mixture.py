@@ -93,8 +93,8 @@ class Mixture:
 
     tables: tuple[Axes, ...] | None = None
     ways: int = 2
-    classes: int = 200
-    steps: int = 600
+    classes: int = 120
+    steps: int = 500
 
     def __post_init__(self) -> None:
         if self.ways < 1 or self.classes < 1 or self.steps < 1:

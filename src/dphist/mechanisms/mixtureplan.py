@@ -25,9 +25,12 @@ CHOICE_SHARE = Fraction(1, 20)
 # All pairs are measured where their noise is below sampling error: deviation · √(cells ÷ records) below this,
 _RICH = 0.7
 # or where their expected total variation is at most this times that of independence,
-_DEPENDENT = 1.2
-# or, under ρ, where it is below this and dependence was seen at all (sparse tables: most of the noise is cut away).
+_DEPENDENT = 1.8
+# or, under ρ, where it is below this and pairs are further from independence than sampling can bring them: tables with
+# few values that matter, most of whose noise falls on empty cells and is cut away.
 _SPARSE = 1.2
+# The total variation that sampling alone makes between independent attributes, over √(cells ÷ records), at most.
+_SAMPLING = 0.28
 # The strength of a budget is counted in records × ε; under ρ one deviation is worth so much ε.
 _LAPLACE_WORTH, _GAUSSIAN_WORTH = math.sqrt(2.0), 5.77
 _USUAL = 3e4
@@ -87,25 +90,19 @@ def all_pairs(
     """
     cells = np.array([math.prod(shape[axis] for axis in axes) for axes in pairs], dtype=np.float64)
     noise = strength.deviation(1.0 / (len(pairs) + len(shape)))
-    rich = float(np.mean(noise * np.sqrt(cells / strength.total)))
+    sampling = np.sqrt(cells / strength.total)
     raw = float(np.mean(0.4 * noise * cells / strength.total))
+    beyond = dependence - 2.0 * doubt > _SAMPLING * float(np.mean(sampling))
     return (
-        rich < _RICH
+        float(np.mean(noise * sampling)) < _RICH
         or raw < _DEPENDENT * (dependence - doubt)
-        or (strength.law.gaussian and raw < _SPARSE and dependence > 4.0 * doubt and raw > 10.0 * dependence)
+        or (strength.law.gaussian and raw < _SPARSE and beyond)
     )
 
 
 def too_weak(strength: Strength) -> bool:
     """Whether single attributes should get the whole budget, without looking at pairs."""
     return not strength.law.gaussian and strength.records < _WEAK
-
-
-def raw_variation(strength: Strength, shape: Sequence[int], pairs: Sequence[Axes]) -> float:
-    """The expected total variation of measured pairs before anything is done to them."""
-    noise = strength.deviation(1.0 / (len(pairs) + len(shape)))
-    cells = [math.prod(shape[axis] for axis in axes) for axes in pairs]
-    return 0.4 * noise * float(np.mean(cells)) / strength.total
 
 
 def pair_shares(law: NoiseLaw, cells: Sequence[int]) -> list[Fraction]:
