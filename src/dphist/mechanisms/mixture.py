@@ -28,6 +28,7 @@ from dphist.mechanisms.mixtureplan import (
     Strength,
     all_pairs,
     pair_shares,
+    planned_deviations,
     too_weak,
 )
 from dphist.mechanisms.options import checked
@@ -53,6 +54,8 @@ _ROUNDS = 2
 _MOST_FITTED = 20_000
 # Dependence costs less where noise is small: this part at least, all of it from a tenth of total variation on.
 _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
+# Below this expected total variation tables are published as least squares has them: a model could only spoil them.
+_AS_MEASURED = 0.005
 
 
 @checked
@@ -131,7 +134,9 @@ class Mixture:
         seen = looking.measure(Dependence(tuple(pairs)))
         unit = 2.0 * strength.total * len(pairs)
         apart, doubt = float(seen.values[0]) / unit, math.sqrt(float(np.max(seen.variance))) / unit
-        if all_pairs(strength, shape, pairs, apart, doubt):
+        noise = planned_deviations(rest.law(), shape, wanted, pairs)
+        cells = np.array([shape[a] * shape[b] for a, b in pairs], dtype=np.float64)
+        if all_pairs(strength, noise, cells, apart, doubt):
             return self._planned(rest, asked, wanted)
         return self._chosen(rest, asked, pairs, strength)
 
@@ -143,20 +148,21 @@ class Mixture:
         known = sorted({inner for axes in wanted for inner in subsets(axes) if inner}, key=len)
         noisy = [NoisyTable(axes, residuals.table(axes), residuals.cell_variance(axes)) for axes in known]
         model = self._fit(data.shape, noisy, total)
-        near = {
-            table.axes: shrink(table.values, table.variance, total * model.table(table.axes))
-            for table in noisy
-        }
+        if _raw(noisy, total) < _AS_MEASURED:
+            near = {table.axes: table.values for table in noisy}
+        else:
+            near = {
+                table.axes: shrink(table.values, table.variance, total * model.table(table.axes))
+                for table in noisy
+            }
         note = f"{len(wanted)} tables were measured together, and a mixture of products fitted to them"
         return _published(data.shape, asked, total, near, model, residuals, note)
 
     def _fit(self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float) -> MixtureModel:
         large = sum(table.values.size for table in noisy if len(table.axes) > 2)
         used = [table for table in noisy if len(table.axes) <= 2 or large <= _MOST_FITTED]
-        pairs = [table for table in used if len(table.axes) > 1]
-        raw = [0.4 * math.sqrt(float(np.mean(t.variance))) * t.values.size / total for t in pairs]
-        price = float(np.clip(np.mean(raw) / _FULL_PRICE, _LEAST_PRICE, 1.0)) if raw else 1.0
-        classes = min(self.classes, 4 * sum(shape)) if pairs else 1
+        price = float(np.clip(_raw(used, total) / _FULL_PRICE, _LEAST_PRICE, 1.0))
+        classes = min(self.classes, 4 * sum(shape)) if any(len(table.axes) > 1 for table in used) else 1
         return fit_mixture(shape, used, total, components=classes, steps=self.steps, price=price)
 
     # ---- chosen tables ----------------------------------------------------------------------------------
@@ -199,8 +205,10 @@ class Mixture:
             doubt = math.sqrt(float(np.max(seen.variance))) / (2.0 * total * len(pairs))
             worth = gain > doubt + _loss(strength, shape, total)
         if not worth:
-            again = _tables(rest.measure(TableTotals(ones, even)), ones, shape)
-            return self._singles(data, asked, [first, again])
+            # If there was no pair to look at, that share is spent on single attributes as well.
+            rights = [rest] if open_pairs else [look, rest]
+            again = [_tables(right.measure(TableTotals(ones, even)), ones, shape) for right in rights]
+            return self._singles(data, asked, [first, *again])
         measured = [_merged(table, groups) for table in first]
         model, chosen = self._rounds(rest.merge(groups), open_pairs, picks, measured, start, total)
         within = [shares_within(single[axis], groups[axis]) for axis in range(columns)]
@@ -292,6 +300,13 @@ def _published(
 
     settled = settle(shape, every, table)
     return TableEstimate(settled, ResidualNoise(measured), note, PublishedModel(model, settled))
+
+
+def _raw(tables: Sequence[NoisyTable], total: float) -> float:
+    """The expected total variation between measured pairs and true ones."""
+    pairs = [table for table in tables if len(table.axes) > 1]
+    noise = [0.4 * math.sqrt(float(np.mean(t.variance))) * t.values.size / total for t in pairs]
+    return float(np.mean(noise)) if noise else 0.0
 
 
 def _tables(noisy: object, tables: Sequence[Axes], shape: Sequence[int]) -> list[NoisyTable]:

@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dphist.inference.tables import Axes
+from dphist.inference.residuals import speaks
+from dphist.inference.tables import Axes, subsets
+from dphist.mechanisms.residualplan import plan_residuals, plan_totals
 from dphist.model.law import NoiseLaw
+
+FloatArray = NDArray[np.float64]
 
 # Shares of the two questions that come first: how many records there are, and how far pairs are from independence.
 COUNT_SHARE = Fraction(1, 200)
@@ -73,23 +78,62 @@ class Strength:
         return _VISIBLE * self.deviation(share / picks)
 
 
+def planned_deviations(law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], pairs: Sequence[Axes]) -> FloatArray:
+    """The deviation that a cell of each pair would have if all wanted tables were measured by the best plan.
+
+    Args:
+        law: Of the whole budget.
+        shape: How many values each attribute has.
+        wanted: The tables, none inside another.
+        pairs: Pairs inside them.
+
+    Returns:
+        A deviation for each pair.
+
+    Example:
+        >>> law = NoiseLaw("gaussian", Fraction(1))
+        >>> planned_deviations(law, (2, 2), [(0, 1)], [(0, 1)]).round(2).tolist()
+        [1.0]
+    """
+    precision: dict[Axes, float] = {}
+    if law.gaussian:
+        plan = plan_residuals(shape, wanted)
+        for axes, share in zip(plan.tables, plan.shares, strict=True):
+            precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
+    else:
+        plan = plan_totals(shape, wanted)
+        for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
+            for subset in subsets(axes):
+                if set(chosen) <= set(subset):
+                    known = speaks(shape, axes, chosen, subset) * float(share) ** 2
+                    precision[subset] = precision.get(subset, 0.0) + known
+    variances = [
+        sum(
+            math.prod(1.0 - 1.0 / shape[axis] for axis in subset)
+            / math.prod(shape[axis] for axis in pair if axis not in subset) ** 2
+            / precision[subset]
+            for subset in subsets(pair)
+        )
+        for pair in pairs
+    ]
+    return np.asarray(float(law.deviation) * np.sqrt(variances), dtype=np.float64)
+
+
 def all_pairs(
-    strength: Strength, shape: Sequence[int], pairs: Sequence[Axes], dependence: float, doubt: float
+    strength: Strength, noise: FloatArray, cells: FloatArray, dependence: float, doubt: float
 ) -> bool:
     """Whether to measure all pairs at once: where noise is small beside sampling error, or beside dependence.
 
     Args:
         strength: Of the budget.
-        shape: How many values each attribute has.
-        pairs: The pairs that are wanted.
+        noise: The deviation that each pair's cells would have (`planned_deviations`).
+        cells: How many cells each pair has.
         dependence: Mean total variation between pairs and independence, as measured.
         doubt: The deviation of that measurement.
 
     Returns:
         Whether all pairs are worth measuring.
     """
-    cells = np.array([math.prod(shape[axis] for axis in axes) for axes in pairs], dtype=np.float64)
-    noise = strength.deviation(1.0 / (len(pairs) + len(shape)))
     sampling = np.sqrt(cells / strength.total)
     raw = float(np.mean(0.4 * noise * cells / strength.total))
     beyond = dependence - 2.0 * doubt > _SAMPLING * float(np.mean(sampling))
