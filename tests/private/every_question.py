@@ -12,6 +12,7 @@ import numpy as np
 import dphist.private
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.queries.counting import Identity, Totals
+from dphist.private.queries.dependence import Dependence, TableDistances
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.medians import Middles
@@ -68,6 +69,11 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
         (TableTotals(((0,), (0, 1)), (Fraction(1, 4), Fraction(3, 4))), TABLE),
         (TableTotals(((), (0,), (0, 1)), (Fraction(1, 4),) * 3, ((), (0,), (0, 1))), TABLE),
         (TableTotals(((0, 1), (1,)), (Fraction(1, 2),) * 2, ((0,), ())), Layout((2, 3))),
+    ],
+    Dependence: [(Dependence(((0, 1),)), TABLE), (Dependence(((0, 1),)), Layout((2, 3)))],
+    TableDistances: [
+        (TableDistances(((0,), (0, 1)), np.array([1, 2, 0, 1, 5, 0]), np.array([0, 2])), TABLE),
+        (TableDistances(((0,),), np.array([2, 0, 1, 3]), np.array([1])), LINE),
     ],
     Residuals: [
         (Residuals(((), (0,), (0, 1)), (Fraction(1, 5), Fraction(1, 5), Fraction(3, 5))), TABLE),

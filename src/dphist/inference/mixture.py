@@ -244,7 +244,9 @@ class _Fit:
             if not seen[rows].all():
                 known[rows] = self._margin(axis)
         known[everyone] = 1.0
-        logits = np.log(np.maximum(known, _LEAST))[:, None] + _SPREAD * _scatter(known.size, self.classes, number)
+        logits = np.log(np.maximum(known, _LEAST))[:, None] + _SPREAD * _scatter(
+            known.size, self.classes, number
+        )
         return np.asarray(logits, dtype=np.float32)
 
     def _margin(self, axis: int) -> FloatArray:
@@ -281,9 +283,7 @@ class _Fit:
             theta, weights = self._softmax(logits), _normalised(bias)
             pull, gain = self._gradient(theta, weights)
             pull *= weights
-            pull = theta * (
-                pull - np.add.reduceat(pull * theta, self.starts[:-1], axis=0)[self.owner]
-            )
+            pull = theta * (pull - np.add.reduceat(pull * theta, self.starts[:-1], axis=0)[self.owner])
             gain = weights * (gain - np.dot(weights, gain))
             size = _STEP * min(1.0, 3.0 * (1.0 - step / (self.steps + 1)))
             for number, (first, second), slope in zip((logits, bias), averages, (pull, gain), strict=True):
@@ -313,7 +313,7 @@ class _Fit:
     def _large_gradient(
         self, table: NoisyTable, theta: _Single, weights: _Single, pull: _Single, gain: _Single
     ) -> None:
-        """Add what a table of three or more attributes asks for: each factor in turn against the product of the rest."""
+        """Add what a table of three or more attributes asks for: each factor against the product of the rest."""
         rows = [slice(*self.starts[axis : axis + 2]) for axis in table.axes]
         joint = np.ones((1, self.classes), dtype=np.float32)
         for row in rows[:-1]:
@@ -335,9 +335,7 @@ class _Fit:
             pull[row] += part.reshape(-1, self.classes)
 
 
-def _adam(
-    number: _Single, first: _Single, second: _Single, slope: _Single, size: float, step: int
-) -> None:
+def _adam(number: _Single, first: _Single, second: _Single, slope: _Single, size: float, step: int) -> None:
     """Move numbers in place against their slopes, each by its own scale."""
     first *= np.float32(_FIRST)
     first += np.float32(1.0 - _FIRST) * slope

@@ -4,7 +4,9 @@ A measured table is unbiased and noisy, a model's table smooth and a little wron
 positive part) goes from the model towards the measurement as far as their difference exceeds what noise alone would
 make of it:
 
-    m + f (y − m),   f = max(0, 1 − Σ variance ÷ ‖y − m‖²).
+    m + f (y − m),   f = max(0, 1 − (1 − 2/k) Σ variance ÷ ‖y − m‖²),
+
+with k degrees of freedom, Π (values − 1); below three there is nothing to gain, and the measurement stands.
 
 Where the model is wrong by more than the noise the measurement speaks; where it is not, the model does. The nearest
 table without negative cells and with the same total follows; `dphist.inference.fitting.settle` then makes tables agree.
@@ -12,6 +14,8 @@ Arithmetic on released numbers throughout.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +42,15 @@ def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray
 
     Example:
         >>> import numpy as np
-        >>> shrink(np.array([10.0, 30.0]), 1.0, np.array([12.0, 28.0])).tolist()
-        [10.5, 29.5]
+        >>> shrink(np.array([10.0, 30.0, 20.0, 40.0]), 3.0, np.array([12.0, 28.0, 20.0, 40.0])).tolist()
+        [11.0, 29.0, 20.0, 40.0]
     """
     apart = measured - model
+    freedom = math.prod(size - 1 for size in measured.shape)
     noise = float(np.broadcast_to(np.asarray(variance, dtype=np.float64), measured.shape).sum())
+    noise *= max(0.0, 1.0 - 2.0 / freedom) if freedom else 0.0
     energy = float((apart * apart).sum())
-    kept = max(0.0, 1.0 - noise / energy) if energy > 0.0 else 0.0
+    kept = max(0.0, 1.0 - noise / energy) if energy > noise else 0.0
     return nonnegative(model + kept * apart, float(model.sum()))
 
 

@@ -33,8 +33,8 @@ _MOST_TRIED = 4e7
 _MOST_SWEEPS = 40
 # A matrix of all pairs has so many rows at most (a gigabyte in single precision).
 _MOST_ROWS = 16_000
-# Tables that a guess is raked in: of so many cells at most, so many of them kept, in so many rounds; and what a cell that
-# the mixture leaves empty may be filled from.
+# Tables that a guess is raked in: of so many cells at most, so many of them kept, in so many rounds; and what a cell
+# that the mixture leaves empty may be filled from.
 _MOST_CELLS, _MOST_KEPT, _RAKING_ROUNDS, _TRACE = 1 << 20, 32, 6, 1e-6
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -160,7 +160,8 @@ class PublishedModel:
     def _raked(self, axes: Axes) -> FloatArray:
         guess = self.mixture.table(axes)
         inside = {
-            tuple(axes.index(axis) for axis in pair): self.tables[pair] / max(float(self.tables[pair].sum()), 1e-300)
+            tuple(axes.index(axis) for axis in pair): self.tables[pair]
+            / max(float(self.tables[pair].sum()), 1e-300)
             for pair in combinations(axes, 2)
             if pair in self.tables
         }

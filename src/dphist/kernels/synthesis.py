@@ -1,4 +1,4 @@
-"""Synthetic records that keep tables of pairs: values are exchanged while that brings the pairs nearer to their targets.
+"""Synthetic records that keep tables of pairs: values are exchanged while that brings pairs nearer to targets.
 
 ``excess`` is a square matrix with a row and a column for each value of each attribute, and one last row and column for
 "everyone": how many records too many have both values, beside the target. Tables of one attribute are those of pairs
@@ -40,7 +40,7 @@ def count_pairs(codes: NDArray[np.int32], excess: NDArray[np.float32]) -> None:
 
 @kernel
 def exchange(codes: NDArray[np.int32], excess: NDArray[np.float32], seed: Any, sweeps: int) -> int:
-    """Go over all records and columns, and exchange or copy a value where that brings the pairs nearer; count how often.
+    """Go over all records and columns, and exchange or copy a value where that brings pairs nearer; count how often.
 
     For a record and a column another record is picked by a hash. If swapping their values lowers the sum of absolute
     excesses it is done; else, if taking over the other's value alone does not raise it, that is done (where nothing is

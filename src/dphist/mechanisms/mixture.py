@@ -48,6 +48,8 @@ IntArray = NDArray[np.int64]
 
 _SMALL_CUBE = 1 << 16
 _RAKING_ROUNDS = 30
+# Pairs are measured if they are further from the model than noise would be, by so many deviations of that look at them.
+_SURE = 1.5
 # Rounds of choosing pairs; after the first the model knows what was measured.
 _ROUNDS = 2
 # Tables of three and more attributes take part in the fit while they have so many cells together.
@@ -73,13 +75,13 @@ class Mixture:
       in two rounds where the model is furthest from the records, rare values merged;
     * else tables of one attribute alone, with all that is left.
 
-    Synthetic records of all columns keep the published pairs. Tables that were measured have exact intervals, widened to
-    hold what is published; what the model guessed has none.
+    Synthetic records of all columns keep the published pairs. Tables that were measured have exact intervals, widened
+    to hold what is published; what the model guessed has none.
 
     Private because every number it uses comes from a question that was paid for, with shares that sum to one: totals of
     tables, one number of how dependent pairs are, and choices by the exponential mechanism, each with its proof
-    (`dphist.private.queries.tables`, `dphist.private.queries.dependence`, `dphist.private.scores.tables`). Merging values
-    by noisy counts leaves one step one step.
+    (`dphist.private.queries.tables`, `dphist.private.queries.dependence`, `dphist.private.scores.tables`). Merging
+    values by noisy counts leaves one step one step.
 
     Args:
         tables: The axes of each announced table; read off the workload unless told, else all of ``ways`` attributes.
@@ -175,9 +177,7 @@ class Mixture:
         even = (Fraction(1, columns),) * columns
         if too_weak(strength):
             return self._singles(data, asked, [_tables(data.measure(TableTotals(ones, even)), ones, shape)])
-        one, look, rest = data.split(
-            strength.singles, DISTANCE_SHARE, 1 - strength.singles - DISTANCE_SHARE
-        )
+        one, look, rest = data.split(strength.singles, DISTANCE_SHARE, 1 - strength.singles - DISTANCE_SHARE)
         first = _tables(one.measure(TableTotals(ones, even)), ones, shape)
         total = _total(first)
         single = [nonnegative(table.values, total) for table in first]
@@ -198,12 +198,14 @@ class Mixture:
             ]
             seen = look.merge(groups).measure(
                 TableDistances(
-                    tuple(open_pairs), _rounded(start, open_pairs, total), np.array(penalties).astype(np.int64)
+                    tuple(open_pairs),
+                    _rounded(start, open_pairs, total),
+                    np.array(penalties).astype(np.int64),
                 )
             )
             gain = float(seen.values[0]) / (2.0 * total * len(pairs))
             doubt = math.sqrt(float(np.max(seen.variance))) / (2.0 * total * len(pairs))
-            worth = gain > doubt + _loss(strength, shape, total)
+            worth = gain > _SURE * doubt + _loss(strength, shape, total)
         if not worth:
             # If there was no pair to look at, that share is spent on single attributes as well.
             rights = [rest] if open_pairs else [look, rest]
@@ -214,7 +216,8 @@ class Mixture:
         within = [shares_within(single[axis], groups[axis]) for axis in range(columns)]
         fine = model.spread(groups, within)
         near = {
-            table.axes: shrink(table.values, table.variance, total * fine.table(table.axes)) for table in first
+            table.axes: shrink(table.values, table.variance, total * fine.table(table.axes))
+            for table in first
         }
         for table in chosen:
             a, b = table.axes
@@ -224,8 +227,8 @@ class Mixture:
         whole = [t for t in chosen if all(coarse[axis] == shape[axis] for axis in t.axes)]
         errors = TableResiduals(shape, [_as_measured(table, strength.law) for table in [*first, *whole]])
         note = (
-            f"tables of one attribute were measured, then {len(chosen)} of {len(pairs)} pairs, chosen where a model was "
-            "furthest from the records, rare values merged; a mixture of products says the rest"
+            f"tables of one attribute were measured, then {len(chosen)} of {len(pairs)} pairs, chosen where a model "
+            "was furthest from the records, rare values merged; a mixture of products says the rest"
         )
         return _published(shape, asked, total, near, fine, errors, note)
 
@@ -275,8 +278,8 @@ class Mixture:
             data.shape, [_as_measured(table, law) for round_ in rounds for table in round_]
         )
         note = (
-            "tables of one attribute were measured with the whole budget: it sees too little of pairs, or there was too "
-            "little to see; that attributes go together by chance alone is a guess"
+            "tables of one attribute were measured with the whole budget: it sees too little of pairs, or there was "
+            "too little to see; that attributes go together by chance alone is a guess"
         )
         return _published(data.shape, asked, total, near, model, errors, note)
 

@@ -28,7 +28,7 @@ DEPENDENCE_SHARE = Fraction(1, 100)
 DISTANCE_SHARE = Fraction(1, 50)
 CHOICE_SHARE = Fraction(1, 20)
 # All pairs are measured where their noise is below sampling error: deviation · √(cells ÷ records) below this,
-_RICH = 0.7
+_RICH = 1.0
 # or where their expected total variation is at most this times that of independence,
 _DEPENDENT = 1.8
 # or, under ρ, where it is below this and pairs are further from independence than sampling can bring them: tables with
@@ -78,7 +78,9 @@ class Strength:
         return _VISIBLE * self.deviation(share / picks)
 
 
-def planned_deviations(law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], pairs: Sequence[Axes]) -> FloatArray:
+def planned_deviations(
+    law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], pairs: Sequence[Axes]
+) -> FloatArray:
     """The deviation that a cell of each pair would have if all wanted tables were measured by the best plan.
 
     Args:

@@ -81,7 +81,7 @@ class PrivateRecords:
         return tuple(PrivateRecords(right) for right in self._right.split(*parts))
 
     def merge(self, groups: Sequence[IntArray]) -> PrivateRecords:
-        """Merge values of every attribute by public groups; one step stays one step, as under `PrivateCounts.coarsen`."""
+        """Merge values of every attribute by public groups; one step stays one, as under `PrivateCounts.coarsen`."""
         right = self._right
         held, layout = merged(right._take(), right._layout, groups)
         purse = replace(right._purse, change=right._purse.change.merged())

@@ -16,10 +16,10 @@ from dphist.private.questions import IntArray, Layout, proven, seal
 @proven
 @dataclass(frozen=True)
 class Dependence:
-    """How far pairs of attributes are from independence, added up over pairs: Σ |x − x_a x_b ÷ n| of each, rounded down.
+    """How far pairs of attributes are from independence, added up over pairs: Σ |x − x_a x_b ÷ n|, rounded down.
 
-    One step adds a record at (i, j). Write d = x − x_a x_b ÷ n and Q = (n − x_i)(n − x_j) ÷ (n(n + 1)), with counts from
-    before. Then d grows by Q in the cell (i, j); in the rest of row i and in the rest of column j it falls by Q in
+    One step adds a record at (i, j). Write d = x − x_a x_b ÷ n and Q = (n − x_i)(n − x_j) ÷ (n(n + 1)), with counts
+    from before. Then d grows by Q in the cell (i, j); in the rest of row i and in the rest of column j it falls by Q in
     total; elsewhere it grows by Q in total. So Σ|d| moves by at most 4Q < 4, and taking a record away is the same
     backwards (from one record to none, 0 to 0). Rounding down moves a number that moves by less than 4 by at most 4.
     With T pairs the sum moves by at most 4T: the scale is 4T, the variance 16T².

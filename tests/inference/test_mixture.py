@@ -1,0 +1,160 @@
+"""A mixture of products, its fit, shrinking towards it, and records made from it."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dphist.errors import MechanismError, QueryError
+from dphist.inference.mixture import MixtureModel, NoisyTable, _Fit, fit_mixture
+from dphist.inference.shrinking import merge_values, shares_within, shrink
+from dphist.inference.synthesis import PublishedModel, deal, kept, synthesise
+
+SHAPE = (3, 4, 2)
+
+
+def model(classes: int = 3, shape: tuple[int, ...] = SHAPE, seed: int = 1) -> MixtureModel:
+    draw = np.random.default_rng(seed)
+    rows = np.concatenate([draw.dirichlet(np.ones(size), classes).T for size in shape])
+    return MixtureModel(shape, draw.dirichlet(np.ones(classes)), rows)
+
+
+def test_tables_and_boxes_of_a_mixture_are_sums_of_its_cells():
+    cube = model().table((0, 1, 2))
+    assert cube.sum() == pytest.approx(1)
+    assert np.allclose(model().table((2, 0)), cube.sum(axis=1).T)
+    assert model().table(()) == pytest.approx(1)
+    low, high = np.array([[0, 0, 0], [1, 1, 0], [2, 3, 1]]), np.array([[3, 4, 2], [3, 3, 2], [3, 4, 1]])
+    wanted = [
+        cube[tuple(slice(a, b) for a, b in zip(x, y, strict=True))].sum()
+        for x, y in zip(low, high, strict=True)
+    ]
+    assert np.allclose(model().boxes(low, high), wanted)
+
+
+@pytest.mark.parametrize("tables", [[(0,), (0, 1)], [(0, 1, 2)], [(0, 2), (0, 1, 2), (1,)]])
+def test_slopes_are_those_of_the_objective(tables):
+    truth = model(seed=2)
+    noisy = [
+        NoisyTable(
+            t, 100 * truth.table(t), 1.0 + np.arange(truth.table(t).size).reshape(truth.table(t).shape)
+        )
+        for t in tables
+    ]
+    fit = _Fit(SHAPE, noisy, 100.0, 8, 50, 0.3, 1)
+    draw = np.random.default_rng(0)
+    theta = np.abs(draw.normal(1, 0.2, (10, 8)))
+    weights = draw.dirichlet(np.ones(8))
+
+    def objective(theta, weights):
+        # Written down a second time; the mutual information's normalisers are constant on the simplex.
+        now = MixtureModel(SHAPE, weights, theta[:9])
+        lost = sum(0.5 * ((100 * now.table(n.axes) - n.values) ** 2 / n.variance).sum() for n in noisy)
+        mean = theta @ weights
+        return lost + fit.price * (weights * theta * np.log(theta / mean[:, None])).sum()
+
+    # Conditionals of a class must sum to one in every column for the formulas of the price.
+    for start, end in zip(fit.starts[:-1], fit.starts[1:], strict=True):
+        theta[start:end] /= theta[start:end].sum(axis=0)
+    pull, gain = fit._gradient(theta.astype(np.float32), weights.astype(np.float32))
+    step = 1e-5
+    for _ in range(12):
+        column, one = draw.integers(0, 3), draw.integers(0, 8)
+        a, b = draw.choice(np.arange(fit.starts[column], fit.starts[column + 1]), 2, replace=False)
+        up, down = theta.copy(), theta.copy()
+        up[a, one], up[b, one], down[a, one], down[b, one] = (
+            up[a, one] + step,
+            up[b, one] - step,
+            down[a, one] - step,
+            down[b, one] + step,
+        )
+        slope = (objective(up, weights) - objective(down, weights)) / (2 * step)
+        assert weights[one] * (pull[a, one] - pull[b, one]) == pytest.approx(slope, rel=2e-2, abs=2e-2)
+    up, down = weights.copy(), weights.copy()
+    up[0], up[1], down[0], down[1] = up[0] + step, up[1] - step, down[0] - step, down[1] + step
+    assert gain[0] - gain[1] == pytest.approx(
+        (objective(theta, up) - objective(theta, down)) / (2 * step), rel=2e-2, abs=2e-2
+    )
+
+
+def test_a_fit_finds_what_was_measured_and_is_the_same_again():
+    truth = model(2, (4, 4, 4), 5)
+    pairs = [NoisyTable(t, 1e5 * truth.table(t), 4.0) for t in itertools.combinations(range(3), 2)]
+    found = fit_mixture((4, 4, 4), pairs, 1e5, components=12, steps=300, price=0.1)
+    assert np.abs(found.table((0, 2)) - truth.table((0, 2))).sum() < 0.01
+    assert np.abs(found.table((0, 1, 2)) - truth.table((0, 1, 2))).sum() < 0.1
+    again = fit_mixture((4, 4, 4), pairs, 1e5, components=12, steps=300, price=0.1)
+    assert np.array_equal(found.conditionals, again.conditionals)
+
+
+def test_noise_without_dependence_is_not_fitted():
+    draw = np.random.default_rng(3)
+    pairs = [
+        NoisyTable(t, 100.0 + draw.normal(0, 30, (8, 8)), 900.0) for t in itertools.combinations(range(4), 2)
+    ]
+    found = fit_mixture((8,) * 4, pairs, 6400.0, components=20, steps=300)
+    raw = np.mean([np.abs(p.values / 6400 - 1 / 64).sum() for p in pairs])
+    assert np.mean([np.abs(found.table(p.axes) - 1 / 64).sum() for p in pairs]) < 0.5 * raw
+
+
+def test_nothing_known_is_even_and_axes_must_be_columns():
+    assert fit_mixture((2, 4), [], 10.0).table((1,)).tolist() == [0.25] * 4
+    with pytest.raises(MechanismError, match="every axis"):
+        fit_mixture((2, 4), [NoisyTable((0, 5), np.ones((2, 2)), 1.0)], 10.0)
+
+
+def test_shrinking_believes_what_noise_cannot_explain():
+    flat = np.full((5, 5), 10.0)
+    far, near = flat.copy(), flat + np.tile([0.5, -0.5, 0.5, -0.5, 0.0], (5, 1))
+    far[0, 0], far[4, 4] = 90.0, -70.0
+    assert shrink(far, 1.0, flat)[0, 0] > 70
+    assert np.allclose(shrink(near, 4.0, flat), flat)
+    assert shrink(far, 1.0, flat).min() >= 0
+    assert shrink(far, 1.0, flat).sum() == pytest.approx(250)
+    # With one degree of freedom there is nothing to gain.
+    assert shrink(np.array([[3.0, 1.0], [1.0, 3.0]]), 9.0, np.full((2, 2), 2.0)).tolist() == [
+        [3.0, 1.0],
+        [1.0, 3.0],
+    ]
+
+
+def test_rare_values_are_merged_and_taken_apart_again():
+    counts = np.array([0.0, 3, 4, 80, 1, 1, 1, 90, 2])
+    groups = merge_values(counts, 6, ordered=True)
+    assert np.array_equal(np.unique(groups), np.arange(groups.max() + 1))
+    assert (np.diff(groups) >= 0).all()
+    assert (np.bincount(groups, counts)[:-1] >= 2).all()
+    within = shares_within(counts, groups)
+    assert np.allclose(np.bincount(groups, within), 1)
+    coarse = MixtureModel(
+        (int(groups.max()) + 1,), np.ones(1), (np.bincount(groups, counts) / counts.sum())[:, None]
+    )
+    assert np.allclose(coarse.spread([groups], [within]).table((0,)), counts / counts.sum())
+
+
+def test_records_keep_published_pairs_better_than_chance_would():
+    truth = model(4, (6, 5, 4), 7)
+    tables = {t: 3000 * truth.table(t) for t in itertools.combinations(range(3), 2)}
+    made = synthesise(truth, tables, 3000, seed=4)
+    dealt = deal(truth, 3000, seed=4)
+    assert made.shape == (3000, 3)
+    assert (made >= 0).all()
+    assert (made.max(axis=0) < (6, 5, 4)).all()
+    now, before = (np.mean([kept(codes, table, t) for t, table in tables.items()]) for codes in (made, dealt))
+    assert now < 0.004
+    assert now < 0.5 * before
+    assert np.array_equal(made, synthesise(truth, tables, 3000, seed=4))
+    assert not np.array_equal(made, synthesise(truth, tables, 3000, seed=5))
+    with pytest.raises(QueryError, match="negative"):
+        deal(truth, -1)
+    assert deal(truth, 0).shape == (0, 3)
+
+
+def test_guesses_agree_with_published_pairs():
+    guess = model(3, (3, 4, 2), 1)
+    other = model(3, (3, 4, 2), 9)
+    published = PublishedModel(guess, {t: 500 * other.table(t) for t in ((0, 1), (0, 2), (1, 2))})
+    cube = published.table((1, 2, 0))
+    assert np.allclose(cube.sum(axis=0).T, other.table((0, 2)), atol=2e-3)
+    low, high = np.array([[0, 1, 0], [0, 0, 0]]), np.array([[2, 3, 1], [3, 4, 2]])
+    assert np.allclose(published.boxes(low, high), [cube[1:3, 0:1, 0:2].sum(), 1.0], atol=1e-6)

@@ -1,0 +1,89 @@
+"""Merging values behind the gate over records, and how far tables are from a model."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.errors import MechanismError, RightUsed
+from dphist.model.coded import CodedColumns
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.private.gate import open_gate
+from dphist.private.queries.dependence import Dependence, TableDistances
+from dphist.private.queries.tables import TableTotals
+from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
+
+DOMAIN = Domain([Ordinal("age", range(5)), Nominal("sex", ["F", "M"])])
+CODES = np.random.default_rng(1).integers(0, [5, 2], (200, 2))
+GROUPS = [np.array([0, 0, 1, 2, 2]), np.array([0, 1])]
+WHOLE = TableTotals(((0,), (0, 1)), (Fraction(1, 2), Fraction(1, 2)))
+
+
+def opened(epsilon=10**6):
+    records = CodedColumns(DOMAIN, (CODES[:, 0].astype(np.uint8), CODES[:, 1].astype(np.uint8)))
+    return open_records_gate(records, epsilon, Unit())
+
+
+def wanted():
+    cube = np.zeros((3, 2), dtype=np.int64)
+    np.add.at(cube, (GROUPS[0][CODES[:, 0]], CODES[:, 1]), 1)
+    return np.concatenate([cube.sum(axis=1), cube.reshape(-1)])
+
+
+def test_merged_records_and_merged_cells_give_merged_tables():
+    right, transcript = opened()
+    merged = right.merge(GROUPS)
+    assert merged.shape == (3, 2)
+    noisy = merged.measure(WHOLE)
+    assert np.array_equal(noisy.values, wanted())
+    counts = np.zeros((5, 2), dtype=np.int64)
+    np.add.at(counts, (CODES[:, 0], CODES[:, 1]), 1)
+    cells, _ = open_gate(Histogram(DOMAIN, counts), 10**6, Unit())
+    assert np.array_equal(PrivateRecords(cells).merge(GROUPS).measure(WHOLE).values, wanted())
+    again, replay = open_records_replay(DOMAIN, 10**6, Unit(), transcript)
+    assert np.array_equal(again.merge(GROUPS).measure(WHOLE).values, noisy.values)
+    replay.finish()
+
+
+def test_merging_uses_the_right_up_and_groups_cannot_be_changed_afterwards():
+    right, _ = opened()
+    groups = [group.copy() for group in GROUPS]
+    merged = right.merge(groups)
+    groups[0][:] = 0
+    assert np.array_equal(merged.measure(WHOLE).values, wanted())
+    with pytest.raises(RightUsed):
+        right.merge(GROUPS)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        GROUPS[:1],
+        [GROUPS[0][:4], GROUPS[1]],
+        [np.array([0, 0, 2, 2, 2]), GROUPS[1]],
+        [GROUPS[0] - 1, GROUPS[1]],
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(groups):
+    with pytest.raises(MechanismError, match="groups"):
+        opened()[0].merge(groups)
+
+
+def test_dependence_and_distances_are_what_they_say():
+    cube = np.zeros((5, 2))
+    np.add.at(cube, (CODES[:, 0], CODES[:, 1]), 1)
+    apart = np.abs(cube - np.outer(cube.sum(1), cube.sum(0)) / 200).sum()
+    assert opened()[0].measure(Dependence(((0, 1),))).values.tolist() == [int(apart)]
+    guess = np.full(10, 20)
+    far = int(np.abs(cube.reshape(-1) - 20).sum())
+    for penalty in (0, 10, 10**6):
+        asked = TableDistances(((0, 1),), guess, np.array([penalty]))
+        assert opened()[0].measure(asked).values.tolist() == [max(0, far - penalty)]
+    with pytest.raises(MechanismError, match="pairs"):
+        Dependence(((0,),))
+    with pytest.raises(MechanismError, match="each cell"):
+        opened()[0].measure(TableDistances(((0,),), guess, np.array([0])))
+    with pytest.raises(MechanismError, match="penalties"):
+        TableDistances(((0,),), guess, np.array([0, 1]))
