@@ -117,8 +117,8 @@ def synthesise(
         margins.setdefault(one, []).append(target.sum(axis=1))
         margins.setdefault(other, []).append(target.sum(axis=0))
     for axis, found in margins.items():
-        here = slice(*model.starts[axis : axis + 2])
-        excess[here, -1] = excess[-1, here] = -np.mean(found, axis=0)
+        rows_of = slice(*model.starts[axis : axis + 2])
+        excess[rows_of, -1] = excess[-1, rows_of] = -np.mean(found, axis=0)
     placed = np.ascontiguousarray(codes + np.array(model.starts[:-1], dtype=np.int32))
     count_pairs(placed, excess)
     sweeps = int(np.clip(_MOST_TRIED / placed.size, 1, _MOST_SWEEPS))
@@ -183,7 +183,7 @@ class PublishedModel:
 
     def sample(self, count: int, seed: int = 0) -> tuple[_Codes, ...]:
         """Records that keep the published pairs: the codes of every column."""
-        pairs = {axes: table for axes, table in self.tables.items() if len(axes) == 2}
+        pairs: dict[Axes, FloatArray] = {axes: table for axes, table in self.tables.items() if len(axes) == 2}
         return tuple(synthesise(self.mixture, pairs, count, seed=seed).T)
 
 

@@ -343,7 +343,8 @@ def _merged(table: NoisyTable, groups: Sequence[IntArray]) -> NoisyTable:
     """A table of one attribute, its values merged."""
     group = groups[table.axes[0]]
     variance = float(np.mean(table.variance)) * np.bincount(group)
-    return NoisyTable(table.axes, np.bincount(group, table.values), variance)
+    summed = np.asarray(np.bincount(group, table.values), dtype=np.float64)
+    return NoisyTable(table.axes, summed, np.asarray(variance, dtype=np.float64))
 
 
 def _rounded(model: MixtureModel, tables: Sequence[Axes], total: float) -> IntArray:
@@ -356,7 +357,7 @@ def _loss(strength: Strength, shape: Sequence[int], total: float) -> float:
     """What single attributes lose, in total variation of pairs, by not getting the whole budget."""
     noise = [0.35 * 0.4 * strength.deviation(1.0 / len(shape)) * min(size, 40) / total for size in shape]
     worse = float(strength.singles) ** (-0.5 * strength.law.exponent) - 1.0
-    return math.sqrt(2.0) * float(np.mean(noise)) * worse
+    return float(math.sqrt(2.0) * float(np.mean(noise)) * worse)
 
 
 def _as_measured(table: NoisyTable, law: NoiseLaw) -> Measured:
