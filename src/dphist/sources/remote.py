@@ -108,8 +108,8 @@ class Remote(Sql):
     def crowd(self, person: Column) -> tuple[Integers, Integers]:
         """Numbers of rows, and how many people have as many."""
         asked = [sql for sql in (self.too_large(person),) if sql is not None]
-        *looked, (rows, people) = self._answers([*asked, self.crowd_statement(person)])
-        if looked and looked[0] != [[0]]:
+        *seen, (rows, people) = self._answers([*asked, self.crowd_statement(person)])
+        if seen and seen[0] != [[0]]:
             raise refuse_floats(person)
         return np.array(rows, dtype=np.int64), np.array(people, dtype=np.int64)
 

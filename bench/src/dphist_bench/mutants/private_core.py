@@ -144,7 +144,7 @@ MUTANTS = [
     ),
     _bug(
         _GATE,
-        "counts = flat if not flat.size or flat.max() <= ceiling else np.minimum(flat, ceiling)",
+        "counts = flat if within else np.clip(flat, -ceiling, ceiling)",
         "counts = flat",
         "tests/private/test_gate.py::test_huge_counts_are_cut_at_a_public_ceiling_so_that_sums_never_overflow",
         "sums overflow by the data",
