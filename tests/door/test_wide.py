@@ -265,3 +265,17 @@ def test_the_explorer_shows_what_was_measured_and_says_what_was_not(releases: An
         "one", release, "two", releases["epsilon"], {"q": "sex = 'F' and q1 = 'yes' and q2 = 'no'"}
     )
     assert both["difference"] is None
+
+
+def test_the_forecast_is_the_error() -> None:
+    told = dphist.planning.plan(DOMAIN, 2, "marginals:2", mechanisms=["residuals", "auto"])
+    release = dphist.publish(people(), DOMAIN, 2, "residuals", workload="marginals:2")
+    errors: Any = release._estimate.errors
+    pairs = dphist.Workload.marginals(DOMAIN, 2).tables or ()
+    cells = [np.prod([DOMAIN.shape[axis] for axis in axes]) for axes in pairs]
+    variances = [errors.residuals.cell_variance(axes) for axes in pairs]
+    expected = np.sqrt(np.average(variances, weights=cells))
+    assert [forecast.error for forecast in told] == pytest.approx([expected] * 2)
+    (unasked,) = dphist.planning.plan(DOMAIN, 2, "marginals:3", mechanisms=["residuals"], announced=False)
+    assert unasked.error is None
+    assert "would not be measured" in unasked.basis

@@ -32,6 +32,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.populations import POPULATIONS, questions
+from dphist.planning.wide import wide_error
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
 
@@ -208,6 +209,16 @@ def epsilon_needed(
     return forecast.epsilon_needed
 
 
+def _tables_forecast(name: str, rms: float, epsilon: float, wanted: float | None) -> Forecast:
+    if math.isinf(rms):
+        return Forecast(
+            name, None, None, "tables of few attributes are published; this would not be measured"
+        )
+    needed = None if wanted is None else epsilon * rms / wanted
+    basis = "exact for least squares over tables of few attributes; what is published is cut at zero and made to agree"
+    return Forecast(name, rms, rms, basis, needed, rms)
+
+
 @dataclass(frozen=True, eq=False)
 class _Study:
     domain: Domain
@@ -221,6 +232,9 @@ class _Study:
     def forecast(self, epsilon: Fraction, wanted: float | None) -> Forecast:
         name = show(self.mechanism)
         try:
+            wide = wide_error(self.mechanism, self.domain, epsilon, self.unit, self.hint, self.asked)
+            if wide is not None:
+                return _tables_forecast(name, wide, float(epsilon), wanted)
             errors = self._oblivious(epsilon)
             if errors is not None:
                 rms = math.sqrt(float(np.mean(errors.variance(self.asked))))
