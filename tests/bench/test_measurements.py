@@ -39,6 +39,7 @@ QUICK = {
     "noisefirst": ("", ["mean 3 ln n"]),
     "paths": ("", ["dphist query", "after/before"]),
     "segmentation": ("", ["O(n²)", "spikes"]),
+    "widemodels": ("", ["independence", "ratio", "worst table"]),
     "wide": ("", ["CPU s", "mean TV", "worst of these"]),
     "trust": ("--only timing precision quotes", ["structurefirst", "2 mechanisms", "every field quoted"]),
 }

@@ -109,6 +109,7 @@ MEASUREMENTS: dict[str, str] = {
     "fairness": "which of a person's rows are kept: χ² over a million people on each engine, and bounding's CPU",
     "paths": "the paths used most, beside another source tree with --before: CPU seconds and their ratio",
     "wide": "forty and a hundred columns: CPU and memory of all pairs, their error, and how often intervals hold",
+    "widemodels": "mixture beside independence and residual tables: error, records, coverage; --data, a classifier",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
 }
 

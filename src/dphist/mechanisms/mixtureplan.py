@@ -60,7 +60,7 @@ class Strength:
 
     def deviation(self, share: float) -> float:
         """Of the noise that a share of the budget buys."""
-        return float(self.law.deviation) * float(share) ** (-0.5 * self.law.exponent)
+        return float(float(self.law.deviation) * share ** (-0.5 * self.law.exponent))
 
     @property
     def singles(self) -> Fraction:
