@@ -61,7 +61,9 @@ def test_of_threads_with_the_same_last_budget_one_wins(shared, tmp_path):
 
 def test_whoever_loses_has_drawn_no_noise(tmp_path, monkeypatch):
     """Check passes for everybody, then one pays: the others are refused at the gate, before the first draw."""
-    monkeypatch.setattr(dphist.Ledger, "check", lambda *_: None)  # the race that the early look cannot see
+    monkeypatch.setattr(
+        dphist.Ledger, "check", lambda *_, **__: None
+    )  # the race that the early look cannot see
     with dphist.Ledger.open(tmp_path / "budget.db") as book:
         book.create("people", 1)
         dphist.publish(HISTOGRAM, epsilon=1, mechanism="s1", ledger=book, dataset="people")

@@ -108,8 +108,8 @@ MUTANTS = [
     ),
     _bug(
         _SQL,
-        'kept = self._chosen(placed, names, [], self.first_bits("person"), bound)',
-        'kept = self._chosen(placed, names, [], self.start("person"), bound)',
+        'kept = self.chosen(placed, names, [], self.first_bits("person"), bound)',
+        'kept = self.chosen(placed, names, [], self.start("person"), bound)',
         _ENGINES,
         "an engine that has the hash of an id the other way round keeps other rows than the rest",
     ),
