@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dphist
-from dphist.cli.every import app
+from dphist.cli.commands import app
 from dphist.errors import CustodyWarning, DroppedRows, InputError
 from dphist.planning.reasons import reason
 from dphist.sources import count
@@ -172,6 +172,39 @@ def test_a_rehearsal_says_what_it_found_and_is_not_kept(tmp_path):
 )  # fmt: skip
 def test_reasons(attribute, text, why):
     assert why in reason(attribute, text)
+
+
+def test_a_noised_number_of_rows_not_counted_is_paid_for(tmp_path):
+    from dphist.publishing.uncounted import publish_uncounted
+
+    (tmp_path / "x.csv").write_text("age,sex\n" + "1,F\n" * 300 + "1,f\n" * 200 + "broken\n" * 100)
+    (tmp_path / "s.toml").write_text(DOMAIN.to_toml())
+    with dphist.Ledger.open(tmp_path / "b.db") as ledger:
+        ledger.create("people", 2)
+    place = tmp_path / "uncounted.parquet"
+    words = ["uncounted", str(tmp_path / "x.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "1",
+             "--ledger", str(tmp_path / "b.db"), "--dataset", "people", "-o", str(place)]  # fmt: skip
+    assert CliRunner().invoke(app, words).exit_code == 0
+    release = dphist.load(place)
+    release.verify()
+    assert abs(release.answer().value - 300) < 60
+    with dphist.Ledger.open(tmp_path / "b.db") as ledger:
+        assert ledger.spent("people") == 1
+    assert isinstance(CliRunner().invoke(app, words).exception, dphist.errors.OutputError)
+    # One line more or less, whatever it holds, moves the number by at most one: the sensitivity that the noise is for.
+    lines = ["1,F", "1,f", "broken", "\u00e9", "300,M", ",", "1,F,3"]
+    for line in lines:
+        seen = []
+        for text in ("age,sex\n1,F\n2,x\n", f"age,sex\n1,F\n2,x\n{line}\n"):
+            (tmp_path / "y.csv").write_bytes(text.encode("latin-1"))
+            tallied = Tallied(str(tmp_path / "y.csv"))
+            count(tallied, DOMAIN)
+            seen.append(tallied.tally.dropped)
+        assert abs(seen[1] - seen[0]) <= 1, line
+    with pytest.raises(InputError, match="id"):
+        publish_uncounted(pa.table(ROWS), DOMAIN, 1, unit="rows=2, id=who")
+    with pytest.raises(InputError, match="histogram"):
+        publish_uncounted(dphist.Histogram(DOMAIN, np.zeros(DOMAIN.shape, int)), DOMAIN, 1)
 
 
 def test_a_share_is_a_share():

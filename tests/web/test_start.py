@@ -11,7 +11,7 @@ import uvicorn
 from typer.testing import CliRunner
 
 import dphist
-from dphist.cli.every import app as commands
+from dphist.cli.commands import app as commands
 from dphist.errors import DomainError, DphistError, InputError
 from dphist.model.domain.words import attribute_from_words
 from dphist.model.schema import Schema

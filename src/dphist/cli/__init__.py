@@ -14,7 +14,7 @@ from dphist.errors import DphistError
 
 def main() -> None:
     """Run the command line; every error we know ends in one line and its exit code, never a traceback."""
-    from dphist.cli.every import app
+    from dphist.cli.commands import app
     from dphist.kernels.compile import process_is_ours
 
     process_is_ours()

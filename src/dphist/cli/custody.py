@@ -62,3 +62,33 @@ def rehearse(
             records=records,
         )  # fmt: skip
     screen.line(str(told))
+
+
+@app.command()
+def uncounted(
+    source: Annotated[str, typer.Argument(help="The records, as for `publish`.")],
+    schema: Annotated[Path, typer.Option(help="The schema of the release that the number belongs to.")],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss to spend on this number, such as 0.1.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the number goes: a release of one cell.")
+    ],
+    ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
+    rows: Annotated[int | None, typer.Option(help="How many rows one person may own.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    unattended: Annotated[bool, typer.Option("--unattended", help="No reminders.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
+) -> None:
+    """Publish a noised number of the rows that have no cell, for readers of the release of the others."""
+    from dphist.cli.publishing import check_output, read_declared, unit_of
+    from dphist.publishing.uncounted import publish_uncounted
+
+    declared = read_declared(schema)
+    unit = unit_of(declared, rows, replace, None)
+    check_output(output, force)
+    with screen.progress("counting records"):
+        release = publish_uncounted(
+            source, declared.domain, epsilon, unit=unit, ledger=ledger, dataset=dataset, unattended=unattended
+        )
+    release.save(output)
+    screen.line(f"{output}: {release.answer()} rows were not counted")

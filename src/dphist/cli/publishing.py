@@ -56,12 +56,7 @@ def publish_file(
     unit = unit_of(declared, rows, replace, person, cells, per_cell)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
-    _check_writable(output)
-    if output.exists() and not force:
-        raise OutputError(
-            f"{output} exists already, and a release that was paid for is not written over; nothing was spent. Choose "
-            "another --output, or say --force"
-        )
+    check_output(output, force)
     recipe = mechanism or DEFAULT_MECHANISM
     hint = asked_of(declared, workload, marginals)
     added = _added(declared, measures)
@@ -174,8 +169,8 @@ def write_text(text: str, output: Path | None) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def _check_writable(output: Path) -> None:
-    """Refuse an output that cannot be written before anything is spent."""
+def check_output(output: Path, force: bool) -> None:
+    """Refuse an output that cannot be written, or holds a release already, before anything is spent."""
     if output.is_dir():
         raise OutputError(f"cannot write {output}: it is a folder; name a file in it")
     if not output.parent.is_dir():
@@ -186,3 +181,8 @@ def _check_writable(output: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise OutputError(f"cannot write {output}: {error.strerror}; choose another --output") from None
+    if output.exists() and not force:
+        raise OutputError(
+            f"{output} exists already, and a release that was paid for is not written over; nothing was spent. Choose "
+            "another --output, or say --force"
+        )

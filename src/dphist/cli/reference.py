@@ -26,7 +26,7 @@ def reference() -> str:
     """
     import typer
 
-    from dphist.cli.every import app
+    from dphist.cli.commands import app
 
     return "\n".join([_HEAD, *_group(typer.main.get_command(app), "dphist")])
 

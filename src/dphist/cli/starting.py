@@ -68,12 +68,7 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
         "\n1. What is public about each? It must come from what everybody may know (a code book, the law), never from\n"
         f"   the records. Write: {FORMS}\n"
     )
-    public = {
-        name: ask(
-            f"{name} ({kind})", "", lambda words, name=name: (attribute_from_words(name, words), words)[1]
-        )  # type: ignore[misc]
-        for name, kind in listed
-    }
+    public = {name: ask(f"{name} ({kind})", "", _words_of(name)) for name, kind in listed}
     start = Start(source=source, public=public, folder=folder)
     domain: Domain = start.domain
     screen.line(f"   {' × '.join(f'{a.name} {a.size}' for a in domain.attributes)} = {domain.size:,} cells")
@@ -155,6 +150,16 @@ def _asking(answers: Path | None) -> Iterator[Ask]:
         yield Ask(iter(sys.stdin.read().splitlines()))
     else:
         yield Ask(None)
+
+
+def _words_of(name: str) -> Callable[[str], str]:
+    """Words about one column, once they can be read."""
+
+    def read(words: str) -> str:
+        attribute_from_words(name, words)
+        return words
+
+    return read
 
 
 def _yes(words: str) -> bool:

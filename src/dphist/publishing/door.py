@@ -161,7 +161,7 @@ def publish(
         remind_of_bounds(source, domain)
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
         if not unattended and not isinstance(source, Histogram):
-            source = Tallied(source)
+            source = source if isinstance(source, Tallied) else Tallied(source)
             payer.before = partial(refuse_dropped, source.tally, share)
         if added:
             return publish_measured(

@@ -20,6 +20,8 @@ from dphist_bench.measurements.mistakes_command import MISTAKES as COMMANDS
 from dphist_bench.measurements.mistakes_python import MISTAKES as CALLS
 from dphist_bench.measuring import Line
 
+Row = dict[str, str]
+
 _LONGEST = 160
 
 
@@ -30,12 +32,12 @@ def measure(
     page: Annotated[Path | None, "also write the tables as a page of Markdown"] = None,
 ) -> Iterator[Line]:
     """Make every mistake, and say what happened."""
-    rows: list[Line] = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for kind, made in (("python", _calls), ("command", _commands)):
             if not only or kind in only:
-                for row in made(Path(folder) / kind, quick):
-                    said = _short(str(row["what is said"]).replace(f"{folder}/{kind}", "folder"))
+                for row in made(Path(folder) / kind):
+                    said = _short(row["what is said"].replace(f"{folder}/{kind}", "folder"))
                     rows.append({"where": kind, **row, "what is said": said})
                     yield rows[-1]
     bad = [row for row in rows if row["outcome"] == "BARE"]
@@ -49,7 +51,7 @@ def measure(
         page.write_text(_page(rows), encoding="utf-8")
 
 
-def _calls(folder: Path, quick: bool) -> Iterator[Line]:
+def _calls(folder: Path) -> Iterator[Row]:
     import numpy as np
     import pandas as pd
 
@@ -88,12 +90,12 @@ def _tried(code: str, names: dict[str, Any]) -> tuple[str, str]:
     return ("told", _plain(ours[0])) if ours else ("answered", _plain(repr(made)))
 
 
-def _commands(folder: Path, quick: bool) -> Iterator[Line]:
+def _commands(folder: Path) -> Iterator[Row]:
     from contextlib import chdir
 
     from typer.testing import CliRunner
 
-    from dphist.cli.every import app
+    from dphist.cli.commands import app
 
     room = _room(folder)
     with chdir(folder):
@@ -147,7 +149,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _page(rows: list[Line]) -> str:
+def _page(rows: list[Row]) -> str:
     """The tables, for the documentation."""
     lines = [
         "# Mistakes",

@@ -1,0 +1,77 @@
+"""The commands about schemas: draft and check what is public about the records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dphist.cli import screen
+
+schema_app = typer.Typer(
+    help="Draft and check schemas: what is public about the records.", no_args_is_help=True
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
+
+
+@schema_app.command("new")
+def schema_new(
+    source: Annotated[Path, typer.Argument(help="A data file; only column names and types are read.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The screen if not given.")] = None,
+) -> None:
+    """Draft a schema from column names and types; bounds are for you to fill in, because bounds from data leak."""
+    from dphist.cli.publishing import write_text
+    from dphist.sources import draft_schema
+
+    write_text(draft_schema(source), output)
+
+
+@schema_app.command("suggest")
+def schema_suggest(
+    source: Annotated[str, typer.Argument(help="The records, as for `dphist publish`.")],
+    column: Annotated[
+        list[str], typer.Option(help="A numeric column to learn bounds of; may be given several times.")
+    ],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss to spend on all of it, for example 1/20.")],
+    ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
+    person: Annotated[
+        str | None,
+        typer.Option("--id", help="The column that names the person: learns rows per person, too."),
+    ] = None,
+    rows: Annotated[int, typer.Option(help="How many rows of one person are looked at for the bounds.")] = 1,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file for the draft.")] = None,
+) -> None:
+    """Learn bounds, bins, a step and rows per person privately, and draft them with their price and reason."""
+    from dphist.cli.publishing import write_text
+    from dphist.model.unit import Unit
+    from dphist.publishing.suggest import suggest
+
+    with screen.progress("counting records"):
+        found = suggest(
+            source, column, epsilon, unit=Unit(rows=rows, id=person), ledger=ledger, dataset=dataset
+        )
+    write_text(found.to_toml(), output)
+
+
+@schema_app.command("check")
+def schema_check(
+    schema: Annotated[Path, typer.Argument(help="A schema file.")], as_json: Json = False
+) -> None:
+    """Check a schema and say how large its cube is."""
+    from dphist.cli.publishing import read_schema
+
+    domain = read_schema(schema)
+    facts: dict[str, Any] = {
+        "attributes": dict(zip(domain.names, domain.shape, strict=True)),
+        "cells": domain.size,
+    }
+    if as_json:
+        screen.line(json.dumps(facts, ensure_ascii=False))
+    else:
+        screen.line(
+            f"{' × '.join(f'{name} {size}' for name, size in facts['attributes'].items())} = {domain.size:,} cells"
+        )

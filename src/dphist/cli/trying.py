@@ -1,0 +1,153 @@
+"""Commands that try mechanisms out: list, audit, measure, forecast and compare them, and the demo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dphist.cli import plugins, screen
+from dphist.cli.commands import Json, WorkloadText, app
+
+
+@app.command()
+def mechanisms(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every one, by family, with its options.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List mechanisms: the default and the recommended first, then families."""
+    from dphist.cli.showing import mechanism_rows, show_mechanisms
+
+    if as_json:
+        screen.line(json.dumps(mechanism_rows(), ensure_ascii=False))
+    else:
+        show_mechanisms(everything)
+
+
+@app.command()
+def audit(
+    mechanism: Annotated[
+        str | None, typer.Argument(help="A mechanism's name or name(option=value, …).")
+    ] = None,
+    epsilon: Annotated[str, typer.Option(help="The claim to attack.")] = "1",
+    runs: Annotated[int, typer.Option(help="How often to run the mechanism on each side.", min=30)] = 20_000,
+    all_of_them: Annotated[bool, typer.Option("--all", help="Attack every mechanism, for --hours.")] = False,
+    hours: Annotated[float, typer.Option(help="With --all: how long.", min=0)] = 1.0,
+    results: Annotated[
+        Path, typer.Option(help="With --all: where trials are kept; a campaign goes on from it.")
+    ] = Path("audit.jsonl"),
+    page: Annotated[Path | None, typer.Option(help="With --all: also write the results as Markdown.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Attack a mechanism's privacy claim by statistics; exit code 1 if the claim is refuted."""
+    if (mechanism is None) != all_of_them:
+        raise typer.BadParameter("name one mechanism, or give --all")
+    if mechanism is None:
+        attack_all = plugins.load("audit", "the audit of all mechanisms")
+        with screen.progress("attacking every mechanism") as say:
+            fallen = attack_all(results, hours, page, say)
+        if fallen:
+            raise typer.Exit(1)
+        return
+    from dphist.audit import audit as attack
+    from dphist.mechanisms.spec import parse
+
+    with screen.progress("running the mechanism on neighbouring data") as say:
+        report = attack(parse(mechanism), epsilon=epsilon, runs=runs, progress=say)
+    screen.line(json.dumps(report.to_json(), ensure_ascii=False) if as_json else str(report))
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+@app.command(
+    "bench",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def bench(context: typer.Context) -> None:
+    """Run the papers' experiments and our measurements again (needs dphist-bench)."""
+    command = typer.main.get_command(plugins.load("bench", "`dphist bench`"))
+    command(context.args, prog_name="dphist bench")
+
+
+@app.command()
+def plan(
+    schema: Annotated[Path | None, typer.Option(help="The public domain, as TOML.")] = None,
+    epsilon: Annotated[str, typer.Option(help="The privacy loss you may spend.")] = "1",
+    workload: Annotated[str, WorkloadText] = "ranges",
+    mechanism: Annotated[
+        list[str] | None, typer.Option(help="Only these; may be given several times.")
+    ] = None,
+    records: Annotated[
+        int, typer.Option(help="A public guess at the number of records, for simulations.")
+    ] = 100_000,
+    error: Annotated[float | None, typer.Option(help="Also find the ε that this error needs.")] = None,
+    rows: Annotated[int, typer.Option(help="How many rows one person may own.")] = 1,
+    replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Plan in the browser, with a slider for ε.")] = False,
+    port: Annotated[int, typer.Option(help="With --web; 0 picks a free one.")] = 8321,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="With --web, open a browser.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Forecast each mechanism's error before spending anything: no data are read."""
+    if web:
+        from dphist.cli.seeing import plan_on_the_web
+
+        plan_on_the_web(schema, epsilon, port, browser)
+        return
+    from dphist.cli.uses import show_plan
+    from dphist.errors import InputError
+
+    if schema is None:
+        raise InputError("--schema is missing: the public domain, as TOML (`dphist schema new` drafts one)")
+    show_plan(
+        schema, epsilon, workload, mechanisms=mechanism, records=records, error=error, rows=rows,
+        replace=replace, as_json=as_json,
+    )  # fmt: skip
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path("dphist-demo"),
+    rows: Annotated[int, typer.Option(help="How many records to make up.")] = 1_000_000,
+) -> None:
+    """Make a million realistic records, publish, query, verify and draw them."""
+    from dphist.cli.demo import run_demo
+
+    run_demo(folder, rows)
+
+
+@app.command()
+def compare(
+    source: Annotated[str, typer.Argument(help="Public or made-up records, as for `publish`.")],
+    schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],
+    epsilon: Annotated[str, typer.Option(help="The privacy loss to compare at.")] = "1",
+    workload: Annotated[str, WorkloadText] = "ranges",
+    mechanism: Annotated[
+        list[str] | None, typer.Option(help="One to compare; may be repeated; all if not given.")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Runs of each.")] = 3,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Draw error against time on this HTML page.")
+    ] = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Say that the records are public or made up, and do not ask.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run every mechanism on public or made-up records and compare error and time."""
+    from dphist.cli.comparing import WARNING, show_comparison
+
+    if not public:
+        typer.confirm(f"{WARNING}. Are they", abort=True, err=True)
+    with screen.progress("reading the schema") as say:
+        show_comparison(
+            source, schema, epsilon, workload=workload, names=mechanism, trials=trials, output=output,
+            as_json=as_json, say=say,
+        )  # fmt: skip
