@@ -1,7 +1,9 @@
 """The file speaks for itself: typed labels, an interval for every cell, and words, for readers without dphist."""
 
+import copy
 import datetime as dt
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +97,13 @@ def test_the_bounds_are_those_of_the_release_and_need_no_replay(release, path):
     for confidence in (0, 1, "0.95", True):
         with pytest.raises(QueryError, match="confidence"):
             release.save(path.parent / "never.parquet", confidence=confidence)
+
+
+def test_a_release_that_was_read_can_be_copied_and_sent_to_another_process(path):
+    first = dphist.load(path)
+    for again in (pickle.loads(pickle.dumps(first)), copy.deepcopy(first)):  # noqa: S301
+        assert np.array_equal(again.bounds()[1], first.bounds()[1])
+        again.verify()
 
 
 def test_a_reader_without_dphist_finds_value_bounds_and_guarantee(release, path):
