@@ -214,11 +214,14 @@ def plot(
     output: Annotated[Path, typer.Option("--output", "-o", help="A .png or .svg file.")] = Path("plot.png"),
     confidence: Confidence = 0.95,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark.")] = False,
+    uncertainty: Annotated[
+        bool, typer.Option("--uncertainty", help="On a heat map: how far off each number may be.")
+    ] = False,
 ) -> None:
     """Draw one or two attributes of a release as a picture."""
     from dphist.cli.seeing import write_plot
 
-    write_plot(release, output, attributes or [], confidence, dark)
+    write_plot(release, output, attributes or [], confidence, dark, uncertainty)
 
 
 @app.command()

@@ -23,14 +23,21 @@ def write_report(source: Path, output: Path, title: str | None) -> None:
     screen.line(f"{output}: open it in any browser; it needs no network")
 
 
-def write_plot(source: Path, output: Path, names: Sequence[str], confidence: float, dark: bool) -> None:
+def write_plot(
+    source: Path, output: Path, names: Sequence[str], confidence: float, dark: bool, uncertainty: bool = False
+) -> None:
     """Write a figure of a release as a picture."""
     from dphist.report import figure, picture
 
     kind = output.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise InputError("--output must end in .png or .svg")
-    chart = figure(load(source), list(names) or None, confidence=confidence)
+    chart = figure(
+        load(source),
+        list(names) or None,
+        confidence=confidence,
+        colour="uncertainty" if uncertainty else "estimate",
+    )
     drawn = picture(chart, "png" if kind == "png" else "svg", dark=dark)
     with atomic(output) as temporary:
         temporary.write_bytes(drawn)

@@ -218,7 +218,7 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour) -> alt
         # What was not measured has no width, and stays grey.
         else alt.condition(
             "isValid(datum.half)",
-            alt.Color("half:Q", title="± records", scale=alt.Scale(scheme="magma", reverse=True)),
+            alt.Color("half:Q", title="± records", scale=alt.Scale(scheme="magma", reverse=True, zero=True)),
             alt.value(_GREY),
         )
     )
@@ -299,7 +299,7 @@ def _square_rows(numbers: Table) -> list[dict[str, Any]]:
                     "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
                     "label": across.labels[i], "other": up.labels[j],
                     "estimate": bound(values[k]), "interval": interval_words(low[k], high[k]),
-                    "half": bound((high[k] - low[k]) / 2),
+                    "half": bound(round((high[k] - low[k]) / 2, 3)),
                 }
             )  # fmt: skip
     return rows

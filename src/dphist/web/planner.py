@@ -68,7 +68,7 @@ def answer(form: Mapping[str, str]) -> dict[str, Any]:
 
 def forecast(form: Mapping[str, str]) -> dict[str, Any]:
     """Forecast one mechanism: its error on every workload and on one question, and the ε that question needs."""
-    unknown = set(form) - {*_DEFAULTS, "mechanism"}
+    unknown = set(form) - {*_DEFAULTS, "mechanism", "only"}
     if unknown:
         raise InputError(f"there is no field {min(unknown)[:40]!r}")
     given = {**_DEFAULTS, "replace": "", **form}
@@ -80,14 +80,34 @@ def forecast(form: Mapping[str, str]) -> dict[str, Any]:
     records = int(_number(given["records"], "records", 0, 1e12))
     rows = int(_number(given["rows"], "rows", 1, 1e6))
     replace = given["replace"] not in ("", "0", "no")
+    # A curve over several ε is about one kind of question; the table is about all of them.
+    if given.get("only", "") not in ("", "question"):
+        raise InputError("only must be question")
     return _forecast(
-        name, given["schema"], given["epsilon"], records, given["question"], wanted, rows, replace
+        name,
+        given["schema"],
+        given["epsilon"],
+        records,
+        given["question"],
+        wanted,
+        rows,
+        replace,
+        only=bool(given.get("only")),
     )
 
 
 @lru_cache(maxsize=512)
 def _forecast(
-    name: str, schema: str, epsilon: str, records: int, question: str, wanted: float, rows: int, replace: bool
+    name: str,
+    schema: str,
+    epsilon: str,
+    records: int,
+    question: str,
+    wanted: float,
+    rows: int,
+    replace: bool,
+    *,
+    only: bool = False,
 ) -> dict[str, Any]:
     # A text with a line end in it is never taken for the name of a file.
     domain = Domain.from_toml(f"{schema}\n")
@@ -96,12 +116,11 @@ def _forecast(
     unit = Unit(rows=rows, replace=replace)
     made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "best": {}, "worst": {}}
     made["basis"] = ""
-    asked: list[str | Workload] = [*WORKLOADS]
-    if question.strip():
-        asked.append(read_question(question, domain))
+    own: list[str | Workload] = [read_question(question, domain)] if question.strip() else []
+    asked: list[str | Workload] = (own or ["ranges"]) if only else [*WORKLOADS, *own]
     for workload in asked:
         label = workload if isinstance(workload, str) else "question"
-        goal = wanted if label == ("question" if question.strip() else "ranges") else None
+        goal = wanted if not only and label == ("question" if question.strip() else "ranges") else None
         found = _one(domain, epsilon, workload, name, records, goal, unit)
         made["errors"][label], made["best"][label], made["worst"][label] = (
             found.error,

@@ -20,17 +20,18 @@ const line = (said) => {
   return row;
 };
 
-const asked = async (form, mechanism, epsilon) => {
+const asked = async (form, mechanism, epsilon, only = "") => {
   const pairs = [...form.entries()].filter(([key]) => key !== "epsilon");
-  const body = new URLSearchParams([...pairs, ["epsilon", epsilon], ["mechanism", mechanism]]);
+  const body = new URLSearchParams([...pairs, ["epsilon", epsilon], ["mechanism", mechanism], ["only", only]]);
   const reply = await fetch("/api/plan", { method: "POST", body });
   const said = await reply.json();
   if (!reply.ok) throw new Error(said.error);
   return said;
 };
 
-// How the error falls with ε, for the mechanisms that did best: one point at a time, drawn as they come.
-const curve = async (form, best, mine) => {
+// How the error falls with ε, for the default and for plain noise.
+const curve = async (form, mine) => {
+  const best = ["auto", "laplace"].filter((name) => mechanisms.includes(name));
   const middle = Number(form.get("epsilon"));
   if (!(middle > 0) || !best.length) return;
   const places = [0.1, 0.3, 1, 3].map((factor) => String(+(middle * factor).toPrecision(2)));
@@ -38,7 +39,7 @@ const curve = async (form, best, mine) => {
   for (const epsilon of places) {
     for (const mechanism of best) {
       $("working").textContent = `error against ε: ${mechanism} at ${epsilon} …`;
-      const said = await asked(form, mechanism, epsilon);
+      const said = await asked(form, mechanism, epsilon, "question");
       if (mine !== turn) return;
       const off = said.errors.question ?? said.errors.ranges;
       // Less than a tenth of a record is no error at all.
@@ -83,6 +84,13 @@ const forecast = async () => {
   $("problem").textContent = "";
   const form = new FormData($("plan"));
   const rows = [];
+  try {
+    await curve(form, mine);
+  } catch (wrong) {
+    if (mine === turn) { $("problem").textContent = wrong.message; $("working").textContent = ""; }
+    return;
+  }
+  if (mine !== turn) return;
   for (const [place, mechanism] of mechanisms.entries()) {
     $("working").textContent = `forecasting ${mechanism} (${place + 1} of ${mechanisms.length}) …`;
     let said = null;
@@ -98,8 +106,6 @@ const forecast = async () => {
     $("rows").replaceChildren(...rows);
     $("results").hidden = false;
   }
-  const best = rows.filter((row) => Number.isFinite(Number(row.dataset.error))).slice(0, 3).map((row) => row.firstChild.textContent);
-  await curve(form, best, mine);
   if (mine === turn) $("working").textContent = "done";
 };
 
