@@ -16,6 +16,7 @@ from dphist.private.queries.dependence import Dependence, TableDistances
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.medians import Middles
+from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout
@@ -54,6 +55,7 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
     Identity: [(Identity(), LINE), (Identity(), TABLE)],
     Totals: [(Totals(), LINE), (Totals(), PAIRS)],
     Middles: [(Middles(), LINE), (Middles(), RUNS), (Middles(), PAIRS)],
+    PrefixRoots: [(PrefixRoots(), LINE), (PrefixRoots(), Layout((1,)))],
     Linear: [(Linear.dense(np.array([[1, 1, 0, -2], [0, 3, 1, 1], [5, 0, 0, 1]])), LINE)],
     Frequencies: [
         (Frequencies(shape, keep, basis), layout)

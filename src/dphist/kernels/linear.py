@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from dphist.kernels.compile import kernel
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 
 
 @kernel
@@ -18,6 +19,49 @@ def sparse_product(rows: IntArray, columns: IntArray, weights: IntArray, values:
         for place in range(rows[r], rows[r + 1]):
             out[r] += weights[place] * values[columns[place]]
     return out
+
+
+@kernel
+def triangle_product(weights: IntArray, values: IntArray) -> IntArray:
+    """Answer i is Σ_{j ≤ i} weights[i − j] · values[j]: a lower triangle whose diagonals are constant."""
+    n = len(values)
+    out = np.zeros(n, np.int64)
+    for j in range(n):
+        value = values[j]
+        if value != 0:
+            for i in range(j, n):
+                out[i] += weights[i - j] * value
+    return out
+
+
+@kernel
+def triangle_solve(weights: FloatArray, answers: FloatArray) -> FloatArray:
+    """Undo `triangle_product`, in floating point: the values whose answers these are."""
+    n = len(answers)
+    left = answers.copy()
+    for j in range(n):
+        left[j] /= weights[0]
+        value = left[j]
+        for i in range(j + 1, n):
+            left[i] -= weights[i - j] * value
+    return left
+
+
+@kernel
+def range_weights(prefix: FloatArray, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+    """For ranges low … high − 1: the sum of squared weights of the draws in them, and the largest weight.
+
+    The sum of the first t cells carries draw k with weight ``prefix[t − 1 − k]``; a range is the difference of two.
+    """
+    squares = np.zeros(len(low))
+    largest = np.zeros(len(low))
+    for q in range(len(low)):
+        a, b = low[q], high[q]
+        for k in range(b if b > a else 0):
+            weight = prefix[b - 1 - k] - (prefix[a - 1 - k] if k < a else 0.0)
+            squares[q] += weight * weight
+            largest[q] = max(largest[q], abs(weight))
+    return squares, largest
 
 
 @kernel

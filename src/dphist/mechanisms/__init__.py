@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dphist.mechanisms.mwem import MWEM
     from dphist.mechanisms.noisefirst import NoiseFirst
     from dphist.mechanisms.posterior import Posterior
+    from dphist.mechanisms.prefixsums import PrefixSums
     from dphist.mechanisms.privelet import Privelet
     from dphist.mechanisms.residuals import Residuals
     from dphist.mechanisms.smooth import Smooth
@@ -64,6 +65,7 @@ __all__ = [
     "NoiseFirst",
     "PHPartition",
     "Posterior",
+    "PrefixSums",
     "Privelet",
     "QuadTree",
     "Residuals",

@@ -14,6 +14,7 @@ from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.posterior import Posterior
+from dphist.mechanisms.prefixsums import PrefixSums
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.residuals import Residuals
 from dphist.mechanisms.tableplan import plan_tables
@@ -21,6 +22,7 @@ from dphist.mechanisms.tree import Tree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
+from dphist.private.queries.prefixes import LONGEST
 from dphist.private.records import PrivateRecords
 
 # Ranges up to this many cells are better added up from single cells than read off a tree.
@@ -89,6 +91,11 @@ class Auto:
         if isinstance(mechanism, Posterior):
             fixed: Mechanism = Laplace()
             reason = reason.replace("(posterior)", "and published as it is (laplace)")
+        elif self._curve(data):
+            fixed = PrefixSums()
+            reason = reason.replace(
+                "so a tree is measured (adaptivetree)", "so their root is measured (prefixsums)"
+            )
         else:
             fixed = Tree(fanout="auto", nonnegative=False)
             reason = reason.replace("a tree is measured", "a tree of fixed blocks is measured")
@@ -161,6 +168,11 @@ class Auto:
                 "nobody said what will be asked, so a tree is measured that serves ranges of all sizes (adaptivetree)",
             )
         return AdaptiveTree(), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
+
+    def _curve(self, data: PrivateCounts) -> bool:
+        """Whether prefixes of a line are asked for, under a law of noise that makes their root the best question."""
+        kind = self.workload or (None if data.workload is None else data.workload.kind)
+        return kind == "prefixes" and len(data.shape) == 1 and data.size <= LONGEST and data.law().gaussian
 
     def _tabular(self, data: PrivateCounts) -> bool:
         """Whether a cube is rather a table of several attributes than a space of points.

@@ -114,6 +114,8 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("mixture", "ours", "recommended",
           "records of very many columns: a model fitted to few tables; synthetic records", "mixture:Mixture"),
     Entry("auto", "ours", "default", "anything: chooses from what will be asked, and says why", "auto:Auto"),
+    Entry("prefixsums", "ours", "recommended", "cumulative curves under ρ: every prefix with nearly the same error",
+          "prefixsums:PrefixSums"),
     Entry("laplace", "baselines", "recommended", "no bias and the plainest intervals: noise on every cell",
           "baseline:Laplace"),
     Entry("gaussian", "baselines", "recommended", "the same under ρ, or ε with δ: Gaussian noise on every cell",

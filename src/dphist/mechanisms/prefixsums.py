@@ -1,0 +1,77 @@
+"""All prefix sums with even errors: for cumulative curves under ρ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
+from dphist.inference.intervals import Spread
+from dphist.kernels.linear import range_weights, triangle_solve
+from dphist.model.law import NoiseLaw
+from dphist.model.workload import Workload
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Identity
+from dphist.private.queries.prefixes import LONGEST, PrefixRoots, root_weights
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixSums:
+    """Ask for the square root of all prefix sums, and take the other root of the noisy answer.
+
+    The matrix L of all prefixes is the square of a lower triangle A with constant diagonals, the coefficients of
+    1 ÷ √(1 − x). Measuring Ax and publishing A·(Ax + noise) answers every prefix unbiasedly with nearly even errors
+    (Fichtenberger, Henzinger and Upadhyay, 2023): under Gaussian noise 3.55 deviations at 4,096 cells, where the best
+    tree has 4.13 and no unbiased linear answer less than 3.35. Cells and ranges follow as differences. Under pure ε its
+    L1 norm is large and a tree is better; on several axes, or more than 65,536 cells, every cell is noised by itself.
+
+    Private because it asks one question (`dphist.private.queries.prefixes.PrefixRoots` has the proof) and the rest is
+    arithmetic on the answer.
+
+    Example:
+        >>> from dphist.mechanisms import PrefixSums
+        >>> from dphist.model.budget import Budget
+        >>> from dphist.testing import run
+        >>> run(PrefixSums(), [9, 9, 9, 0, 0, 0, 5, 5], Budget.of(rho="1/2"), seed=1).counts.shape
+        (8,)
+    """
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Ask once, then undo the question."""
+        if len(data.shape) > 1 or data.size > LONGEST:
+            noisy = data.measure(Identity())
+            return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
+        noisy = data.measure(PrefixRoots())
+        counts = triangle_solve(root_weights(data.size).astype(np.float64), noisy.values.astype(np.float64))
+        return Estimate(counts, PrefixNoise(data.size, noisy.law))
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixNoise(NoiseErrors):
+    """The noise in any range: a weighted sum of the draws before its end."""
+
+    size: int
+    law: NoiseLaw
+    method: str = "exact variance of the noise in the range, a difference of two prefix sums"
+    short: ClassVar[str] = "exact: the noise in the range has a known law"
+    theorem: ClassVar[bool] = True
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """What a prefix sum makes of one draw, by how many cells before its end that was."""
+        return triangle_solve(root_weights(self.size).astype(np.float64), np.ones(self.size))
+
+    def spread(self, workload: Workload) -> Spread:
+        """Weigh the draws of every range."""
+        low, high = (
+            np.ascontiguousarray(side[:, 0], dtype=np.int64) for side in (workload.low, workload.high)
+        )
+        squares, largest = range_weights(self._weights, low, high)
+        heaviest = np.zeros(largest.shape) if self.law.gaussian else largest * float(self.law.scale)
+        return Spread(squares * float(self.law.variance), heaviest)
