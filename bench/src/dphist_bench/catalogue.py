@@ -111,6 +111,7 @@ MEASUREMENTS: dict[str, str] = {
     "wide": "forty and a hundred columns: CPU and memory of all pairs, their error, and how often intervals hold",
     "widemodels": "mixture beside independence and residual tables: error, records, coverage; --data, a classifier",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
+    "currencies": "the same questions under ε, (ε, δ) and ρ: exact errors of unbiased answers",
 }
 
 

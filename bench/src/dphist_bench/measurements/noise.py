@@ -1,11 +1,12 @@
 """How fast exact noise is drawn, beside numpy's inexact noise and OpenDP's exact noise.
 
-Three tables, all in CPU seconds of this process:
+Four tables, all in CPU seconds of this process:
 
 - many draws: discrete Laplace noise added in place to 64-bit integers, at four scales, for 10⁶ draws (numpy
   beside it in the same run, alternating; OpenDP's integer vector mechanism if it is installed) and for 10⁸
   draws in blocks of 10⁶. *entropy* is the least number of random bits any sampler needs for a draw,
   *bits* what ours takes from the keystream, and *floor* the share of our time that making those bits takes.
+- Gaussian: the same for discrete Gaussian noise, beside ``normal`` of numpy and OpenDP's.
 - few draws: microseconds of one call at a scale never seen and at one seen before.
 - selection: the exact exponential mechanism beside the Gumbel trick in floating point.
 
@@ -32,11 +33,12 @@ _SCALES = (1, 10, 100, 10_000)
 
 
 def measure(*, quick: bool) -> Iterator[Line]:
-    """Give the three tables."""
+    """Give the four tables."""
     started()  # the compiled samplers are measured, not what stands in for them while numba is not loaded
     peer, reason = _opendp(2_000 if quick else 100_000)
     yield from _many(100_000 if quick else 1_000_000, 2 if quick else 100, peer)
     yield reason
+    yield from _gaussian(100_000 if quick else 1_000_000, 2 if quick else 100, peer is not None)
     yield from _few(3 if quick else 30)
     yield from _selection(3 if quick else 10)
 
@@ -86,6 +88,45 @@ def _many(size: int, blocks: int, peer: Callable[[int], float] | None) -> Iterat
             "floor": bits_taken(scale) / 8 * byte * size / mine,
             f"M draws/s of {size * blocks:.0e}": size * blocks / total / 1e6,
         }
+
+
+def _gaussian(size: int, blocks: int, opendp: bool) -> Iterator[Line]:
+    noise, numpy_noise = Noise.system(), np.random.default_rng()  # noqa: TID251 -- the peer that is measured
+    for deviation in (*_SCALES, 10**9):
+        values, variance = np.zeros(size, dtype=np.int64), Fraction(deviation) ** 2
+
+        def ours(variance: Fraction = variance, values: Any = values) -> object:
+            return noise.add_gaussian(values, variance, values)
+
+        def numpys(deviation: int = deviation) -> object:
+            return numpy_noise.normal(0.0, deviation, size)
+
+        ours()
+        spent = [(seconds(ours), seconds(numpys)) for _ in range(9)]
+        mine, theirs = (min(times) for times in zip(*spent, strict=True))
+        total = seconds(lambda: [ours() for _ in range(blocks)])
+        peer = _opendp_gaussian(deviation, max(100, size // 100)) if opendp else math.nan
+        yield {
+            "deviation": deviation,
+            "draws": size,
+            "seconds for these": mine,
+            "M draws/s": size / mine / 1e6,
+            "numpy M/s": size / theirs / 1e6,
+            "times numpy": theirs / mine,
+            "OpenDP M/s": 1e-6 / peer,
+            "times OpenDP": peer * size / mine,
+            f"seconds for {size * blocks:.0e}": total,
+        }
+
+
+def _opendp_gaussian(deviation: int, size: int) -> float:
+    """OpenDP's seconds a draw of integer Gaussian noise."""
+    import opendp.prelude as dp  # type: ignore[import-not-found,unused-ignore]
+
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+    mechanism = dp.m.make_gaussian(*space, scale=float(deviation))
+    zeros = [0] * size
+    return least(lambda: mechanism(zeros)) / size
 
 
 def _opendp(size: int) -> tuple[Callable[[int], float] | None, str]:
