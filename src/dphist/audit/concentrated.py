@@ -1,0 +1,208 @@
+"""Refute a claim of ρ by winning money against it.
+
+ρ-zCDP says of two neighbours with laws P and P′ that D_α(P‖P′) ≤ ρα for every α > 1. At α = 2 that is
+E′[(dP/dP′)²] ≤ e^2ρ, so by Cauchy and Schwarz, for any function g ≥ 0 of what is published,
+
+    E[g] = E′[g · dP/dP′] ≤ e^ρ √E′[g²] ≤ e^ρ (t·E′[g²] + 1/t) ÷ 2   for any t > 0.
+
+A ticket that pays g on the first side and costs e^ρ(t·g² + 1/t)/2 on the other loses on average if the claim is true.
+Whoever bets on such tickets with g, t and stake chosen by earlier runs has no more than they began with, on average and
+at any time (Ville's inequality): see `dphist.audit.betting`, which does the same for pure ε with events. The best g is
+the likelihood ratio itself; here it is learned, as the ratio of two histograms of the loss that the twin computes by
+the claimed laws, and cut off where there is little to learn from.
+
+Half of the capital bets that the first side is likelier, half on the other. A ladder of claims gives a lower bound on
+the true ρ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.audit.neighbours import Pair, worst_pairs
+from dphist.audit.twin import Stage, Tally
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import show
+from dphist.model.budget import Budget
+from dphist.model.exact import Number, positive
+from dphist.model.unit import Unit
+
+FloatArray = NDArray[np.float64]
+
+_RUNGS = np.concatenate([np.arange(2, 20) / 20, [1.0 + 1e-9], np.arange(21, 61) / 20])
+_CLAIM = int(np.flatnonzero(np.abs(_RUNGS - 1) < 1e-6)[0])
+_BINS = 24
+_STAKES = np.array([0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8])
+_FIRST_BATCH = 200
+_GROWTH = 1.5
+
+
+@dataclass(frozen=True)
+class RhoReport:
+    """What the attack found: with the stated confidence, the true ρ is at least ``rho_lower``.
+
+    Args:
+        mechanism: What was attacked.
+        rho: What it claims.
+        rho_lower: What it loses at least.
+        confidence: How sure that is.
+        runs: Runs a side.
+        pair: The neighbours on which it showed most.
+
+    Example:
+        >>> RhoReport("mine", 0.5, 0.7, 0.999, 500, "one record more").passed
+        False
+    """
+
+    mechanism: str
+    rho: float
+    rho_lower: float
+    confidence: float
+    runs: int
+    pair: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim stands: no evidence that ρ is larger than claimed."""
+        return self.rho_lower <= self.rho
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain values.
+
+        Returns:
+            A mapping of plain values.
+        """
+        return {**self.__dict__, "passed": self.passed}
+
+
+def audit_rho(
+    mechanism: Mechanism,
+    *,
+    rho: Number = "1/2",
+    runs: int = 20_000,
+    pairs: Sequence[Pair] | None = None,
+    confidence: float = 0.999,
+    unit: Unit | None = None,
+) -> RhoReport:
+    """Search for evidence that a mechanism loses more than ρ.
+
+    A sound mechanism is refuted with probability at most 1 − confidence.
+
+    Args:
+        mechanism: What to attack.
+        rho: The claim.
+        runs: How often to run it on each side, at most: a claim that has fallen is not attacked any further.
+        pairs: Neighbours; the worst we know unless told. With a unit of several rows they may differ by as many.
+        confidence: How sure a refutation must be.
+        unit: Who is protected; one row if it is not said.
+
+    Returns:
+        The largest lower bound on ρ that was found, and whether the claim stands.
+
+    Example:
+        >>> from dphist.mechanisms import Gaussian
+        >>> audit_rho(Gaussian(), rho="1/2", runs=400).passed
+        True
+    """
+    claim = float(positive(rho, "rho"))
+    chosen = list(worst_pairs() if pairs is None else pairs)
+    alpha = (1 - confidence) / len(chosen)
+    best, where = -np.inf, ""
+    for each in chosen:
+        budget, who = Budget.of(rho=rho), unit or Unit()
+        stages = Stage(each.one, each.other, budget, who), Stage(each.other, each.one, budget, who)
+        bound = _contest(mechanism, stages, claim, runs, alpha).bound(alpha)
+        if bound > best:
+            best, where = bound, each.name
+    return RhoReport(show(mechanism), claim, float(best), confidence, runs, where)
+
+
+class Contest:
+    """Bets against a ladder of claims, batch after batch of losses of both sides."""
+
+    def __init__(self, rho: float) -> None:
+        self.rungs = rho * _RUNGS
+        self._capital = np.zeros((2, self.rungs.size))
+        self._most = np.zeros(self.rungs.size)
+        self._seen: tuple[FloatArray, FloatArray] = (np.empty(0), np.empty(0))
+
+    def bound(self, alpha: float) -> float:
+        """Bound ρ from below, wrongly with probability at most ``alpha`` over all times of looking."""
+        fallen = self._most >= -np.log(alpha)
+        height = int(fallen.size if fallen.all() else np.argmin(fallen))
+        return float(self.rungs[height - 1]) if height else 0.0
+
+    def add(self, one: FloatArray, other: FloatArray) -> None:
+        """Bet on new losses with what earlier ones taught, then learn from them."""
+        if self._seen[0].size:
+            gains = np.zeros((2, one.size, self.rungs.size))
+            for side in (0, 1):
+                likely, rare = self._seen[:: 1 - 2 * side]
+                now_likely, now_rare = (one, other)[:: 1 - 2 * side]
+                gains[side] = self._bets(likely, rare, now_likely, now_rare)
+            paths = self._capital[:, None, :] + np.cumsum(gains, axis=1)
+            whole = np.logaddexp(paths[0], paths[1]) - np.log(2)
+            self._most = np.maximum(self._most, whole.max(axis=0, initial=0.0))
+            self._capital += gains.sum(axis=1)
+        self._seen = np.append(self._seen[0], one), np.append(self._seen[1], other)
+
+    def _bets(
+        self, likely: FloatArray, rare: FloatArray, now_likely: FloatArray, now_rare: FloatArray
+    ) -> FloatArray:
+        """The growth of the capital, by run and by rung; half of the past learns g, the other half the stake."""
+        g = _ratio(likely[0::2], rare[0::2])
+        first, second = g(likely[1::2]), g(rare[1::2])
+        t = 1.0 / np.sqrt(max(float(np.mean(second**2)), 1e-12))
+        most = float(g(np.append(likely, rare)).max())
+        price = np.exp(self.rungs)[:, None]
+        # Never less than −worst: g is at least 0 and at most `most`, on any run.
+        worst = price[:, 0] * (t * most**2 + 1.0 / t) / 2.0
+
+        def values(one: FloatArray, other: FloatArray) -> FloatArray:
+            paid = np.minimum(g(one), most)
+            cost = price * (t * np.minimum(g(other), most) ** 2 + 1.0 / t) / 2.0
+            return np.asarray((paid - cost) / worst[:, None], dtype=np.float64)
+
+        n = min(first.size, second.size)
+        past = values(likely[1::2][:n], rare[1::2][:n])
+        growth = np.stack([np.log1p(stake * past).mean(axis=1) for stake in _STAKES])
+        stake = np.where(growth.max(axis=0) > 0, _STAKES[growth.argmax(axis=0)], 0.0)
+        return np.asarray(np.log1p(stake[:, None] * values(now_likely, now_rare)).T, dtype=np.float64)
+
+
+def _contest(
+    mechanism: Mechanism, stages: tuple[Stage, Stage], rho: float, runs: int, alpha: float
+) -> Contest:
+    contest, made = Contest(rho), 0
+    # Whoever has won may stop: the bound holds at any time.
+    while made < runs and contest.bound(alpha) <= rho:
+        size = min(runs - made, max(_FIRST_BATCH, int(made * (_GROWTH - 1))))
+        contest.add(
+            *(_losses(mechanism, stage, size, sign) for stage, sign in zip(stages, (1.0, -1.0), strict=True))
+        )
+        made += size
+    return contest
+
+
+def _losses(mechanism: Mechanism, stage: Stage, runs: int, sign: float) -> FloatArray:
+    found = np.empty(runs)
+    for i in range(runs):
+        tally = Tally()
+        mechanism.estimate(stage.open(tally))
+        found[i] = sign * tally.loss
+    return np.round(found, 9)
+
+
+def _ratio(likely: FloatArray, rare: FloatArray) -> Any:
+    """A step function: how much likelier each stretch of the loss is on the first side, by counting."""
+    both = np.concatenate([likely, rare])
+    edges = np.unique(np.quantile(both, np.linspace(0, 1, _BINS + 1)[1:-1], method="nearest"))
+    a = np.bincount(np.searchsorted(edges, likely, side="right"), minlength=edges.size + 1)
+    b = np.bincount(np.searchsorted(edges, rare, side="right"), minlength=edges.size + 1)
+    ratio = (a + 1.0) / (b + 1.0) * ((b.sum() + 1.0) / (a.sum() + 1.0))
+    return lambda values: ratio[np.searchsorted(edges, values, side="right")]

@@ -1,0 +1,84 @@
+"""The audit of ρ: sound mechanisms stand, and each of four planted mistakes falls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dphist import Domain, Histogram, Ordinal, Unit
+from dphist.audit.concentrated import audit_rho
+from dphist.audit.neighbours import Pair
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.mechanisms import Gaussian
+from dphist.private.noise import Noise
+from dphist.private.queries.counting import Identity
+from dphist.private.queries.linear import Linear
+
+LINE = Domain([Ordinal("x", range(2))])
+ONE_MORE = Pair("one record more", Histogram(LINE, np.array([20, 4])), Histogram(LINE, np.array([21, 4])))
+# Further apart than a pair of the audit may be: the neighbours of a unit of three rows.
+THREE_MORE: Any = SimpleNamespace(
+    name="three rows more", one=ONE_MORE.one, other=Histogram(LINE, np.array([23, 4]))
+)
+
+
+class Quieter(Noise):
+    def add_gaussian(self, values: Any, variance: Fraction, out: Any = None) -> Any:
+        return super().add_gaussian(values, variance * Fraction(16, 25), out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrong:
+    """A Gaussian mechanism with one mistake behind the gate."""
+
+    mistake: str
+
+    def estimate(self, data: Any) -> Estimate:
+        if self.mistake == "0.8 of the deviation":
+            data._noise = Quieter(data._noise_source().keystream)
+            noisy = data.measure(Identity())
+        elif self.mistake == "the scale of Laplace noise taken for a deviation":
+            # Two equal answers: L1 sensitivity 2, L2 √2; noise of deviation ½ · scale would be too little.
+            noisy = data.measure(_Halved(np.array([0, 1, 2]), np.array([0, 0]), np.array([1, 1])))
+        elif self.mistake == "a split that forgets to share":
+            first, second = data.split("1/2", "1/2")
+            first._purse = second._purse = data._purse
+            first.measure(Identity())
+            noisy = second.measure(Identity())
+        else:
+            change = data._purse.change
+            data._purse = replace(data._purse, change=replace(change, apart=change.steps, alike=change.steps))
+            noisy = data.measure(Identity())
+        return Estimate(np.zeros(data.shape), IndependentNoise(noisy.law))
+
+
+class _Halved(Linear):
+    def variances(self, layout: Any) -> Fraction:
+        return Fraction(1)
+
+
+def test_a_sound_mechanism_stands_and_is_nearly_reached() -> None:
+    report = audit_rho(Gaussian(), rho="1/2", runs=2500, pairs=[ONE_MORE])
+    assert report.passed
+    assert report.rho_lower >= 0.2
+    assert report.to_json()["passed"]
+    assert audit_rho(Gaussian(), rho="1/2", runs=500, pairs=[THREE_MORE], unit=Unit(rows=3)).passed
+
+
+@pytest.mark.parametrize(
+    ("mistake", "pair", "unit"),
+    [
+        ("0.8 of the deviation", ONE_MORE, Unit()),
+        ("the scale of Laplace noise taken for a deviation", ONE_MORE, Unit()),
+        ("a split that forgets to share", ONE_MORE, Unit()),
+        ("a group of L charged L and not L²", THREE_MORE, Unit(rows=3)),
+    ],
+)
+def test_mistakes_fall(mistake: str, pair: Pair, unit: Unit) -> None:
+    report = audit_rho(Wrong(mistake=mistake), rho="1/2", runs=9000, pairs=[pair], unit=unit)
+    assert not report.passed, report
