@@ -83,7 +83,7 @@ class Privelet:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for the coefficients once and rebuild the cells."""
-        plain = self._plain(data.shape, data.domain)
+        plain = self._plain(data.shape, data.domain, data.law().exponent)
         axes = wavelet_axes(data.shape, data.domain, plain, self.calibration)
         if all(isinstance(axis, PlainAxis) for axis in axes):
             # Nothing to transform: this is the Laplace mechanism, whose intervals are exact.
@@ -106,10 +106,10 @@ class Privelet:
         """Say how each attribute of a domain is transformed; public."""
         return wavelet_axes(domain.shape, domain, self._plain(domain.shape, domain), self.calibration)
 
-    def _plain(self, shape: Sequence[int], domain: Domain | None) -> tuple[int, ...]:
+    def _plain(self, shape: Sequence[int], domain: Domain | None, power: int = 2) -> tuple[int, ...]:
         if self.plain == "auto":
             every = wavelet_axes(shape, domain, (), self.calibration)
-            return tuple(place for place, axis in enumerate(every) if small(axis))
+            return tuple(place for place, axis in enumerate(every) if small(axis, power))
         names = self.plain
         known = domain.names if domain is not None else ()
         for name in names:
@@ -159,9 +159,12 @@ class WaveletNoise(NoiseErrors):
         return Spread(variance, largest)
 
 
-def small(axis: Axis) -> bool:
-    """Whether a range gathers less noise, at worst, when this axis is left plain: |A| ≤ P(A)² · H(A), sizes padded."""
-    return isinstance(axis, PlainAxis) or axis.padded <= axis.sensitivity**2 * axis.bound
+def small(axis: Axis, power: int = 2) -> bool:
+    """Whether a range gathers less noise, at worst, when this axis is left plain: |A| ≤ P(A)² · H(A), sizes padded.
+
+    Under Gaussian noise (``power`` 1) the variance of a coefficient grows with P(A), not with its square.
+    """
+    return isinstance(axis, PlainAxis) or axis.padded <= axis.sensitivity**power * axis.bound
 
 
 def haar_bound(size: int, epsilon: float, *, steps: int = 1) -> float:
