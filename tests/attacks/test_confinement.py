@@ -112,9 +112,9 @@ def test_a_release_from_elsewhere_imports_nothing(release, tmp_path):
     story = json.loads(table.schema.metadata[b"dphist"])
     story["mechanism"] = {"name": "antigravity:fly", "options": {}}
     pq.write_table(
-        table.replace_schema_metadata({b"dphist": json.dumps(story).encode()}), tmp_path / "evil.parquet"
+        table.replace_schema_metadata(table.schema.metadata | {b"dphist": json.dumps(story).encode()}),
+        tmp_path / "evil.parquet",
     )
-    loaded = dphist.load(tmp_path / "evil.parquet")
-    with pytest.raises(dphist.errors.DphistError, match="not installed"):
-        loaded.verify()
+    with pytest.raises(dphist.errors.DphistError, match=r"not installed|says other things"):
+        dphist.load(tmp_path / "evil.parquet").verify()
     assert "antigravity" not in sys.modules

@@ -109,8 +109,11 @@ def test_saved_numbers_are_the_released_ones_and_nothing_else(tmp_path):
     release = dphist.publish(dphist.Histogram(domain, np.array([0, 0, 7, 0, 0, 1])), epsilon=1)
     release.save(tmp_path / "r.parquet")
     table = pq.read_table(tmp_path / "r.parquet")
-    assert table.column_names == ["x", "estimate"]
+    assert table.column_names == ["x", "estimate", "low", "high"]
     assert np.array_equal(table.column("estimate").to_numpy(), release.counts)
+    answers = release.answer(dphist.Workload.cells(domain))
+    assert np.array_equal(table.column("low").to_numpy(), answers.low)
+    assert np.array_equal(table.column("high").to_numpy(), answers.high)
 
 
 def test_sums_wrap_rather_than_saturate():
