@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.model.domain import Domain
 from dphist.model.domain.schema import quote
@@ -43,6 +44,7 @@ def exact(value: Any, what: str) -> Fraction:
         raise InputError(f"{what} must be a finite number") from None
 
 
+@explained
 @dataclass(frozen=True)
 class Measure:
     """A numeric column to be added up in every cell, between bounds that are public.

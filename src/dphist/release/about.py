@@ -7,11 +7,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import date
 from typing import Any
 
+from dphist.arguments import explained
 from dphist.errors import InputError
 
 _LONGEST = 2_000
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class About:
     """Facts that the custodian gives and a reader of the file sees; nothing in them comes from the records.

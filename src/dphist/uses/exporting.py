@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dphist.arguments import explained
 from dphist.errors import InputError, OutputError
 from dphist.extras import need
 from dphist.release import Release
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _SHEET = 1 << 20
 
 
+@explained
 def export(
     release: Release, output: str | PathLike[str], *, confidence: float = 0.95, largest: int = _SHEET
 ) -> list[Path]:

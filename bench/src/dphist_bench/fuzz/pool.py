@@ -43,6 +43,8 @@ def things() -> dict[str, list[Any]]:
         dphist.publish(histograms[2], epsilon=1, mechanism="marginals"),
         dphist.publish(histograms[0], epsilon="1/3", mechanism="privelet"),
         dphist.publish(histograms[1], epsilon=1, mechanism="sparselaplace"),
+        dphist.publish(histograms[1], rho="1/10", mechanism="gaussian"),
+        dphist.publish(histograms[2], epsilon=1, mechanism="residuals"),
     ]
     book = dphist.Ledger.open("budget.db")
     if "people" not in book.datasets():
@@ -63,6 +65,7 @@ def things() -> dict[str, list[Any]]:
             dphist.Workload.marginals(cube, 2),
             dphist.Workload.where(plane, age=(1, 3)),
         ],
+        "Measure": [dphist.Measure("income", 0, 100), dphist.Measure("hours", -5, 5)],
         "Release": releases,
         "Ledger": [book],
         "Mechanism": [getattr(dphist.mechanisms, name)() for name in CLASSES if name not in _INGREDIENTS],

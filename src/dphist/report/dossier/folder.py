@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dphist.arguments import explained
 from dphist.errors import OutputError
 from dphist.release import Release, load
 from dphist.release.file import atomic
@@ -27,6 +28,7 @@ _FOR = {
 }
 
 
+@explained
 def write_dossier(
     release: str | PathLike[str], folder: str | PathLike[str], *, ledger: Mapping[str, Any] | None = None
 ) -> list[Path]:
