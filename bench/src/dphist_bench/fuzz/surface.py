@@ -20,8 +20,8 @@ LEFT_OUT = {
 # Records that only our own code fills in; they hold what they are given, and are read through what makes them.
 FILLED = {
     "Answer", "Answers", "Release", "audit.Pair", "audit.Report", "testing.Draw", "planning.Forecast",
-    "planning.Row", "release.DenseCells", "release.SparseCells", "release.Guarantee", "release.Projection", "release.TableCells",
-    "report.Cuts", "uses.Blocking", "uses.Cube", "mechanisms.Entry",
+    "planning.Row", "release.DenseCells", "release.SparseCells", "release.Guarantee", "release.Projection",
+    "release.TableCells", "report.Cuts", "uses.Blocking", "uses.Cube", "mechanisms.Entry",
 }  # fmt: skip
 # Methods that one of our classes calls on another: no door, and no promise to a caller from outside.
 INNER = {"Release.remade", "Release.with_receipt"}
