@@ -14,6 +14,7 @@ _SQUARES = ("tests/inference/test_tables.py", "-k", "least_squares")
 _SPLIT = ("tests/mechanisms/test_marginals.py", "-k", "plans_split or no_sense or asked_once")
 _UNMEASURED = ("tests/mechanisms/test_marginals.py", "-k", "inside_no_table")
 
+_SMALL = "tests/attacks/test_small_print.py"
 MUTANTS = [
     dict(
         file=_GUARANTEED,
@@ -40,7 +41,7 @@ MUTANTS = [
         file=_GUARANTEED,
         old="np.where(theta < 1.0, costs, np.inf)",
         new="np.where(theta < 1e9, costs, np.inf)",
-        tests=_REACH,
+        tests=(_SMALL, "-k", "without_a_moment"),
         why="a rate at which the moment generating function does not exist is used",
     ),
     dict(
@@ -124,7 +125,7 @@ MUTANTS = [
         file=_MARGINALS,
         old="return Spread(np.where(missing, np.nan, variance), np.where(missing, np.nan, largest))",
         new="return Spread(variance, largest)",
-        tests=_UNMEASURED,
+        tests=(_SMALL, "-k", "no_variance"),
         why="what was not measured gets an interval",
     ),
     dict(
