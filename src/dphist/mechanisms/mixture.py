@@ -49,7 +49,7 @@ IntArray = NDArray[np.int64]
 _SMALL_CUBE = 1 << 16
 _RAKING_ROUNDS = 30
 # Pairs are measured if they are further from the model than noise would be, by so many deviations of that look at them.
-_SURE = 1.5
+_SURE = 1.0
 # Rounds of choosing pairs; after the first the model knows what was measured.
 _ROUNDS = 2
 # Tables of three and more attributes take part in the fit while they have so many cells together.
@@ -355,7 +355,7 @@ def _rounded(model: MixtureModel, tables: Sequence[Axes], total: float) -> IntAr
 
 def _loss(strength: Strength, shape: Sequence[int], total: float) -> float:
     """What single attributes lose, in total variation of pairs, by not getting the whole budget."""
-    noise = [0.35 * 0.4 * strength.deviation(1.0 / len(shape)) * min(size, 40) / total for size in shape]
+    noise = [0.18 * 0.4 * strength.deviation(1.0 / len(shape)) * min(size, 40) / total for size in shape]
     worse = float(strength.singles) ** (-0.5 * strength.law.exponent) - 1.0
     return float(math.sqrt(2.0) * float(np.mean(noise)) * worse)
 
