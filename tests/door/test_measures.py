@@ -294,7 +294,7 @@ def test_what_may_be_empty_is_not_known() -> None:
 
 def test_sums_under_concentrated_privacy(tmp_path: Path) -> None:
     for paid in ({"rho": "1/50"}, {"epsilon": 1, "delta": "1e-9"}):
-        release = dphist.publish(frame(), DOMAIN, measures=[COST, HOURS], workload="cells", **paid)  # type: ignore[arg-type]
+        release = dphist.publish(frame(), DOMAIN, measures=[COST, HOURS], workload="cells", **paid)
         release.verify()
         release.save(tmp_path / "r.parquet")
         again = dphist.load(tmp_path / "r.parquet")

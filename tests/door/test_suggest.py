@@ -120,8 +120,8 @@ def test_a_suggestion_is_a_schema_and_pays(tmp_path: Path, state_folder: Path) -
         assert schema.domain.names == ("cost", "year")
         assert all(f"ε = {part.epsilon}" in text and part.reason in text for part in found.parts)
         year = found.measures[1]
-        assert 1800 < year.low <= 1955
-        assert 2015 <= year.high < 2200
+        assert 1800 < year.lowest <= 1955
+        assert 2015 <= year.highest < 2200
         assert year.size == 1
         for wrong, error in (
             ({"columns": ["name"]}, SourceError),
@@ -130,7 +130,7 @@ def test_a_suggestion_is_a_schema_and_pays(tmp_path: Path, state_folder: Path) -
             ({"columns": []}, InputError),
         ):
             with pytest.raises(error):
-                suggest(people(), epsilon="1/2", ledger=ledger, dataset="people", **wrong)  # type: ignore[arg-type]
+                suggest(people(), epsilon="1/2", ledger=ledger, dataset="people", **wrong)
         assert ledger.spent("people") == Fraction(3, 2)
         with pytest.raises(DphistError):
             suggest(people(), ["cost"], 1, ledger=ledger, dataset="people")

@@ -334,21 +334,8 @@ class Cube:
         wanted = np.asarray(levels, dtype=np.float64)
         if wanted.ndim != 1 or wanted.size == 0 or bool(((wanted <= 0) | (wanted >= 1)).any()):
             raise QueryError("levels must lie strictly between 0 and 1, for example [0.25, 0.5, 0.75]")
-        line = self._one_line(name)
         each = 1 - (1 - confidence) / wanted.size if simultaneous else confidence
-        cells, low, high = line.quantiles(wanted, each)
-        labels = {"level": [f"{level:g}" for level in wanted], name: [line.labels[cell] for cell in cells]}
-        numbers = line.values if line.values is not None else np.arange(len(line.labels), dtype=np.float64)
-        if line.measured:
-            labels |= {
-                "from": [line.labels[cell] for cell in low],
-                "to": [line.labels[cell] for cell in high],
-            }
-            bounds = numbers[low], numbers[high]
-        else:
-            labels |= {end: [NOT_MEASURED] * wanted.size for end in ("from", "to")}
-            bounds = np.full(wanted.size, np.nan), np.full(wanted.size, np.nan)
-        return Table(labels, numbers[cells], *bounds, confidence, *line.said(confidence))
+        return self._lines(name, lambda line: _quantiles(line, name, wanted, each, confidence))
 
     def cdf(self, name: str, *, confidence: float = 0.95) -> Table:
         """Give the share of records up to each cell of an ordered attribute; it never falls, and ends at 1.
@@ -360,9 +347,12 @@ class Cube:
         Returns:
             A share for every cell.
         """
-        line = self._one_line(name)
-        value, low, high = line.cdf(confidence)
-        return Table({name: list(line.labels)}, value, low, high, confidence, *line.said(confidence))
+        return self._lines(
+            name,
+            lambda line: Table(
+                {name: list(line.labels)}, *line.cdf(confidence), confidence, *line.said(confidence)
+            ),
+        )
 
     # ---- inside ----
 
@@ -440,11 +430,25 @@ class Cube:
             span = int(allowed.low[0, 0]), int(allowed.high[0, 0])
         return read_line(self.release, name, span, low, high)
 
-    def _one_line(self, name: str) -> Line:
-        if self.groups:
-            raise QueryError("this is asked of one group: slice or dice instead of by")
-        _, low, high, _ = replace(self, where=_without(self.where, name))._boxes()
-        return self._line(name, low, high)
+    def _lines(self, name: str, ask: Callable[[Line], Table]) -> Table:
+        """Ask every group for a table that belongs to an ordered attribute, one under the other."""
+        if name in dict(self.groups):
+            raise QueryError(f"{name} is told apart, so there is nothing to order in each group")
+        labels, low, high, owner = replace(self, where=_without(self.where, name))._boxes()
+        parts = [
+            ask(self._line(name, low[owner == g], high[owner == g])) for g in range(int(owner.max()) + 1)
+        ]
+        told: dict[str, list[str]] = {}
+        for group, part in enumerate(parts):
+            for column, texts in labels.items():
+                told.setdefault(column, []).extend([texts[group]] * len(part))
+            for column, texts in part.labels.items():
+                told.setdefault(column, []).extend(texts)
+        value, down, up = (
+            np.concatenate([getattr(p, side) for p in parts]) for side in ("value", "low", "high")
+        )
+        first = parts[0]
+        return Table(told, value, down, up, first.confidence, first.method, first.details)
 
     def _each(self, name: str, confidence: float, ask: Callable[[Line], tuple[float, float, float]]) -> Table:
         """Ask every group for a number that belongs to an ordered attribute."""
@@ -460,3 +464,20 @@ class Cube:
 
 def _without(where: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return MappingProxyType({key: value for key, value in where.items() if key != name})
+
+
+def _quantiles(line: Line, name: str, wanted: FloatArray, each: float, confidence: float) -> Table:
+    """The quantiles of one line; each interval holds with ``each``, and says that it does with ``confidence``."""
+    cells, low, high = line.quantiles(wanted, each)
+    labels = {"level": [f"{level:g}" for level in wanted], name: [line.labels[cell] for cell in cells]}
+    numbers = line.values if line.values is not None else np.arange(len(line.labels), dtype=np.float64)
+    if line.measured:
+        labels |= {
+            "from": [line.labels[cell] for cell in low],
+            "to": [line.labels[cell] for cell in high],
+        }
+        bounds = numbers[low], numbers[high]
+    else:
+        labels |= {end: [NOT_MEASURED] * wanted.size for end in ("from", "to")}
+        bounds = np.full(wanted.size, np.nan), np.full(wanted.size, np.nan)
+    return Table(labels, numbers[cells], *bounds, confidence, *line.said(confidence))

@@ -43,7 +43,24 @@ _SPARSE = ("tests/door/test_every_door.py", "-k", "sparse and not spark")
 _SUMMED = ("tests/door/test_sums.py",)
 
 _SMALL = "tests/attacks/test_small_print.py"
+_MEASURE = "src/dphist/model/measure.py"
+_PAID = ("tests/door/test_measures.py", "-k", "the_noise_is or adds_up_to_bounds")
+
 MUTANTS = [
+    dict(
+        file=_MEASURE,
+        old="        return Unit(rows=unit.rows * self.reach * times)",
+        new="        return Unit(rows=unit.rows * times)",
+        tests=_PAID,
+        why="sums are noised as if one row moved them by one step",
+    ),
+    dict(
+        file=_MEASURE,
+        old="        times = 2 if unit.replace else 1",
+        new="        times = 1",
+        tests=_PAID,
+        why="who is replaced moves sums by half of what they do",
+    ),
     dict(
         file=_KEYS,
         old="    clipped = engine.when(below, low, engine.when(inside, steps, high))",
