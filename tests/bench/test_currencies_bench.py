@@ -1,6 +1,7 @@
 """Errors by currency: the short form runs, and its figures are those of the laws."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ from dphist_bench.measurements.currencies import BUDGETS, error, floor, measure
 
 
 def test_the_short_form_runs():
-    rows = {row["questions"]: row for row in measure(quick=True)}
+    made: list[Any] = list(measure(quick=True))
+    rows = {row["questions"]: row for row in made}
     assert set(rows) == {"cells", "prefixes", "rectangles", "all pairs of 8 attributes"}
     assert "Laplace" in rows["cells"]["ε = 1"]
     assert "Gaussian" in rows["cells"]["ρ = 1/2"]

@@ -59,7 +59,8 @@ def weighed(question: Any, layout: Layout, moved: np.ndarray) -> Fraction:
             (Fraction(m * m) / variances.values[int(i)] for i, m in zip(index, flat, strict=True)),
             Fraction(0),
         )
-    return Fraction(sum(m * m for m in flat)) / variances
+    whole: Fraction = Fraction(sum(m * m for m in flat)) / variances
+    return whole
 
 
 @pytest.mark.parametrize(
