@@ -279,3 +279,15 @@ def test_the_forecast_is_the_error() -> None:
     (unasked,) = dphist.planning.plan(DOMAIN, 2, "marginals:3", mechanisms=["residuals"], announced=False)
     assert unasked.error is None
     assert "would not be measured" in unasked.basis
+
+
+def test_what_wide_tables_do_not_hold_is_refused_before_it_is_counted() -> None:
+    huge = dphist.Domain([*DOMAIN.attributes, *(dphist.Ordinal(f"z{i}", range(100)) for i in range(20))])
+    table = people(50).assign(**{f"z{i}": i for i in range(20)})
+    with pytest.raises(dphist.errors.InputError, match="measures"):
+        dphist.publish(table, huge, 1, "residuals", measures=[dphist.Measure("age", 0, 120)])
+    with pytest.raises(TooLargeError):
+        dphist.publish(table, huge, 1, "laplace")
+    told = str(dphist.rehearse(table, huge))
+    assert "nobody can write them out" in told
+    assert "tables of two attributes: about" in told

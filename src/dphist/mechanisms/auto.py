@@ -12,6 +12,7 @@ from dphist.inference.published import TableEstimate
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.prefixsums import PrefixSums
@@ -47,10 +48,10 @@ class Auto:
     Single cells are noised one by one and inferred from their neighbours (`Posterior`). Prefixes, ranges and questions
     nobody announced get a tree measured where it is full (`AdaptiveTree`); in several dimensions its levels and
     shares are worked out for these ranges, down to single cells if that is best. Marginals are measured directly
-    (`Marginals`). Of a domain with more cells than anybody can write out, tables of few attributes are published
-    (`Residuals`). The choice reads public facts only: the shape of the domain and the workload. What depends on the
-    data is decided inside: by noisy totals that are paid for, or among models by their evidence in values that are
-    already released.
+    (`Marginals`). Of a domain with more cells than anybody can write out, tables of few attributes are published with
+    a model fitted to them (`Mixture`). The choice reads public facts only: the shape of the domain and the workload.
+    What depends on the data is decided inside: by noisy totals that are paid for, or among models by their evidence
+    in values that are already released.
 
     Private because it hands the whole right to one mechanism, chosen without looking at a count.
 
@@ -117,8 +118,14 @@ class Auto:
             f"the domain has {len(data.shape)} attributes and more cells than anybody can write out, so "
             f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are measured"
         )
-        found = Residuals().estimate_tables(data)
-        return replace(found, note=f"{reason} (residuals); {found.note}.")
+        if self.guaranteed:
+            found = Residuals().estimate_tables(data)
+            return replace(
+                found, note=f"{reason} (residuals), for narrow guaranteed intervals; {found.note}."
+            )
+        # It publishes tables as they were measured where noise is small, and shrinks them to its model elsewhere.
+        found = Mixture().estimate_tables(data)
+        return replace(found, note=f"{reason} and a model fitted to them (mixture); {found.note}.")
 
     def _fitting(self, data: PrivateCounts) -> tuple[Mechanism, str]:
         """The most accurate mechanism, and why."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
+from dphist.mechanisms.auto import Auto
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
@@ -179,12 +180,15 @@ def _forecasts(
     domain: Domain, epsilon: Number, asked: Workload | None, unit: Unit, records: int
 ) -> dict[str, float | None]:
     """What error to expect: from the schema and made-up records alone."""
+    wide = Auto().goes_wide(domain, asked)
     questions: dict[str, str | Workload] = (
-        {"cells": "cells", "ranges": "ranges", "marginals": "marginals"}
+        {"tables of two attributes": "marginals:2"}
+        if wide and asked is None
+        else {"cells": "cells", "ranges": "ranges", "marginals": "marginals"}
         if asked is None
         else {"what will be asked": asked}
     )
-    mechanism = "auto" if domain.size <= _LARGEST else "laplace"
+    mechanism = "auto" if wide or domain.size <= _LARGEST else "laplace"
     expected: dict[str, float | None] = {}
     for name, each in questions.items():
         try:
@@ -230,6 +234,8 @@ def _lines(told: Rehearsal) -> list[str]:
     needed, free = told.memory
     lines.append(
         f"cells      {told.cells:,}; publishing takes about {_bytes(needed)}, {_bytes(free)} are free"
+        if needed < 2**60
+        else f"cells      {told.cells:.3g}: nobody can write them out; tables of few attributes are published"
     )
     for name, error in told.forecasts.items():
         shown = "not known" if error is None else f"about ± {error:,.3g} rows"

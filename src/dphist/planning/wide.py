@@ -42,7 +42,9 @@ def wide_error(
     """
     if not isinstance(mechanism, Residuals | Auto) or not mechanism.goes_wide(domain, hint):
         return None
-    if asked.tables is None:
+    # Of very many cells a forecast is handed some; the tables they come from are what the mechanism was told.
+    tables = asked.tables or (None if hint is None else hint.tables)
+    if tables is None:
         return math.inf
     recipe = mechanism if isinstance(mechanism, Residuals) else Residuals()
     # Nobody's records and a test's noise: only the variances are read, and they are those of any data.
@@ -51,7 +53,7 @@ def wide_error(
     right, _ = open_records_gate(nobody, epsilon, unit, workload=hint, noise=noise)
     known = recipe.measured(right)[1]
     squares, cells = 0.0, 0
-    for axes in asked.tables:
+    for axes in tables:
         kept: Axes = tuple(sorted(axes))
         if not known.covers(kept):
             return math.inf

@@ -154,6 +154,11 @@ def publish(
         recipe = ByPart(by=by, inner=recipe)
     told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     added = check_measures(measures, protected)
+    if added and goes_wide(recipe, cells, asked):
+        raise InputError(
+            "measures: sums are published over every cell, and this domain is published as tables of few attributes; "
+            "declare fewer columns for the sums"
+        )
     purpose = " ".join(told.purpose.split()) or show(recipe)
     share = allowed_share(allow_dropped)
     if not unattended:
