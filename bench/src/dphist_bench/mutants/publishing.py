@@ -195,8 +195,8 @@ MUTANTS = [
     ),
     dict(
         file=_DOOR,
-        old="        if not unattended and not isinstance(source, Histogram):\n            source = Tallied",
-        new="        if not isinstance(source, Histogram):\n            source = Tallied",
+        old="        if not unattended and not isinstance(source, Histogram):\n            source = source if",
+        new="        if not isinstance(source, Histogram):\n            source = source if",
         tests=_REHEARSAL,
         why="a pipeline whose failures others see stops on account of the records",
     ),
