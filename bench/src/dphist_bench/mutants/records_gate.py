@@ -8,6 +8,9 @@ _TABLES = "src/dphist/private/queries/tables.py"
 _SCORE = "src/dphist/private/scores/tables.py"
 _HELD = "src/dphist/private/held.py"
 _RECORDS = "src/dphist/private/records.py"
+_DEPENDENCE = "src/dphist/private/queries/dependence.py"
+_MERGING = "src/dphist/private/merging.py"
+_MERGED = "tests/private/test_merging.py"
 _SQL = "src/dphist/sources/sql.py"
 _DUCK = "src/dphist/sources/duck.py"
 _CODED = "src/dphist/sources/coded.py"
@@ -22,6 +25,27 @@ def _bug(file: str, old: str, new: str, tests: str, why: str) -> dict[str, Any]:
 
 
 MUTANTS = [
+    _bug(
+        _DEPENDENCE,
+        '"""Four for each pair."""\n        return Fraction(4 * len(self.tables))',
+        '"""Four for each pair."""\n        return Fraction(len(self.tables))',
+        _LAWS,
+        "dependence moves by more than one: the margins move too",
+    ),
+    _bug(
+        _DEPENDENCE,
+        "        return Fraction(len(self.tables))\n\n    def variances",
+        "        return Fraction(1)\n\n    def variances",
+        _LAWS,
+        "distances of several tables move together",
+    ),
+    _bug(
+        _MERGING,
+        "owned = tuple(own_array(group) for group in groups)",
+        "owned = tuple(groups)",
+        _MERGED,
+        "groups can be changed after they were checked",
+    ),
     _bug(
         _TABLES,
         "return each_table([1 / share for share in self.shares], sizes)",
