@@ -26,6 +26,10 @@ from dphist.release.sums import MeasuredSums, measured
 FloatArray = NDArray[np.float64]
 
 CLIPPED = "not covered: what values lost when they were clipped to the bounds"
+_SUM = Words(
+    "{percent} %: the noise of the sum has a known law",
+    "independent draws of known weights: of the sum in steps and, where it is centred, of the count",
+)
 _MEAN = Words(
     "{percent} %: every mean that the noise of the sum and of the count leaves possible",
     f"Fieller's intervals, cut to the measure's bounds, and all of these where a group may be empty; {CLIPPED}",
@@ -95,8 +99,9 @@ def sums(release: Release, name: str, workload: Workload, confidence: float = 0.
     value = (steps.value + centre * count.value) * step
     whole = steps.stands.plus(count.stands, float(centre))
     middle, width = whole.centre * step, whole.width(confidence) * step
-    words = (steps if centre == 0 else count).errors.words
-    short, details = spoken(words, confidence)
+    # What was measured alike on all data has noise of a known law, and sums of it have.
+    exact = centre == 0 or bool(getattr(count.errors, "theorem", False))
+    short, details = spoken(_SUM if exact else count.errors.words, confidence)
     return Answers(
         value, np.minimum(middle - width, value), np.maximum(middle + width, value), confidence, short,
         f"{details}; {CLIPPED}",
