@@ -124,13 +124,6 @@ MUTANTS = [
         "a question about cells is paid for before it is refused",
     ),
     _bug(
-        _RECORDS,
-        "__copy__ = __deepcopy__ = __reduce_ex__ = __reduce__ = _refuse",
-        "__copy__ = __deepcopy__ = _refuse",
-        f"{_GATE}::test_a_right_is_used_once_and_not_copied",
-        "a right can be pickled",
-    ),
-    _bug(
         _SQL,
         'kept = self.chosen(placed, names, [], self.first_bits("person"), bound)',
         'kept = self.chosen(placed, names, [], self.start("person"), bound)',
@@ -155,7 +148,7 @@ MUTANTS = [
         _KERNEL,
         "same = length == ways - 1",
         "same = length > 0",
-        "tests/kernels/test_tables.py",
+        "tests/kernels/test_table_counts.py",
         "cells of a table are those of another with a longer prefix",
     ),
 ]
