@@ -7,14 +7,10 @@ from dphist_bench.fuzz import calling, crew, pool, surface
 from dphist_bench.measurements import publicfuzz
 
 
-def test_a_worker_answers_and_one_that_dies_is_told():
-    jobs = iter([("Unit.describe", 3, 1), ("no such target", 3, 2), ("Domain.axis", 3, 3)])
-    found = {job[0]: tally for job, tally in crew.run(jobs, 1)}
-    assert found["Unit.describe"].answered
-    assert not found["Unit.describe"].findings
-    assert list(found["no such target"].findings) == ["the process died"]
-    # The others go on with a new process.
-    assert found["Domain.axis"].answered + found["Domain.axis"].refused
+def test_a_worker_that_dies_is_told():
+    found = crew._again(("no such target", 3, 2), "the process died")
+    assert list(found.findings) == ["the process died"]
+    assert found.findings["the process died"][1] == "nothing yet"
 
 
 def test_a_bare_error_a_hang_and_an_empty_word_are_found(monkeypatch, tmp_path):
@@ -39,7 +35,7 @@ def test_a_bare_error_a_hang_and_an_empty_word_are_found(monkeypatch, tmp_path):
         assert all(words in kind for kind in found.findings)
 
 
-def test_a_quick_run_counts_what_it_did(monkeypatch):
+def test_a_quick_run_counts_what_it_did():
     lines = list(publicfuzz.measure(quick=True, only=("Unit.describe", "Unit.to_json")))
     assert {"target": "Unit.describe", "answered": 3, "refused": 0, "findings": 0} in lines
     assert "2 targets" in str(lines[-1])

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from dphist_bench.fuzz.calling import Tally, attack, shown
+from dphist_bench.fuzz.calling import Tally, attack, every, shown
 
 _MEMORY = 6 * 2**30
 # Without a new input for so long a worker stands still; a busy machine takes its time.
@@ -34,16 +34,20 @@ def _work(pipe: Connection, ticks: Any, told: str) -> None:
         os.chdir(folder)
         # Data only: engines reserve far more addresses than they use.
         resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
-        pool.things()
-        pool.write_files()
 
         def before(given: Any) -> None:
             ticks.value += 1
             if told:
                 Path(told).write_text(shown(given), encoding="utf-8", errors="backslashreplace")
 
+        begun = False
         while True:
             target, inputs, start = pipe.recv()
+            if target not in every():
+                raise KeyError(target)
+            if not begun:
+                pool.write_files()
+                begun = True
             pipe.send(attack(target, inputs, start, before))
 
 
