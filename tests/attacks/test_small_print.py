@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from decimal import Decimal
+from typing import Any
 
 import ibis
 import numpy as np
@@ -95,7 +96,7 @@ def test_a_rate_without_a_moment_generating_function_costs_without_end():
 def test_what_was_not_measured_has_no_variance():
     domain = Domain([Ordinal(name, range(3)) for name in "abc"])
     histogram = Histogram(domain, np.full(domain.shape, 40))
-    errors = run(Marginals(tables=((0, 1), (1, 2))), histogram, 1, seed=3).errors
+    errors: Any = run(Marginals(tables=((0, 1), (1, 2))), histogram, 1, seed=3).errors
     spread = errors.spread(Workload.marginals(domain, [["a", "c"]]))
     assert np.isnan(spread.variance).all()
     assert np.isnan(spread.largest).all()
