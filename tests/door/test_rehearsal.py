@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,8 @@ MESSY = {
 
 @pytest.mark.parametrize("name", MESSY)
 def test_nothing_is_spent_on_a_messy_file_before_the_custodian_has_been_told(name, tmp_path):
-    attribute, values, encoding, told = MESSY[name]
+    messy: Any = MESSY[name]
+    attribute, values, encoding, told = messy
     file, schema, book = tmp_path / "messy.csv", tmp_path / "schema.toml", tmp_path / "budget.db"
     file.write_bytes("\n".join([attribute.name, *values, ""]).encode(encoding))
     schema.write_text(dphist.Domain([attribute]).to_toml())
@@ -152,6 +154,7 @@ def test_a_rehearsal_says_what_it_found_and_is_not_kept(tmp_path):
         assert words in text, words
     with pytest.raises(InputError, match="private"):
         pickle.dumps(told)
+    wrong: Any
     for wrong in ({"domain": None}, {"workload": "tables"}, {"unit": 3}):
         with pytest.raises(InputError):
             dphist.rehearse(source, **{"domain": domain, **wrong})
@@ -199,7 +202,7 @@ def test_a_noised_number_of_rows_not_counted_is_paid_for(tmp_path):
             (tmp_path / "y.csv").write_bytes(text.encode("latin-1"))
             tallied = Tallied(str(tmp_path / "y.csv"))
             count(tallied, DOMAIN)
-            seen.append(tallied.tally.dropped)
+            seen.append(tallied.tally.dropped or 0)
         assert abs(seen[1] - seen[0]) <= 1, line
     with pytest.raises(InputError, match="id"):
         publish_uncounted(pa.table(ROWS), DOMAIN, 1, unit="rows=2, id=who")
@@ -208,6 +211,7 @@ def test_a_noised_number_of_rows_not_counted_is_paid_for(tmp_path):
 
 
 def test_a_share_is_a_share():
+    wrong: Any
     for wrong in (-0.1, 1.1, True, "0.5", None, float("nan")):
         with pytest.raises(InputError, match="allow_dropped"):
             dphist.publish(pa.table(ROWS), DOMAIN, epsilon=1, allow_dropped=wrong)

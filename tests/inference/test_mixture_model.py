@@ -1,6 +1,7 @@
 """A mixture of products, its fit, shrinking towards it, and records made from it."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def test_slopes_are_those_of_the_objective(tables):
     truth = model(seed=2)
     noisy = [
         NoisyTable(
-            t, 100 * truth.table(t), 1.0 + np.arange(truth.table(t).size).reshape(truth.table(t).shape)
+            t, 100 * truth.table(t), 1.0 + np.arange(float(truth.table(t).size)).reshape(truth.table(t).shape)
         )
         for t in tables
     ]
@@ -134,7 +135,9 @@ def test_rare_values_are_merged_and_taken_apart_again():
 
 def test_records_keep_published_pairs_better_than_chance_would():
     truth = model(4, (6, 5, 4), 7)
-    tables = {t: 3000 * truth.table(t) for t in itertools.combinations(range(3), 2)}
+    tables: dict[tuple[int, ...], Any] = {
+        t: 3000 * truth.table(t) for t in itertools.combinations(range(3), 2)
+    }
     made = synthesise(truth, tables, 3000, seed=4)
     dealt = deal(truth, 3000, seed=4)
     assert made.shape == (3000, 3)

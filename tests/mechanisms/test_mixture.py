@@ -93,7 +93,7 @@ def test_intervals_hold_where_something_was_measured_and_are_missing_elsewhere()
     held = records(5_000, 0.6)
     pairs = list(itertools.combinations(range(len(SHAPE)), 2))
     exact = dict(zip(pairs, held.tables(pairs), strict=True))
-    held_share = {pair: [] for pair in pairs}
+    held_share: dict[tuple[int, ...], list[float]] = {pair: [] for pair in pairs}
     for seed in range(4):
         release = released(held, Budget.of(epsilon=4), seed, Mixture(classes=8, steps=40))
         for pair in pairs:

@@ -79,7 +79,7 @@ def test_the_terminal_guides_from_a_file_to_a_report(visits, tmp_path):
     assert release.domain.names == ("age", "sex")
     assert (tmp_path / "visits.report.html").read_text().startswith("<!doctype html>")
     with dphist.Ledger.open(tmp_path / "budget.db") as book:
-        assert (book.spent("visits"), book.total("visits")) == (1, 2)
+        assert [book.spent("visits"), book.total("visits")] == [1, 2]
     shown = [line.removeprefix("  $ ") for line in done.stdout.splitlines() if line.startswith("  $ ")]
     assert [line.split()[1] for line in shown] == [
         "schema", "ledger", "rehearse", "publish", "report", "explore",

@@ -286,11 +286,12 @@ class _Fit:
             pull = theta * (pull - np.add.reduceat(pull * theta, self.starts[:-1], axis=0)[self.owner])
             gain = weights * (gain - np.dot(weights, gain))
             size = _STEP * min(1.0, 3.0 * (1.0 - step / (self.steps + 1)))
-            for number, (first, second), slope in zip((logits, bias), averages, (pull, gain), strict=True):
-                _adam(number, first, second, slope, size, step)
-        theta, weights = self._softmax(logits).astype(np.float64), _normalised(bias.astype(np.float64))
-        theta /= np.add.reduceat(theta, self.starts[:-1], axis=0)[self.owner]
-        return MixtureModel(self.shape, weights, theta[: self.starts[-2]])
+            for moved, (first, second), slope in zip((logits, bias), averages, (pull, gain), strict=True):
+                _adam(moved, first, second, slope, size, step)
+        found: FloatArray = self._softmax(logits).astype(np.float64)
+        found /= np.add.reduceat(found, self.starts[:-1], axis=0)[self.owner]
+        shares: FloatArray = np.asarray(_normalised(bias.astype(np.float64)), dtype=np.float64)
+        return MixtureModel(self.shape, shares, found[: self.starts[-2]])
 
     def _gradient(self, theta: _Single, weights: _Single) -> tuple[_Single, _Single]:
         """The slopes of the objective in every conditional (divided by its class's weight) and in every weight."""
@@ -298,7 +299,7 @@ class _Fit:
         pairs -= self.target
         pairs *= self.weight
         pull = pairs @ theta
-        gain = 0.5 * np.einsum("dk,dk->k", pull, theta)
+        gain: _Single = np.asarray(0.5 * np.einsum("dk,dk->k", pull, theta), dtype=np.float32)
         for table in self.large:
             self._large_gradient(table, theta, weights, pull, gain)
         if self.price:
@@ -350,7 +351,7 @@ def _adam(number: _Single, first: _Single, second: _Single, slope: _Single, size
 
 def _normalised(bias: NDArray[np.floating]) -> NDArray[np.floating]:
     weights = np.exp(bias - bias.max())
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def _scatter(rows: int, columns: int, number: int) -> FloatArray:

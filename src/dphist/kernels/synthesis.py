@@ -81,7 +81,13 @@ def exchange(codes: NDArray[np.int32], excess: NDArray[np.float32], seed: Any, s
 
 
 @kernel
-def move(codes: NDArray[np.int32], excess: NDArray[np.float32], record: int, column: int, new: int) -> None:
+def move(
+    codes: NDArray[np.int32],
+    excess: NDArray[np.float32],
+    record: int | np.integer,
+    column: int,
+    new: int | np.integer,
+) -> None:
     """Give one record another value in one column."""
     old = codes[record, column]
     last = excess.shape[0] - 1
