@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dphist.cli import screen
-from dphist.cli.commands import WorkloadText, app
+from dphist.cli.application import WorkloadText, app
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dphist.cli import plugins, screen
-from dphist.cli.commands import Json, WorkloadText, app
+from dphist.cli.application import Json, WorkloadText, app
 
 
 @app.command()

@@ -298,7 +298,7 @@ class _Fit:
         pairs = (theta * weights) @ theta.T
         pairs -= self.target
         pairs *= self.weight
-        pull = pairs @ theta
+        pull: _Single = np.asarray(pairs @ theta, dtype=np.float32)
         gain: _Single = np.asarray(0.5 * np.einsum("dk,dk->k", pull, theta), dtype=np.float32)
         for table in self.large:
             self._large_gradient(table, theta, weights, pull, gain)
