@@ -165,7 +165,8 @@ def check_tables(cells: Sequence[int]) -> None:
     if sum(cells) > LARGEST_TABLES:
         raise TooLargeError(
             f"the tables have {sum(cells):,} cells together (the largest {max(cells):,}), more than the "
-            f"{LARGEST_TABLES:,} that are held at once: name fewer tables, or use wider bins"
+            f"{LARGEST_TABLES:,} that are held at once: name fewer tables, use wider bins, or "
+            "publish the cells that are not empty with the mechanism sparselaplace"
         )
 
 
