@@ -45,7 +45,11 @@ QUICK = {
 }
 SLOW = {"compression", "cubes", "accuracy"}
 # Run quickly by a file of tests of its own.
-ELSEWHERE = {"constants": "test_constants_bench.py"}
+ELSEWHERE = {
+    "constants": "test_constants_bench.py",
+    "currencies": "test_currencies_bench.py",
+    "publicfuzz": "test_publicfuzz.py",
+}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +70,12 @@ def test_every_measurement_runs_quickly_and_is_kept(name, tmp_path, capsys):
 
 def test_the_list_is_whole():
     here = Path(measuring.__file__).parent / "measurements"
-    modules = {path.stem for path in here.glob("*.py")} - {"__init__", "precision"}
+    modules = {path.stem for path in here.glob("*.py")} - {
+        "__init__",
+        "precision",
+        "mistakes_python",
+        "mistakes_command",
+    }
     assert modules == {*QUICK, *ELSEWHERE}
     assert not {*QUICK} & {*ELSEWHERE}
     for name, file in ELSEWHERE.items():

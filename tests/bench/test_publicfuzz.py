@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dphist
 from dphist_bench.fuzz import calling, crew, pool, surface
-from dphist_bench.measurements import publicfuzz
+from dphist_bench.measurements.publicfuzz import measure
 
 
 def test_a_worker_that_dies_is_told():
@@ -36,6 +36,6 @@ def test_a_bare_error_a_hang_and_an_empty_word_are_found(monkeypatch, tmp_path):
 
 
 def test_a_quick_run_counts_what_it_did():
-    lines = list(publicfuzz.measure(quick=True, only=("Unit.describe", "Unit.to_json")))
+    lines = list(measure(quick=True, only=("Unit.describe", "Unit.to_json")))
     assert {"target": "Unit.describe", "answered": 3, "refused": 0, "findings": 0} in lines
     assert "2 targets" in str(lines[-1])

@@ -138,7 +138,7 @@ def test_a_commit_whose_answer_is_lost_counts_as_spent_and_publishes_nothing(url
     with dphist.Ledger.open(url) as book:
         book.create("people", 3)
         with monkeypatch.context() as patch:
-            patch.setattr(dphist.Ledger, "check", lambda *_: None)
+            patch.setattr(dphist.Ledger, "check", lambda *_, **__: None)
             patch.setattr(PostgresStore, "_run", lost)
             patch.setattr(
                 Keystream, "take", lambda *_: pytest.fail("noise was drawn without an acknowledgement")

@@ -338,6 +338,8 @@ class _Fit:
 
 def _adam(number: _Single, first: _Single, second: _Single, slope: _Single, size: float, step: int) -> None:
     """Move numbers in place against their slopes, each by its own scale."""
+    # Single precision cannot square what 2⁵³ records in one cell pull with; only the direction matters there.
+    np.clip(slope, -1e15, 1e15, out=slope)
     first *= np.float32(_FIRST)
     first += np.float32(1.0 - _FIRST) * slope
     slope *= slope

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dphist.mechanisms.isotonic import Isotonic
     from dphist.mechanisms.marginals import Marginals
     from dphist.mechanisms.matrix import Matrix
+    from dphist.mechanisms.mixture import Mixture
     from dphist.mechanisms.mwem import MWEM
     from dphist.mechanisms.noisefirst import NoiseFirst
     from dphist.mechanisms.posterior import Posterior
@@ -62,6 +63,7 @@ __all__ = [
     "Laplace",
     "Marginals",
     "Matrix",
+    "Mixture",
     "NoiseFirst",
     "PHPartition",
     "Posterior",

@@ -22,12 +22,20 @@ def path_variances(left: IntArray, slope: FloatArray, rest: FloatArray, top: flo
     """What a slope of one in each node adds to the variance, along the path from the root."""
     along = np.zeros(left.size)
     along[0] = top
-    # Children stand behind their parent.
-    for i in range(left.size):
+    # From the root down, not in the order of the nodes: halved families have children that stand before them.
+    waiting = np.empty(left.size, dtype=np.int64)
+    waiting[0] = 0
+    count = 1
+    while count > 0:
+        count -= 1
+        i = waiting[count]
         c = left[i]
         if c >= 0:
             along[c] = rest[i] + slope[i] * slope[i] * along[i]
             along[c + 1] = rest[i] + (1.0 - slope[i]) * (1.0 - slope[i]) * along[i]
+            waiting[count] = c
+            waiting[count + 1] = c + 1
+            count += 2
     return along
 
 
