@@ -1,6 +1,7 @@
 """Records of many columns: what is measured by which budget, what is published, and what it is worth."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,6 +140,7 @@ def test_a_frame_is_published_by_name():
 
 
 def test_options_are_checked():
+    wrong: Any
     for wrong in ({"ways": 0}, {"classes": 0}, {"steps": 0}):
         with pytest.raises(MechanismError):
             Mixture(**wrong)
