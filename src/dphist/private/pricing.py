@@ -4,11 +4,12 @@ A `Purse` is what a right may still spend: an exact amount of ε or of ρ *for o
 moves the cells. Both gates, over cells and over records, calibrate here and nowhere else.
 
 **What a right with budget B costs a person.** Write the person's change of the cells as v = a − b: rows that come and
-rows that go, each of them one step (for a person who is added or removed b is zero). Of a right over some of the cells
-the person meets the part v_p; let s_p = (‖a_p‖₁ + ‖b_p‖₁) ÷ steps be the share of their steps that lies there. The
-invariant is: *whatever is asked of a right costs the person at most B · s_p*. Over disjoint parts the s_p add up to at
-most one, so every part may hold the whole budget, also where one person has rows in many parts; along `split` budgets
-add up to B. It holds for every question:
+rows that go, each of them one step (for a person who is added or removed b is zero; among sums, whose values have
+either sign, every step counts in L, without replacement, and ‖a‖₁² + ‖b‖₁² ≤ L(‖a‖₁ + ‖b‖₁) all the same). Of a right
+over some of the cells the person meets the part v_p; let s_p = (‖a_p‖₁ + ‖b_p‖₁) ÷ steps be the share of their steps
+that lies there. The invariant is: *whatever is asked of a right costs the person at most B · s_p*. Over disjoint parts
+the s_p add up to at most one, so every part may hold the whole budget, also where one person has rows in many parts;
+along `split` budgets add up to B. It holds for every question:
 
 * pure ε: a question of budget ε ÷ steps a step loses at most that for each of the s_p · steps steps;
 * Gaussian noise under ρ. With noise of variance σᵢ² F ÷ 2ρ the cost is ρ · ‖Av‖² ÷ F, where A has rows divided by σᵢ
@@ -53,16 +54,9 @@ class Change:
     alike: int
 
     @staticmethod
-    def of(unit: Unit, reach: int = 1) -> Change:
-        """The change of a unit each of whose rows moves one cell by up to ``reach`` steps.
-
-        Rows that move a cell by more than one may move it either way (sums of a measure), so signs are not alike.
-        """
-        if reach == 1:
-            return Change(unit.steps, unit.squared, unit.rows**2 * (2 if unit.replace else 1))
-        # ‖a − b‖² ≤ 2(‖a‖² + ‖b‖²), whatever the signs.
-        apart = unit.squared * (2 if unit.replace else 1) * reach**2
-        return Change(unit.steps * reach, apart, (unit.steps * reach) ** 2)
+    def of(unit: Unit) -> Change:
+        """The change of a unit whose rows are counted; sums bring a unit of steps (`Quantity.in_steps`)."""
+        return Change(unit.steps, unit.squared, unit.rows**2 * (2 if unit.replace else 1))
 
     def squared(self, moves: Moves) -> int:
         """The largest squared L2 norm by which answers of this kind move, if one step moves them by one."""
@@ -86,10 +80,10 @@ class Purse:
     change: Change
 
     @staticmethod
-    def of(budget: Budget | Number, unit: Unit, reach: int = 1) -> Purse:
+    def of(budget: Budget | Number, unit: Unit) -> Purse:
         """The purse of a gate that is opened with a budget for a unit; a bare number is pure ε."""
         money = Budget.of(budget)
-        return Purse(money.amount, money.currency, Change.of(unit, reach))
+        return Purse(money.amount, money.currency, Change.of(unit))
 
     def share(self, part: Fraction) -> Purse:
         """Hold a share of it."""
