@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +11,49 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from dphist.private.noise import Noise, keystream
 from postgres_server import missing, server
 
-# A change lands on what it changes, not on what luck finds: the same examples every time where CI is set.
-settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# A change fails on what it changes, not on what luck finds: the same draws and the same examples every time. Another
+# number looks at other draws, and ``DPHIST_TEST_SEED=fresh`` at the system's own, as a custodian would have them.
+SEED = os.environ.get("DPHIST_TEST_SEED", "0")
+settings.register_profile("same", derandomize=True, deadline=None)
+if SEED != "fresh":
+    settings.load_profile("same")
+
+
+class _SameKeys:
+    """The operating system as the keystream sees it, with keys that follow from a test's name."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._turn, self._process = f"{SEED} {name}", itertools.count(), os.getpid()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(os, name)
+
+    def urandom(self, size: int) -> bytes:
+        # Asked all the same: some tests count how often. A forked child must not repeat its parent.
+        os.urandom(size)
+        branch = "" if os.getpid() == self._process else str(os.getpid())
+        return hashlib.shake_256(f"{self._name} {next(self._turn)} {branch}".encode()).digest(size)
+
+
+def _draw_the_same(name: str) -> None:
+    keystream.os = _SameKeys(name)  # type: ignore[assignment]
+    Noise.system().keystream.renew()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the same noise in every run, where test files draw while they are read."""
+    if SEED != "fresh":
+        _draw_the_same("reading")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Draw the same noise in every run of a test and its fixtures; processes that a test starts draw their own."""
+    if SEED != "fresh":
+        _draw_the_same(item.nodeid)
 
 
 @pytest.fixture(scope="session")

@@ -129,7 +129,7 @@ def test_releases_answer_with_guarantees(name):
     line, table = Workload.random(domain, 80, seed=2), Workload.marginals(domain)
     asked = table if name == "marginals" else line
     truth, held = asked.answer(counts), []
-    for _ in range(8):
+    for _ in range(16):
         release = dphist.publish(Histogram(domain, counts), epsilon=1, mechanism=name)
         answers = release.answer(asked, confidence=0.9, interval="guaranteed")
         assert answers.method.startswith("guaranteed: holds with at least 90 %")
@@ -137,8 +137,9 @@ def test_releases_answer_with_guarantees(name):
         value = np.maximum(answers.value, 0.0)
         assert ((answers.low <= value + 1e-9) & (value <= answers.high + 1e-9)).all()
         held.append((answers.low <= truth + 1e-9) & (truth <= answers.high + 1e-9))
-    # 640 questions (or 336 of tables), at least 90 % each on average: below 0.86 by chance is out of reach.
-    assert np.mean(held) >= 0.86
+    # Questions of one release share their noise, releases do not: five deviations of the releases' mean.
+    shares = np.mean(held, axis=1)
+    assert shares.mean() >= 0.9 - 5 * shares.std(ddof=1) / np.sqrt(len(shares))
 
 
 def test_all_at_once_is_wider_and_says_so():

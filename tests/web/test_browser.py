@@ -59,7 +59,7 @@ def test_a_range_is_dragged_and_the_answer_is_the_releases(look, address, releas
     wait_for_value(page, own.value)
     assert page.locator("#q").input_value() == "age between 30 and 40"
     assert page.locator("#interval").inner_text() == f"95% interval {own.low:,.1f} to {own.high:,.1f}"
-    assert "age+between+30+and+40" in page.url
+    page.wait_for_url("**age+between+30+and+40**")
     asked_only(watched, address)
 
 
@@ -292,7 +292,7 @@ def test_guaranteed_intervals_and_uncertainty_are_a_click_away(look, address, re
     sure = release.answer(where={"age": (30, 40)}, interval="guaranteed")
     text = f"95% interval {sure.low:,.1f} to {sure.high:,.1f}"
     page.wait_for_function("text => document.getElementById('interval').textContent === text", arg=text)
-    assert "interval=guaranteed" in page.url
+    page.wait_for_url("**interval=guaranteed**")
     assert "That is proven" in page.locator("#caveats").inner_text()
     assert 'interval="guaranteed"' in page.locator("#python").text_content()
     assert not page.get_by_label("Colour").is_visible()
