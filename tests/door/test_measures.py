@@ -290,6 +290,9 @@ def test_what_may_be_empty_is_not_known() -> None:
         by.variance("hours")
     with pytest.raises(QueryError, match="no measure"):
         by.variance("age")
+    for ask in (release.quantiles, release.cdf):
+        with pytest.raises(QueryError, match="publish it as an attribute too"):
+            ask("hours")
 
 
 def test_sums_under_concentrated_privacy(tmp_path: Path) -> None:

@@ -432,6 +432,11 @@ class Cube:
 
     def _lines(self, name: str, ask: Callable[[Line], Table]) -> Table:
         """Ask every group for a table that belongs to an ordered attribute, one under the other."""
+        if is_measure(self.release, name):
+            raise QueryError(
+                f"{name} is a measure: its sums are released, not how its values are spread. For quantiles and "
+                f"shares publish it as an attribute too: Ordinal({name!r}, edges=[...])"
+            )
         if name in dict(self.groups):
             raise QueryError(f"{name} is told apart, so there is nothing to order in each group")
         labels, low, high, owner = replace(self, where=_without(self.where, name))._boxes()
