@@ -87,17 +87,6 @@ def create_app(
                 raise QueryError(f"the parameter {key[:40]!r} is given twice")
         return dict(pairs)
 
-    async def form_of(request: Request) -> dict[str, str]:
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > _LONGEST_BODY:
-                raise HTTPException(413, "the schema is too long for the planner; use `dphist plan`")
-        try:
-            return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=100))
-        except ValueError:
-            raise QueryError("the form cannot be read") from None
-
     @app.exception_handler(DphistError)
     async def refuse(request: Request, error: DphistError) -> Response:
         return _complain(request, 400, str(error))
@@ -196,6 +185,19 @@ def create_app(
         return Response(text(), media_type=f"{kind}; charset=utf-8")
 
     return Guard(app, door or Door())
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Read a posted form, up to a length that no person types."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LONGEST_BODY:
+            raise HTTPException(413, "the form is too long for this page; use the command line")
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000))
+    except ValueError:
+        raise HTTPException(400, "the form cannot be read") from None
 
 
 def static_text(name: str) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from dphist.errors import InputError
 from dphist.release import Release
 from dphist.report.pictures import vega_script
 from dphist.web.app import create_app
-from dphist.web.guard import Door
+from dphist.web.guard import Door, Guard
 from dphist.web.view import View
 
 
@@ -56,6 +56,11 @@ def serve(
     threading.Thread(target=_warm, args=(tuple(releases.values())[:1],), daemon=True).start()
     if door.token is not None:
         say("others can reach this address: whoever has it, token included, can read the releases")
+    run(app, listening, shown, say, browser)
+
+
+def run(app: Guard, listening: socket.socket, shown: str, say: Callable[[str], None], browser: bool) -> None:
+    """Say where to look, and answer there until interrupted."""
     say(f"{shown}   (Ctrl+C stops)")
     if browser:
         import webbrowser

@@ -12,9 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
@@ -26,11 +24,10 @@ from dphist.release import Release
 from dphist.report import report_page
 from dphist.uses.starting import Start, columns
 from dphist.version import __version__
-from dphist.web.app import pages, static_text
+from dphist.web.app import form_of, pages, static_text
 from dphist.web.guard import REPORT_POLICY, Door, Guard
-from dphist.web.serve import listen, make_door
+from dphist.web.serve import listen, make_door, run
 
-_LONGEST_BODY = 65_536
 _PLOT = (560, 220, 56, 30)
 
 
@@ -92,7 +89,7 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
 
     @app.post("/")
     async def answer(request: Request) -> Response:
-        form = await _form(request)
+        form = await form_of(request)
 
         def taken() -> dict[str, Any]:
             with busy:
@@ -118,7 +115,8 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
 
     @app.exception_handler(HTTPException)
     async def missing(request: Request, error: HTTPException) -> Response:
-        return PlainTextResponse("there is no such page here", status_code=error.status_code)
+        said = "there is no such page here" if error.status_code == 404 else str(error.detail)
+        return PlainTextResponse(said, status_code=error.status_code)
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> Response:
@@ -149,30 +147,7 @@ def serve_start(
     app = create_start(source, folder, door)
     shown = f"http://127.0.0.1:{port}/?token={door.token}"
     say("this page can show private facts about the records, and can pay: keep its address to yourself")
-    say(f"{shown}   (Ctrl+C stops)")
-    if browser:
-        import webbrowser
-
-        webbrowser.open(shown)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
-    try:
-        uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
-    finally:
-        listening.close()
-
-
-async def _form(request: Request) -> dict[str, str]:
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _LONGEST_BODY:
-            raise HTTPException(413, "too long")
-    try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000))
-    except ValueError:
-        raise HTTPException(400, "the form cannot be read") from None
+    run(app, listening, shown, say, browser)
 
 
 def _read(source: str, folder: Path, listed: list[tuple[str, str]], form: Mapping[str, str]) -> Start:
