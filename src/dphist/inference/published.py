@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,28 +70,43 @@ class TableEstimate:
         return float(self.tables[()])
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualNoise(NoiseErrors):
+class LeastSquaresNoise(NoiseErrors):
     """Errors of tables under least squares over what was measured, exactly; elsewhere there is no interval."""
 
-    residuals: TableResiduals
     theorem: ClassVar[bool] = True
     short: ClassVar[str] = (
         "exact: noise of least squares over the measured tables, widened to hold the answer"
     )
-    method: str = (
+    method = (
         "exact variance of least squares over the measured tables; "
         "how attributes go together beyond these tables was not measured, and such answers have no interval"
     )
 
+    if TYPE_CHECKING:
+
+        def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
+            """Give least squares' own answer to every box."""
+            ...
+
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on the unbiased answers of least squares."""
-        boxes = self.residuals.answers(workload.low, workload.high)
+        boxes = self.fitted(workload.low, workload.high)
         if workload.query is not None:
             whole = np.zeros(len(workload))
             np.add.at(whole, workload.query, boxes)
             boxes = whole
         return boxes, np.zeros(boxes.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualNoise(LeastSquaresNoise):
+    """Errors of tables that were fitted to residuals."""
+
+    residuals: TableResiduals
+
+    def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Give least squares' own answer to every box."""
+        return self.residuals.answers(low, high)
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload: not a number where it was not measured."""

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Estimate, NoiseErrors
+from dphist.inference.estimate import Estimate
 from dphist.inference.fitting import rake, settle
 from dphist.inference.intervals import Spread
+from dphist.inference.published import LeastSquaresNoise
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.spatial import denoise_field
@@ -54,27 +54,14 @@ def tables_of(workload: Workload) -> tuple[Axes, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class TableNoise(NoiseErrors):
-    """Errors of tables under least squares, exactly; what lies inside no measured table has no interval."""
+class TableNoise(LeastSquaresNoise):
+    """Errors of tables that were measured whole."""
 
     tables: MeasuredTables
-    theorem: ClassVar[bool] = True
-    short: ClassVar[str] = (
-        "exact: noise of least squares over the measured tables, widened to hold the answer"
-    )
-    method: str = (
-        "exact variance of least squares over the measured tables; "
-        "how attributes go together beyond these tables was not measured, and such answers have no interval"
-    )
 
-    def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Stand on the unbiased answers of least squares."""
-        boxes = self.tables.answers(workload.low, workload.high)
-        if workload.query is not None:
-            whole = np.zeros(len(workload))
-            np.add.at(whole, workload.query, boxes)
-            boxes = whole
-        return boxes, np.zeros(boxes.shape)
+    def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Give least squares' own answer to every box."""
+        return self.tables.answers(low, high)
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload: not a number where it was not measured."""
