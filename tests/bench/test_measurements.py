@@ -34,6 +34,7 @@ QUICK = {
     "discover": ("", ["plain GROUP BY page", "pages a reader"]),
     "composition": ("", ["226", "above the total"]),
     "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
+    "matrix": ("", ["of the plain three", "ranges of two", "geometric mean"]),
     "mistakes": ("--only command", ["refused", "0 bare"]),
     "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),
     "noisefirst": ("", ["mean 3 ln n"]),
