@@ -26,6 +26,19 @@ def test_a_forecast_is_the_plans_own(get):
     assert said["cells"] == 200
 
 
+def test_currencies_stand_side_by_side_with_their_limits(get):
+    form = {"mechanism": "gaussian", "question": "age < 10", "delta": "1e-6", "rho": "1/2"}
+    said = get("/api/plan", "POST", data=form).json()
+    assert [each["budget"] for each in said["currencies"]] == ["ε = 1", "(1, 1e-06)", "ρ = 0.5"]
+    pure, bought, rho = said["currencies"]
+    assert pure["error"] is None
+    assert rho["error"] == pytest.approx(20**0.5)
+    assert rho["limit"] == pytest.approx(1.0)
+    assert bought["limit"] / bought["error"] == pytest.approx(rho["limit"] / rho["error"])
+    assert said["limits"]["cells"] == pytest.approx(2**0.5)
+    assert get("/api/plan", "POST", data=form | {"delta": "2"}).status_code == 400
+
+
 def test_a_larger_unit_needs_more(get):
     one, five = (
         get("/api/plan", "POST", data={"mechanism": "laplace", "rows": rows}).json() for rows in ("1", "5")
@@ -75,6 +88,8 @@ def test_without_a_script_the_form_is_answered_whole(client, monkeypatch):
     text = ask("/plan", "POST", data={"epsilon": "1"}).text
     assert "±1.4" in text
     assert "tree" in text
+    assert "(1, 1e-09)" in text
+    assert "limit" in text
 
 
 def test_the_planner_alone_serves_no_release_and_opens_no_data(client):

@@ -77,7 +77,15 @@ def bench(context: typer.Context) -> None:
 @app.command()
 def plan(
     schema: Annotated[Path | None, typer.Option(help="The public domain, as TOML.")] = None,
-    epsilon: Annotated[str, typer.Option(help="The privacy loss you may spend.")] = "1",
+    epsilon: Annotated[
+        str | None, typer.Option(help="The privacy loss you may spend; 1 unless told.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="The loss in the other currency, ρ; beside --epsilon, both are shown.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(help="Show pure ε, (ε, δ) with this δ, and ρ side by side.")
+    ] = None,
     workload: Annotated[str, WorkloadText] = "ranges",
     mechanism: Annotated[
         list[str] | None, typer.Option(help="Only these; may be given several times.")
@@ -99,7 +107,7 @@ def plan(
     if web:
         from dphist.cli.seeing import plan_on_the_web
 
-        plan_on_the_web(schema, epsilon, port, browser)
+        plan_on_the_web(schema, epsilon or "1", port, browser)
         return
     from dphist.cli.uses import show_plan
     from dphist.errors import InputError
@@ -108,7 +116,7 @@ def plan(
         raise InputError("--schema is missing: the public domain, as TOML (`dphist schema new` drafts one)")
     show_plan(
         schema, epsilon, workload, mechanisms=mechanism, records=records, error=error, rows=rows,
-        replace=replace, as_json=as_json,
+        replace=replace, as_json=as_json, rho=rho, delta=delta,
     )  # fmt: skip
 
 

@@ -10,7 +10,10 @@ from typing import Any
 
 from dphist.cli import screen
 from dphist.cli.publishing import read_schema
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain
 from dphist.model.unit import Unit
+from dphist.planning.currencies import OF_RHO, Quote, currencies
 from dphist.planning.forecast import MECHANISMS, Forecast, plan
 from dphist.release import load
 from dphist.uses.sql import ask_sql
@@ -18,7 +21,7 @@ from dphist.uses.sql import ask_sql
 
 def show_plan(
     schema: Path,
-    epsilon: str,
+    epsilon: str | None,
     workload: str,
     *,
     mechanisms: list[str] | None,
@@ -27,18 +30,34 @@ def show_plan(
     rows: int,
     replace: bool,
     as_json: bool,
+    rho: str | None = None,
+    delta: str | None = None,
 ) -> None:
     """Print each mechanism's expected error, best first, without reading data."""
     domain = read_schema(schema)
+    if delta is not None or (epsilon is not None and rho is not None):
+        _side_by_side(
+            domain,
+            epsilon or "1",
+            workload,
+            delta=delta or "1e-9",
+            rho=rho,
+            mechanisms=mechanisms or [*MECHANISMS, *OF_RHO],
+            records=records,
+            unit=Unit(rows=rows, replace=replace),
+            as_json=as_json,
+        )
+        return
+    budget = Budget.of(epsilon or (None if rho else "1"), rho=rho)
     with screen.progress("running mechanisms on made-up data"):
         unit = Unit(rows=rows, replace=replace)
-        given = mechanisms or list(MECHANISMS)
-        forecasts = plan(domain, epsilon, workload, mechanisms=given, records=records, error=error, unit=unit)
+        given = mechanisms or [*MECHANISMS, *(() if budget.pure else OF_RHO)]
+        forecasts = plan(domain, budget, workload, mechanisms=given, records=records, error=error, unit=unit)
         if mechanisms is None:
             # Whoever does not say what will be asked gets something else.
             silent = plan(
                 domain,
-                epsilon,
+                budget,
                 workload,
                 mechanisms=["auto"],
                 records=records,
@@ -47,23 +66,87 @@ def show_plan(
                 announced=False,
             )
             named = [replace_in(each, mechanism="auto, nothing announced") for each in silent]
-            forecasts = sorted(
-                [*forecasts, *named], key=lambda each: inf if each.error is None else each.error
-            )
+            forecasts = sorted([*forecasts, *named], key=_error)
     if as_json:
         told = [{**each.__dict__, "cases": dict(each.cases)} for each in forecasts]
         screen.line(json.dumps(told, ensure_ascii=False))
         return
     head = ["mechanism", "expected error", "how it is known"]
     if error is not None:
-        head.insert(2, f"ε for an error of {error:g}")
+        head.insert(2, f"{budget.symbol} for an error of {error:g}")
     screen.table(head, [_row(forecast, error) for forecast in forecasts])
-    screen.line("expected error: root of the mean squared error of an answer, in records; no data were read")
+    _about_errors()
+    _about_the_limit([("", forecasts[0].limit)] if forecasts else [])
     if any(forecast.basis.startswith("simulated") for forecast in forecasts):
         screen.line(
             f"simulated: on made-up populations of {records:,} records; in brackets the best and the worst run over "
             "all of them. Yours may lie outside"
         )
+    if budget.pure:
+        screen.line("the same under (ε, δ) and ρ beside it: --delta 1e-9")
+
+
+def _side_by_side(
+    domain: Domain,
+    epsilon: str,
+    workload: str,
+    *,
+    delta: str,
+    rho: str | None,
+    mechanisms: list[str],
+    records: int,
+    unit: Unit,
+    as_json: bool,
+) -> None:
+    """Print each mechanism's expected error under pure ε, (ε, δ) and ρ."""
+    with screen.progress("running mechanisms on made-up data, in three currencies"):
+        quotes = currencies(
+            domain, epsilon, workload, delta=delta, rho=rho, mechanisms=mechanisms, records=records, unit=unit
+        )
+    if as_json:
+        told = {
+            quote.label: {
+                "budget": quote.budget.to_json(),
+                "limit": quote.limit,
+                "forecasts": [{**each.__dict__, "cases": dict(each.cases)} for each in quote.forecasts],
+            }
+            for quote in quotes
+        }
+        screen.line(json.dumps(told, ensure_ascii=False))
+        return
+    found = [{each.mechanism: each for each in quote.forecasts} for quote in quotes]
+    least = {name: min(_error(each[name]) for each in found) for name in found[0]}
+    rows = [
+        [name, *("–" if each[name].error is None else f"{each[name].error:,.3g}" for each in found)]
+        for name in sorted(least, key=lambda name: least[name])
+    ]
+    screen.table(["mechanism", *(quote.label for quote in quotes)], rows)
+    _about_errors()
+    _about_the_limit([(quote.label, quote.limit) for quote in quotes])
+    screen.line("these are three promises: pure ε is the strongest. " + "; ".join(map(_promise, quotes)))
+
+
+def _promise(quote: Quote) -> str:
+    return f"{quote.label}: {quote.budget.describe()}"
+
+
+def _about_errors() -> None:
+    screen.line("expected error: root of the mean squared error of an answer, in records; no data were read")
+
+
+def _about_the_limit(limits: list[tuple[str, float | None]]) -> None:
+    words = [
+        f"{label}: {'not computed' if limit is None else format(limit, ',.3g')}".removeprefix(": ")
+        for label, limit in limits
+    ]
+    screen.line(
+        f"limit of unbiased linear answers: {', '.join(words)}. No tree and no table goes below; what adapts to the "
+        "data, cuts at zero or shrinks may, on data that suit it"
+    )
+
+
+def _error(forecast: Forecast) -> float:
+    return inf if forecast.error is None else forecast.error
 
 
 def show_sql(release: Path, query: str, *, as_json: bool) -> None:

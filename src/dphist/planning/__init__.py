@@ -6,6 +6,18 @@ of them is a release.
 """
 
 from dphist.planning.compare import Row, compare
+from dphist.planning.currencies import Quote, currencies
 from dphist.planning.forecast import Forecast, epsilon_needed, expected_error, plan
+from dphist.planning.nuclear import limit
 
-__all__ = ["Forecast", "Row", "compare", "epsilon_needed", "expected_error", "plan"]
+__all__ = [
+    "Forecast",
+    "Quote",
+    "Row",
+    "compare",
+    "currencies",
+    "epsilon_needed",
+    "expected_error",
+    "limit",
+    "plan",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import cast
@@ -21,20 +21,25 @@ from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
 from dphist.inference.estimate import Errors, IndependentNoise
 from dphist.mechanisms.auto import Auto
-from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.baseline import Gaussian, Laplace
+from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.prefixsums import PrefixSums
 from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse, show
 from dphist.mechanisms.tree import Tree
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
-from dphist.model.exact import Number, positive
+from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.planning.nuclear import limit
 from dphist.planning.populations import POPULATIONS, questions
 from dphist.planning.wide import wide_error
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
+from dphist.private.pricing import Purse
 
 MECHANISMS = (
     "laplace",
@@ -62,16 +67,17 @@ class Forecast:
     ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why. Where it was simulated, ``error``
     is the geometric mean over several made-up populations, ``best`` and ``worst`` are the least and the largest over
     all runs on all of them, and ``cases`` has the error on each. ``epsilon_needed`` brings ``error`` down to what was
-    wanted.
+    wanted; for a budget in ρ, also one that an (ε, δ) bought, it is a ρ.
 
     Args:
         mechanism: Its text.
         error: The root mean squared error expected, or None.
         best: The least over all runs on the made-up populations.
         basis: How that is known, or why not.
-        epsilon_needed: The ε that brings the error down to what was wanted.
+        epsilon_needed: The ε, or ρ, that brings the error down to what was wanted.
         worst: The largest over all runs on the made-up populations.
         cases: The error on each of them, by its name.
+        limit: The least error that unbiased linear answers can have (`dphist.planning.limit`), where it was computed.
 
     Example:
         >>> import dphist
@@ -88,14 +94,17 @@ class Forecast:
     epsilon_needed: float | None = None
     worst: float | None = None
     cases: tuple[tuple[str, float], ...] = ()
+    limit: float | None = None
 
 
 @explained
 def plan(
     domain: Domain,
-    epsilon: Number,
+    epsilon: Number | Budget | None = None,
     workload: str | Workload = "ranges",
     *,
+    rho: Number | None = None,
+    delta: Number | None = None,
     mechanisms: Sequence[str | Mechanism] = MECHANISMS,
     records: int = 100_000,
     error: float | None = None,
@@ -110,11 +119,13 @@ def plan(
 
     Args:
         domain: What would be counted.
-        epsilon: What would be spent.
+        epsilon: What would be spent: pure ε, or with ``delta`` the ε of (ε, δ), or a `Budget`.
         workload: What would be asked.
+        rho: The ρ that would be spent instead.
+        delta: The δ that goes with ``epsilon``.
         mechanisms: Whom to forecast.
         records: A public guess at how many records there are.
-        error: An error to find the ε for.
+        error: An error to find the ε (or ρ) for.
         unit: Who is protected.
         announced: Whether the mechanism is told what will be asked; `auto` measures something else if nobody says so.
         runs: How often a mechanism is run on each made-up population; by the number of cells unless told.
@@ -128,7 +139,7 @@ def plan(
         >>> sorted(each.mechanism for each in dphist.planning.plan(domain, 1, "cells", mechanisms=["tree", "laplace"]))
         ['laplace', 'tree']
     """
-    spend = positive(epsilon, "epsilon")
+    spend = Budget.of(epsilon, rho=rho, delta=delta)
     if records < 0:
         raise InputError("records must not be negative")
     if error is not None and not error > 0:
@@ -136,10 +147,12 @@ def plan(
     told, asked = questions(domain, workload)
     hint = told if announced else None
     protected = unit or Unit()
+    least = limit(told, spend, unit=protected)
     forecasts = []
     for given in mechanisms:
         recipe = parse(given) if isinstance(given, str) else given
-        forecasts.append(_Study(domain, recipe, hint, asked, records, protected, runs).forecast(spend, error))
+        study = _Study(domain, recipe, hint, asked, records, protected, runs)
+        forecasts.append(replace(study.forecast(spend, error), limit=least))
     return sorted(forecasts, key=lambda f: math.inf if f.error is None else f.error)
 
 
@@ -209,12 +222,19 @@ def epsilon_needed(
     return forecast.epsilon_needed
 
 
-def _tables_forecast(name: str, rms: float, epsilon: float, wanted: float | None) -> Forecast:
+def _needed(budget: Budget, rms: float, wanted: float | None) -> float | None:
+    """What brings errors that do not depend on the data down: variances fall with ε², or with ρ."""
+    if wanted is None:
+        return None
+    return float(budget.amount) * (rms / wanted) ** (1 if budget.pure else 2)
+
+
+def _tables_forecast(name: str, rms: float, budget: Budget, wanted: float | None) -> Forecast:
     if math.isinf(rms):
         return Forecast(
             name, None, None, "tables of few attributes are published; this would not be measured"
         )
-    needed = None if wanted is None else epsilon * rms / wanted
+    needed = _needed(budget, rms, wanted)
     basis = "exact for least squares over tables of few attributes; what is published is cut at zero and made to agree"
     return Forecast(name, rms, rms, basis, needed, rms)
 
@@ -229,16 +249,16 @@ class _Study:
     unit: Unit
     runs: int | None = None
 
-    def forecast(self, epsilon: Fraction, wanted: float | None) -> Forecast:
+    def forecast(self, budget: Budget, wanted: float | None) -> Forecast:
         name = show(self.mechanism)
         try:
-            wide = wide_error(self.mechanism, self.domain, epsilon, self.unit, self.hint, self.asked)
+            wide = wide_error(self.mechanism, self.domain, budget, self.unit, self.hint, self.asked)
             if wide is not None:
-                return _tables_forecast(name, wide, float(epsilon), wanted)
-            errors = self._oblivious(epsilon)
+                return _tables_forecast(name, wide, budget, wanted)
+            errors = self._oblivious(budget)
             if errors is not None:
                 rms = math.sqrt(float(np.mean(errors.variance(self.asked))))
-                needed = None if wanted is None else float(epsilon) * rms / wanted
+                needed = _needed(budget, rms, wanted)
                 basis = "exact: what is published is the truth plus noise that does not depend on the data"
                 return Forecast(name, rms, rms, basis, needed, rms)
             if self.domain.size > _LARGEST_SIMULATION:
@@ -248,27 +268,25 @@ class _Study:
                     None,
                     f"depends on the data, and {self.domain.size:,} cells are too many to simulate",
                 )
-            found = self._simulate(epsilon)
-            needed = None if wanted is None else self._search(wanted)
+            found = self._simulate(budget)
+            needed = None if wanted is None else self._search(wanted, budget)
         except DphistError as refusal:
             return Forecast(name, None, None, str(refusal))
         runs = [one for each in found.values() for one in each]
         cases = tuple((case, _root_mean_square(each)) for case, each in found.items())
         basis = f"simulated on {len(found)} made-up populations of {self.records:,} records; yours may lie outside"
         if isinstance(self.mechanism, Auto):
-            basis += f"; {self._chosen}"
+            basis += f"; {self._chosen(budget)}"
         return Forecast(name, _typical(found), min(runs), basis, needed, max(runs), cases)
 
-    @cached_property
-    def _chosen(self) -> str:
+    def _chosen(self, budget: Budget) -> str:
         """What `auto` chooses, and why."""
-        return Auto.choose(cast("Auto", self.mechanism), self._open(self._nothing, Fraction(1), None))[1]
+        return Auto.choose(cast("Auto", self.mechanism), self._open(self._nothing, budget, None))[1]
 
-    @cached_property
-    def _fixed(self) -> Mechanism:
+    def _fixed(self, budget: Budget) -> Mechanism:
         """Who measures: `auto` hands over to another."""
         if isinstance(self.mechanism, Auto):
-            return self.mechanism.choose(self._open(self._nothing, Fraction(1), None))[0]
+            return self.mechanism.choose(self._open(self._nothing, budget, None))[0]
         return self.mechanism
 
     @cached_property
@@ -277,25 +295,30 @@ class _Study:
             raise InputError(f"{self.domain.size:,} cells are too many to lay out")
         return np.zeros(self.domain.shape, dtype=np.int64)
 
-    def _open(self, counts: NDArray[np.int64], epsilon: Fraction, noise: Noise | None) -> PrivateCounts:
-        return open_gate(Histogram(self.domain, counts), epsilon, self.unit, workload=self.hint, noise=noise)[
-            0
-        ]
+    def _open(self, counts: NDArray[np.int64], budget: Budget, noise: Noise | None) -> PrivateCounts:
+        histogram = Histogram(self.domain, counts)
+        return open_gate(histogram, budget, self.unit, workload=self.hint, noise=noise)[0]
 
-    def _oblivious(self, epsilon: Fraction) -> Errors | None:
+    def _oblivious(self, budget: Budget) -> Errors | None:
         """Errors of mechanisms that publish the truth plus noise that is the same for all data.
 
         What is cut at zero, thresholded or fitted afterwards is no longer that, though the noise below it is.
         """
+        # Plain noise on every cell needs no run, however many cells there are.
+        purse = Purse.of(budget, self.unit)
         if isinstance(self.mechanism, Laplace):
-            return IndependentNoise(self.unit.steps / epsilon)
-        fixed = self._fixed
-        if isinstance(fixed, Laplace):
-            return IndependentNoise(self.unit.steps / epsilon)
-        if (isinstance(fixed, Tree) and not fixed.nonnegative) or (
-            isinstance(fixed, Privelet) and not fixed.threshold
+            return IndependentNoise(1 / purse.pure)
+        if isinstance(self.mechanism, Gaussian) and not budget.pure:
+            return IndependentNoise(purse.law("apart"))
+        fixed = self._fixed(budget)
+        if isinstance(fixed, Laplace | Gaussian | PrefixSums) or (
+            (isinstance(fixed, Tree | Marginals) and not fixed.nonnegative)
+            or (isinstance(fixed, Privelet) and not fixed.threshold)
         ):
-            return fixed.estimate(self._open(self._nothing, epsilon, None)).errors
+            noise = Noise(Keystream.for_tests(0))
+            errors = fixed.estimate(self._open(self._nothing, budget, noise)).errors
+            # What lies in no measured table is a guess, whose error depends on the data.
+            return errors if bool(np.isfinite(errors.variance(self.asked)).all()) else None
         return None
 
     @property
@@ -304,7 +327,7 @@ class _Study:
         size = self.domain.size
         return self.runs or next((runs for cells, runs in _RUNS if size <= cells), 1)
 
-    def _simulate(self, epsilon: Fraction) -> dict[str, list[float]]:
+    def _simulate(self, budget: Budget) -> dict[str, list[float]]:
         """Root mean squared error of each run on each made-up population."""
         found: dict[str, list[float]] = {}
         for number, (name, make) in enumerate(POPULATIONS.items()):
@@ -312,21 +335,25 @@ class _Study:
             truth = self.asked.answer(counts)
             found[name] = []
             for run in range(self._runs):
-                right = self._open(counts, epsilon, Noise(Keystream.for_tests(1000 * number + run)))
+                right = self._open(counts, budget, Noise(Keystream.for_tests(1000 * number + run)))
                 estimate = self.mechanism.estimate(right).counts.reshape(self.domain.shape)
                 found[name].append(math.sqrt(float(np.mean((self.asked.answer(estimate) - truth) ** 2))))
         return found
 
-    def _search(self, wanted: float) -> float | None:
-        """Halve the distance in log ε; None if no ε in reach is enough."""
+    def _search(self, wanted: float, budget: Budget) -> float | None:
+        """Halve the distance in the logarithm of ε, or of ρ; None if nothing in reach is enough."""
+
+        def error(amount: Fraction) -> float:
+            return _typical(self._simulate(Budget(amount, budget.currency)))
+
         low, high = _NARROWEST, _WIDEST
-        if _typical(self._simulate(high)) > wanted:
+        if error(high) > wanted:
             return None
-        if _typical(self._simulate(low)) <= wanted:
+        if error(low) <= wanted:
             return float(low)
         for _ in range(12):
             middle = Fraction(math.sqrt(float(low) * float(high))).limit_denominator(10**9)
-            if _typical(self._simulate(middle)) > wanted:
+            if error(middle) > wanted:
                 low = middle
             else:
                 high = middle

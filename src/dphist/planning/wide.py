@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from dphist.inference.tables import Axes
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.residuals import Residuals
+from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
@@ -22,7 +22,7 @@ from dphist.private.records import open_records_gate
 def wide_error(
     mechanism: Mechanism,
     domain: Domain,
-    epsilon: Fraction,
+    budget: Budget,
     unit: Unit,
     hint: Workload | None,
     asked: Workload,
@@ -32,7 +32,7 @@ def wide_error(
     Args:
         mechanism: Who publishes.
         domain: What would be counted.
-        epsilon: What would be spent.
+        budget: What would be spent.
         unit: Who is protected.
         hint: What the mechanism is told.
         asked: The cells of some tables.
@@ -50,7 +50,7 @@ def wide_error(
     # Nobody's records and a test's noise: only the variances are read, and they are those of any data.
     nobody = CodedColumns(domain, tuple(np.zeros(0, dtype=code_type(size)) for size in domain.shape))
     noise = Noise(Keystream.for_tests(0))
-    right, _ = open_records_gate(nobody, epsilon, unit, workload=hint, noise=noise)
+    right, _ = open_records_gate(nobody, budget, unit, workload=hint, noise=noise)
     known = recipe.measured(right)[1]
     squares, cells = 0.0, 0
     for axes in tables:

@@ -10,16 +10,21 @@ from functools import lru_cache
 from typing import Any
 
 from dphist.errors import InputError
+from dphist.model.budget import Budget
+from dphist.model.conversion import rho_of_epsilon
 from dphist.model.domain import Domain
 from dphist.model.exact import positive
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.planning.forecast import MECHANISMS, Forecast, plan
+from dphist.planning.currencies import OF_RHO, Quote
+from dphist.planning.forecast import MECHANISMS as OF_EITHER
+from dphist.planning.forecast import Forecast, plan
 from dphist.release.language import read_question
 
+MECHANISMS = (*OF_EITHER, *OF_RHO)
 WORKLOADS = ("cells", "prefixes", "ranges", "marginals")
 # These need no simulation, however many cells there are.
-_EXACT = ("laplace", "privelet")
+_EXACT = ("laplace", "gaussian", "privelet")
 # A page must answer while somebody waits; the command line takes its time.
 _LARGEST = 1 << 22
 _LARGEST_SIMULATION = 1 << 16
@@ -39,6 +44,8 @@ categories = ["F", "M"]
 _DEFAULTS = {
     "schema": _EXAMPLE,
     "epsilon": "1",
+    "delta": "1e-9",
+    "rho": "",
     "records": "100000",
     "question": "age between 30 and 40",
     "error": "100",
@@ -75,7 +82,7 @@ def forecast(form: Mapping[str, str]) -> dict[str, Any]:
     name = given.get("mechanism") or MECHANISMS[0]
     if name not in MECHANISMS:
         raise InputError("the planner does not know this mechanism; `dphist plan` takes any")
-    positive(given["epsilon"], "epsilon")
+    budgets = _budgets(given["epsilon"], given["delta"], given["rho"])
     wanted = _number(given["error"], "the wanted error", 1e-9, 1e12)
     records = int(_number(given["records"], "records", 0, 1e12))
     rows = int(_number(given["rows"], "rows", 1, 1e6))
@@ -86,7 +93,7 @@ def forecast(form: Mapping[str, str]) -> dict[str, Any]:
     return _forecast(
         name,
         given["schema"],
-        given["epsilon"],
+        budgets,
         records,
         given["question"],
         wanted,
@@ -96,11 +103,18 @@ def forecast(form: Mapping[str, str]) -> dict[str, Any]:
     )
 
 
+def _budgets(epsilon: str, delta: str, rho: str) -> tuple[Budget, ...]:
+    """Pure ε, (ε, δ) if a δ is said, and ρ: that which pure ε costs unless told."""
+    pure = positive(epsilon, "epsilon")
+    bought = (Budget.of(pure, delta=delta),) if delta.strip() else ()
+    return Budget.of(pure), *bought, Budget.of(rho=rho.strip() or rho_of_epsilon(pure))
+
+
 @lru_cache(maxsize=512)
 def _forecast(
     name: str,
     schema: str,
-    epsilon: str,
+    budgets: tuple[Budget, ...],
     records: int,
     question: str,
     wanted: float,
@@ -115,13 +129,16 @@ def _forecast(
         raise InputError(f"{domain.size:,} cells are too many for this page; use `dphist plan`")
     unit = Unit(rows=rows, replace=replace)
     made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "best": {}, "worst": {}}
-    made["basis"] = ""
+    made["basis"], made["limits"] = "", {}
+    # Where the page has one kind of question to compare by, it is the reader's own, or ranges.
+    main = "question" if question.strip() else "ranges"
     own: list[str | Workload] = [read_question(question, domain)] if question.strip() else []
     asked: list[str | Workload] = (own or ["ranges"]) if only else [*WORKLOADS, *own]
     for workload in asked:
         label = workload if isinstance(workload, str) else "question"
-        goal = wanted if not only and label == ("question" if question.strip() else "ranges") else None
-        found = _one(domain, epsilon, workload, name, records, goal, unit)
+        goal = wanted if not only and label == main else None
+        found = _one(domain, budgets[0], workload, name, records, goal, unit)
+        made["limits"][label] = found.limit
         made["errors"][label], made["best"][label], made["worst"][label] = (
             found.error,
             found.best,
@@ -130,12 +147,17 @@ def _forecast(
         made["basis"] = found.basis
         if goal is not None:
             made["epsilon_needed"] = found.epsilon_needed
+            others = [_one(domain, budget, workload, name, records, None, unit) for budget in budgets[1:]]
+            made["currencies"] = [
+                {"budget": Quote(budget, None, ()).label, "error": each.error, "limit": each.limit}
+                for budget, each in zip(budgets, (found, *others), strict=True)
+            ]
     return made
 
 
 def _one(
     domain: Domain,
-    epsilon: str,
+    budget: Budget,
     workload: str | Workload,
     name: str,
     records: int,
@@ -147,7 +169,7 @@ def _one(
         return Forecast(name, None, None, words)
     runs = 3 if domain.size <= _QUICK else 1
     return plan(
-        domain, epsilon, workload, mechanisms=[name], records=records, error=error, unit=unit, runs=runs
+        domain, budget, workload, mechanisms=[name], records=records, error=error, unit=unit, runs=runs
     )[0]
 
 

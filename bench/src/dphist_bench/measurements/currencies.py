@@ -3,8 +3,8 @@
 For single cells, prefixes of a line, rectangles of a plane and all pairs of eight attributes the root mean squared
 error of the best mechanism whose errors do not depend on the data: its variance is a theorem, so one run on no records
 gives it. Budgets: ε = 1, (1, 10⁻⁹), (1, 10⁻⁶) and ρ = 1/2 (which ε = 1 does not imply, nor the other way round: a pure
-ε of 1 costs ρ = 0.46). *floor* is what no unbiased linear answer can go below under Gaussian noise of ρ = 1/2 (the
-nuclear norm of the questions over √(questions · cells), where that is quick to compute).
+ε of 1 costs ρ = 0.46). *limit* is what no unbiased linear answer can go below under Gaussian noise of ρ = 1/2
+(`dphist.planning.limit`); for rectangles, of which a sample is asked, it is that of all of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dphist.errors import NotPrivate
 from dphist.mechanisms import Gaussian, Laplace, Marginals, PrefixSums, Privelet, Tree
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.budget import Budget
+from dphist.planning import limit
 from dphist.testing import open_counts
 from dphist_bench.measuring import Line
 
@@ -52,7 +53,8 @@ def measure(*, quick: bool) -> Iterator[Line]:
             errors = {type(m).__name__: error(m, asked, money) for m in mechanisms}
             best = min(errors, key=lambda each: errors[each])
             found[budget] = f"{errors[best]:.2f} ({best})"
-        found["floor"] = floor(asked) if name == "prefixes" else math.nan
+        whole = Workload.all_ranges(asked.domain) if asked.kind == "ranges" else asked
+        found["limit"] = limit(whole, rho="1/2")
         yield found
 
 
@@ -64,13 +66,3 @@ def error(mechanism: Mechanism, asked: Workload, budget: Budget) -> float:
     except NotPrivate:
         return math.inf
     return float(math.sqrt(np.mean(made.errors.variance(asked))))
-
-
-def floor(asked: Workload) -> float:
-    """The nuclear norm of all prefixes of n cells over n: the least root mean squared error at a deviation of one.
-
-    The singular values of the triangle of ones are 1 ÷ (2 sin((2k − 1)π/(4n + 2))).
-    """
-    n = asked.domain.size
-    k = np.arange(1, n + 1)
-    return float((0.5 / np.sin((2 * k - 1) * np.pi / (4 * n + 2))).sum() / n)

@@ -20,6 +20,26 @@ const line = (said) => {
   return row;
 };
 
+// Pure ε, (ε, δ) and ρ side by side, for the question that matters.
+const priced = (said) => {
+  const row = document.createElement("tr");
+  row.append(Object.assign(cell("th", said.mechanism), { scope: "row" }), ...said.currencies.map((each) => cell("td", error(each.error), "number")));
+  row.dataset.error = Math.min(...said.currencies.map((each) => each.error ?? Infinity));
+  return row;
+};
+
+// The limit does not depend on the mechanism; one that could not be forecast may come without it.
+const bound = (said) => {
+  for (const [name, value] of Object.entries(said.limits)) {
+    const place = document.querySelector(`[data-limit="${name}"]`);
+    if (place && value !== null) place.textContent = error(value);
+  }
+  $("currency-head").replaceChildren(...["mechanism", ...said.currencies.map((each) => each.budget)].map((text, i) => Object.assign(cell("th", text, i ? "number" : ""), { scope: "col" })));
+  if (said.currencies.some((each) => each.limit !== null)) {
+    $("currency-limit").replaceChildren(Object.assign(cell("th", "limit"), { scope: "row" }), ...said.currencies.map((each) => cell("td", error(each.limit), "number")));
+  }
+};
+
 const asked = async (form, mechanism, epsilon, only = "") => {
   const pairs = [...form.entries()].filter(([key]) => key !== "epsilon");
   const body = new URLSearchParams([...pairs, ["epsilon", epsilon], ["mechanism", mechanism], ["only", only]]);
@@ -83,7 +103,9 @@ const forecast = async () => {
   const mine = ++turn;
   $("problem").textContent = "";
   const form = new FormData($("plan"));
-  const rows = [];
+  const rows = [], prices = [];
+  document.querySelectorAll("[data-limit]").forEach((place) => { place.textContent = "–"; });
+  $("currency-limit").replaceChildren();
   try {
     await curve(form, mine);
   } catch (wrong) {
@@ -102,8 +124,11 @@ const forecast = async () => {
     }
     if (mine !== turn) return;
     rows.push(line(said));
-    rows.sort((a, b) => Number(a.dataset.error) - Number(b.dataset.error));
+    prices.push(priced(said));
+    bound(said);
+    for (const each of [rows, prices]) each.sort((a, b) => Number(a.dataset.error) - Number(b.dataset.error));
     $("rows").replaceChildren(...rows);
+    $("currency-rows").replaceChildren(...prices);
     $("results").hidden = false;
   }
   if (mine === turn) $("working").textContent = "done";

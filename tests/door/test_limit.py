@@ -1,0 +1,169 @@
+"""The limit of unbiased linear answers: against matrices, against random strategies, and below every forecast."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dphist import Domain, Histogram, Nominal, Ordinal, Unit, Workload, planning
+from dphist.cli.commands import app
+from dphist.errors import InputError, NotPrivate
+from dphist.mechanisms.spec import parse
+from dphist.model.budget import Budget
+from dphist.model.conversion import rho_of_epsilon
+from dphist.planning import nuclear as limits
+from dphist.testing import open_counts
+
+LINE = Domain([Ordinal("x", range(16))])
+PLANE = Domain([Ordinal("x", range(6)), Ordinal("y", range(4))])
+CUBE = Domain([Ordinal("x", range(4)), Nominal("y", ["a", "b", "c"]), Ordinal("z", range(2))])
+WORKLOADS = {
+    "cells": lambda domain: Workload.cells(domain),
+    "prefixes": lambda domain: Workload.prefixes(domain),
+    "all ranges": lambda domain: Workload.all_ranges(domain),
+    "pairs": lambda domain: Workload.marginals(domain, min(2, len(domain.shape))),
+    "single attributes": lambda domain: Workload.marginals(domain, 1),
+    "boxes": lambda domain: Workload.random(domain, 12, seed=2),
+    "one question": lambda domain: Workload.random(domain, 1, seed=3),
+}
+UNITS = (
+    Unit(),
+    Unit(rows=3),
+    Unit(replace=True),
+    Unit(cells=2, per_cell=2),
+    Unit(cells=2, replace=True),
+)
+LINEAR = (
+    "laplace",
+    "gaussian",
+    "prefixsums",
+    "privelet",
+    "tree(nonnegative=false)",
+    "tree(fanout=4, nonnegative=false)",
+    "marginals(nonnegative=false)",
+)
+
+
+@pytest.mark.parametrize("domain", [LINE, PLANE, CUBE], ids=["line", "plane", "cube"])
+@pytest.mark.parametrize("kind", ["cells", "prefixes", "all ranges", "pairs", "single attributes"])
+def test_known_singular_values_are_those_of_the_matrix(domain: Domain, kind: str) -> None:
+    workload = WORKLOADS[kind](domain)
+    values = np.linalg.svd(limits._matrix(workload), compute_uv=False)
+    assert limits._by_rule(workload, Unit()) == pytest.approx(values.sum() / np.sqrt(domain.size))
+    found = planning.limit(workload, rho="1/2")
+    assert found is not None
+    # Better weights may raise it, and do not where all cells are alike.
+    assert found >= values.sum() / np.sqrt(domain.size * len(workload)) * (1 - 1e-12)
+
+
+def test_figures_of_the_literature() -> None:
+    line = Domain([Ordinal("x", range(4096))])
+    assert planning.limit(Workload.prefixes(line), rho="1/2") == pytest.approx(3.35, abs=0.005)
+    assert planning.limit(Workload.cells(line), 1) == pytest.approx(np.sqrt(2))
+    # One question, whatever it adds up, is answered with one draw.
+    assert planning.limit(Workload.random(PLANE, 1, seed=3), rho="1/2") == pytest.approx(1.0)
+
+
+def changes(unit: Unit, n: int) -> np.ndarray:
+    """Extreme changes of one person that the unit allows."""
+    k, c = (unit.cells, unit.per_cell) if unit.cells else (1, unit.rows)
+    sides = [np.bincount(cells, minlength=n) * c for cells in map(list, combinations(range(n), k))]
+    if not unit.replace:
+        return np.array(sides)
+    return np.array([a - b for a, b in product(sides, sides) if not (a * b).any()])
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("kind", sorted(WORKLOADS))
+def test_no_strategy_goes_below(unit: Unit, kind: str) -> None:
+    rng = np.random.default_rng(5)
+    domain = Domain([Ordinal("x", range(5))])
+    workload = WORKLOADS[kind](domain)
+    matrix, moves = limits._matrix(workload), changes(unit, 5)
+    least = planning.limit(workload, rho="1/2", unit=unit)
+    assert least is not None
+    roots = [np.eye(5), np.linalg.cholesky(matrix.T @ matrix + 1e-3 * np.eye(5)).T]
+    for strategy in [*roots, *(base + rng.normal(0, s, (5, 5)) for base in roots for s in (0.1, 0.5, 2.0))]:
+        moved = np.sqrt(((moves @ strategy.T) ** 2).sum(axis=1).max())
+        error = moved * np.sqrt(((matrix @ np.linalg.inv(strategy)) ** 2).sum() / len(workload))
+        assert error >= least * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("domain", [LINE, PLANE, CUBE], ids=["line", "plane", "cube"])
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_no_linear_mechanism_has_an_error_below(domain: Domain, unit: Unit) -> None:
+    nobody = Histogram(domain, np.zeros(domain.shape, dtype=np.int64))
+    compared = 0
+    for budget in (Budget.of(1), Budget.of(rho="1/3"), Budget.of(1, delta="1e-9")):
+        for make in WORKLOADS.values():
+            workload = make(domain)
+            least = planning.limit(workload, budget, unit=unit)
+            assert least is not None
+            for text in LINEAR:
+                right = open_counts(nobody, budget, seed=1, unit=unit, workload=workload)
+                try:
+                    variance = parse(text).estimate(right).errors.variance(workload)
+                except NotPrivate:
+                    continue
+                if np.isfinite(variance).all():
+                    assert np.sqrt(variance.mean()) >= least * (1 - 1e-9), (text, workload, budget)
+                    compared += 1
+    assert compared > 80
+
+
+def test_questions_without_structure_that_are_too_many_have_no_limit() -> None:
+    domain = Domain([Ordinal("x", range(2000))])
+    assert planning.limit(Workload.random(domain, 5000), 1) is None
+    assert planning.limit(Workload(domain, np.zeros((0, 1), int), np.zeros((0, 1), int)), 1) is None
+
+
+def test_a_domain_that_nobody_can_write_out_has_its_limit() -> None:
+    wide = Domain([Ordinal(f"a{i}", range(10)) for i in range(400)])
+    # Two tables share nothing but their total: √(1/100 + 1/100) for it and √(1/100) for each of 2 · 99 contrasts.
+    found = planning.limit(Workload.marginals(wide, [["a0", "a7"], ["a3", "a9"]]), "1/10")
+    assert found == pytest.approx((0.02**0.5 + 198 * 0.1) * (2**0.5 / 0.1) / 200**0.5)
+
+
+def test_three_currencies_side_by_side() -> None:
+    names = ["laplace", "gaussian", "prefixsums"]
+    quotes = planning.currencies(LINE, 1, "prefixes", mechanisms=names)
+    assert [quote.label for quote in quotes] == ["ε = 1", "(1, 1e-09)", "ρ = 0.462"]
+    assert quotes[2].budget.amount == rho_of_epsilon(quotes[0].budget.amount)
+    for quote in quotes:
+        errors = {each.mechanism: each.error for each in quote.forecasts}
+        assert set(errors) == set(names)
+        assert (errors["gaussian"] is None) == quote.budget.pure
+        assert quote.limit is not None
+        assert min(e for e in errors.values() if e is not None) >= quote.limit
+        assert all(each.limit == quote.limit for each in quote.forecasts)
+
+
+def test_a_plan_under_rho_finds_the_rho_that_is_needed() -> None:
+    (found,) = planning.plan(LINE, rho="1/2", workload="cells", mechanisms=["gaussian"], error=0.5)
+    assert found.error == pytest.approx(1.0)
+    assert found.epsilon_needed == pytest.approx(2.0)
+    with pytest.raises(InputError):
+        planning.plan(LINE, 1, "cells", rho=1)
+
+
+def test_the_command_shows_them(tmp_path) -> None:
+    schema = tmp_path / "schema.toml"
+    schema.write_text('[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 16]\n')
+    given = ["plan", "--schema", str(schema), "--workload", "prefixes", "--mechanism", "prefixsums"]
+    shown = CliRunner().invoke(app, [*given, "--mechanism", "gaussian", "--delta", "1e-6"])
+    assert shown.exit_code == 0, shown.output
+    assert "(1, 1e-06)" in shown.output
+    assert "ρ = 0.462" in shown.output
+    assert "limit of unbiased linear answers: ε = 1:" in shown.output
+    told = json.loads(CliRunner().invoke(app, [*given, "--epsilon", "1", "--rho", "1/2", "--json"]).output)
+    assert set(told) == {"ε = 1", "(1, 1e-09)", "ρ = 0.5"}
+    one = told["ρ = 0.5"]
+    assert one["limit"] == pytest.approx(planning.limit(Workload.prefixes(LINE), rho="1/2"))
+    assert one["limit"] <= one["forecasts"][0]["error"]
+    alone = CliRunner().invoke(app, [*given, "--rho", "1/2"])
+    assert alone.exit_code == 0, alone.output
+    assert "--delta" not in alone.output
