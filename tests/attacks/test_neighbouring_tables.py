@@ -230,7 +230,7 @@ def test_a_campaign_tells_a_source_that_lets_others_move(monkeypatch: pytest.Mon
     monkeypatch.setattr(Duck, "_starts", leaky)
     with one_connection():
         assert campaign(sources.pandas_frame, 20, seed=1).worst > 1
-        assert compare_towns(sources.pandas_frame, 20, 1, UNITS, towns=16).worst > 1
+        assert compare_towns(sources.pandas_frame, 20, 1, UNITS[:1], towns=16).worst > 1
 
 
 def test_towns_that_share_a_table_are_compared_many_at_a_time(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def test_no_mutant_is_stale(room):
 
 def test_no_mutant_is_planted_twice():
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in EVERY}) == len(EVERY)
+    assert len({mutant.name for mutant in EVERY}) == len(EVERY)
 
 
 @pytest.mark.slow

@@ -24,11 +24,17 @@ from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources import open as opening
 from dphist_bench.records import sources
+from dphist_bench.records.doors import DOORS
 from dphist_bench.records.people import DOMAIN, Table, crowd, stranger
 from dphist_bench.records.tally import Tally
 from dphist_bench.records.towns import compare_towns
 
-UNITS = (Unit(rows=1, id="user"), Unit(rows=3, id="user"))
+UNITS = (
+    Unit(rows=1, id="user"),
+    Unit(rows=3, id="user"),
+    Unit(id="user", cells=2, per_cell=1),
+    Unit(id="user", cells=2, per_cell=2),
+)
 
 
 @contextmanager
@@ -103,13 +109,17 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--spark", type=int, default=0, metavar="PAIRS", help="pairs through Spark")
     parser.add_argument("--seconds", type=float, default=math.inf, help="seconds a source at most")
     parser.add_argument("--towns", type=int, default=64, help="towns that share a table")
+    parser.add_argument(
+        "--door", action="append", choices=[door.name for door in DOORS], help="what is made of the records"
+    )
     parser.add_argument("--quick", action="store_true", help="twenty pairs a source")
     options = parser.parse_args(argv)
     failed = False
     sys.stdout.write(
         f"{'source':18}{'pairs':>9}{'compared':>10}{'refused':>9}{'worst / promised':>18}{'s':>8}\n"
     )
-    total = 0
+    total, passed = 0, dict[str, tuple[int, float]]()
+    doors = [door for door in DOORS if not options.door or door.name in options.door]
     with ExitStack() as stack:
         stack.enter_context(one_connection())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -142,13 +152,19 @@ def main(argv: list[str]) -> int:
             seed, alone = options.seed * 1000 + place, -(-shares[name] // 100)
             found = campaign(put, alone, seed, seconds=options.seconds / 10)
             rest = max(0, shares[name] - found.pairs)
-            found.add(compare_towns(put, rest, seed, UNITS, towns=options.towns, seconds=options.seconds))
+            towns = {"towns": options.towns, "seconds": options.seconds, "doors": doors}
+            found.add(compare_towns(put, rest, seed, UNITS, **towns))
             total += found.pairs
             failed |= found.worst > 1 or not found.compared
             sys.stdout.write(
                 f"{name:18}{found.pairs:9,}{found.compared:10,}{found.refused:9,}{found.worst:18.2f}{found.seconds:8.0f}\n"
             )
             sys.stdout.flush()
+            for door, (pairs, worst) in found.doors.items():
+                known, largest = passed.get(door, (0, 0.0))
+                passed[door] = known + pairs, max(largest, worst)
+    for door, (pairs, worst) in passed.items():
+        sys.stdout.write(f"through {door:10}{pairs:19,}{worst:27.2f}\n")
     sys.stdout.write(
         f"\n{total:,} pairs; {'SOME BEYOND THEIR PROMISE' if failed else 'none beyond its promise'}\n"
     )

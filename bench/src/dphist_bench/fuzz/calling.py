@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import signal
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -32,6 +33,8 @@ class Tally:
 
     answered: int = 0
     refused: int = 0
+    #: Of the processor's time.
+    seconds: float = 0.0
     #: By kind and place of an error that is not ours: how often, and the shortest arguments that caused it.
     findings: dict[str, tuple[int, str]] = field(default_factory=dict)
 
@@ -44,6 +47,7 @@ class Tally:
         """Take in another batch."""
         self.answered += other.answered
         self.refused += other.refused
+        self.seconds += other.seconds
         for kind, (times, told) in other.findings.items():
             self.note(kind, told)
             self.findings[kind] = self.findings[kind][0] + times - 1, self.findings[kind][1]
@@ -71,7 +75,9 @@ def attack(target: str, inputs: int, start: int, before: Callable[[Any], None] =
             warnings.simplefilter("ignore")
             _try(call, given_arguments, found)
 
+    begun = time.process_time()
     run()
+    found.seconds = time.process_time() - begun
     return found
 
 

@@ -15,8 +15,8 @@ from dphist_bench.fuzz import crew
 from dphist_bench.fuzz.calling import Tally, every
 from dphist_bench.measuring import Failure, Line
 
-# Inputs a batch; short, so that what is slow shares the time with what is quick.
-_BATCH = 50
+# Inputs of a target's first batch, the most of any, and the seconds that a batch should take.
+_FIRST, _MOST, _SECONDS = 10, 2000, 2.0
 
 
 def measure(
@@ -31,17 +31,27 @@ def measure(
     """Call all targets in turn until there were as many inputs as asked for."""
     targets = [name for name in every() if not only or any(part in name for part in only)]
     inputs, workers = (3 * len(targets), 1) if quick else (inputs, workers)
-    batch = min(_BATCH, -(-inputs // len(targets)))
     begun = time.monotonic()
+    used, rates = dict.fromkeys(targets, 0.0), dict.fromkeys(targets, _FIRST / _SECONDS)
+    asked = 0
 
     def jobs() -> Iterator[crew.Job]:
-        for number in range(-(-inputs // batch)):
-            if time.monotonic() - begun > seconds:
-                return
-            yield targets[number % len(targets)], batch, start * 1_000_000 + number
+        # All targets get the same time, so that one which compiles or writes files does not take the others'.
+        nonlocal asked
+        number = 0
+        while asked < inputs and time.monotonic() - begun < seconds:
+            target = min(targets, key=lambda name: used[name])
+            batch = max(1, min(int(_SECONDS * rates[target]), _MOST, inputs - asked))
+            batch = min(batch, 3) if quick else batch
+            # Reckoned with until it is known.
+            used[target] += _SECONDS
+            asked, number = asked + batch, number + 1
+            yield target, batch, start * 1_000_000 + number
 
     found: dict[str, Tally] = {}
-    for (target, _, _), tally in crew.run(jobs(), workers):
+    for (target, batch, _), tally in crew.run(jobs(), workers):
+        used[target] += tally.seconds - _SECONDS
+        rates[target] = batch / max(tally.seconds, 1e-3)
         known = found.setdefault(target, Tally())
         for kind in set(tally.findings) - set(known.findings):
             # As soon as it is seen: a run takes its time.

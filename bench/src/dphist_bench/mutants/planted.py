@@ -22,6 +22,11 @@ class Planted:
     tests: tuple[str, ...]
     why: str
 
+    @property
+    def name(self) -> str:
+        """What tells it from all others."""
+        return f"{self.file.removeprefix('src/dphist/')}: {self.why}"
+
     def edited(self, root: Path = ROOT) -> str:
         """The file with the bug in it; ValueError if its text does not occur exactly once."""
         text = (root / self.file).read_text(encoding="utf-8")

@@ -16,6 +16,9 @@ _DUCK = "src/dphist/sources/duck.py"
 _CODED = "src/dphist/sources/coded.py"
 _KERNEL = "src/dphist/kernels/tables.py"
 _GATE = "tests/private/test_records.py"
+_KERNEL_DOOR = "src/dphist/model/coded.py"
+_WIDE = "src/dphist/publishing/wide.py"
+_DOOR = "tests/door/test_wide.py"
 _LAWS = "tests/private/test_laws.py"
 _ENGINES = "tests/door/test_engines.py::test_coded_records_give_the_tables_of_the_cube[duckdb]"
 
@@ -150,5 +153,113 @@ MUTANTS = [
         "same = length > 0",
         "tests/kernels/test_table_counts.py",
         "cells of a table are those of another with a longer prefix",
+    ),
+    _bug(
+        _KERNEL_DOOR,
+        "        done(block.shape[1])\n    found",
+        "            count_tables(np.ascontiguousarray(block[:, :1]), sizes, flat, starts, offsets, out, _BLOCK)\n"
+        "        done(block.shape[1])\n    found",
+        f"{_GATE} tests/kernels/test_table_counts.py",
+        "a record is counted twice in every table",
+    ),
+    _bug(
+        _RECORDS,
+        "purse = Purse.of(Budget.of(budget), unit)",
+        "purse = Purse.of(Budget.of(budget), Unit())",
+        _GATE,
+        "the gate over records forgets the unit",
+    ),
+    _bug(
+        _RECORDS,
+        "purse = replace(right._purse, change=right._purse.change.merged())",
+        "purse = right._purse",
+        f"{_MERGED} tests/private/test_rho.py",
+        "merged values still count as apart",
+    ),
+    _bug(
+        _RECORDS,
+        "if not isinstance(score, _CHOSEN):",
+        "if False:",
+        f"{_GATE}::test_only_questions_about_tables_are_asked",
+        "a choice about cells is paid for before it is refused",
+    ),
+    _bug(
+        _RECORDS,
+        "transcript = Transcript(pay=pay)",
+        "transcript = Transcript()",
+        f"{_GATE} {_DOOR}",
+        "tables are never paid for",
+    ),
+    _bug(
+        _TABLES,
+        "return each_table(\n            [move / share for move, share in zip(moved, self.shares, strict=True)],\n"
+        "            list(map(math.prod, shapes)),\n        )\n\n    def variances",
+        "return each_table(\n            [Fraction(move) for move in moved],\n"
+        "            list(map(math.prod, shapes)),\n        )\n\n    def variances",
+        f"{_GATE} {_LAWS}",
+        "every residual is noised as if it were the only one",
+    ),
+    _bug(
+        _TABLES,
+        "table = size * table - table.sum(axis=place, keepdims=True)",
+        "table = size * table - (size - 1) * table.sum(axis=place, keepdims=True)",
+        f"{_GATE} {_LAWS}",
+        "a residual has another coefficient than its noise was made for",
+    ),
+    _bug(
+        _MERGING,
+        "not np.array_equal(np.unique(group), np.arange(int(group.max()) + 1))",
+        "False",
+        _MERGED,
+        "groups with gaps have cells that nobody can be in",
+    ),
+    _bug(
+        _CODED,
+        "flat, rows, _ = occupied(source, domain, unit)",
+        "flat, rows, _ = occupied(source, domain, Unit())",
+        "tests/door/test_engines.py tests/door/test_sources_bounding.py -k sqlite",
+        "through Ibis people's rows are not bounded when records are coded",
+    ),
+    _bug(
+        _CODED,
+        "            kept &= cell >= 0\n",
+        "",
+        "tests/door/test_engines.py tests/door/test_wide.py tests/private/test_records.py -k coded",
+        "through Ibis records without a cell are counted in another",
+    ),
+    _bug(
+        _CODED,
+        "        if held > room:\n            return Passes(source, domain, unit)\n",
+        "        if held > room:\n            return Passes(source, domain, Unit())\n",
+        "tests/door/test_engines.py tests/private/test_records.py -k coded",
+        "records too many to be held are not bounded",
+    ),
+    _bug(
+        _CODED,
+        "return HistogramTables(pass_through(source, domain, unit))",
+        "return HistogramTables(source)",
+        "tests/door/test_wide.py tests/private/test_records.py",
+        "a histogram is taken for bounded records",
+    ),
+    _bug(
+        _WIDE,
+        "records = coded(source, domain, unit)",
+        "records = coded(source, domain)",
+        _DOOR,
+        "tables are counted as if nobody were bounded",
+    ),
+    _bug(
+        _WIDE,
+        "right, transcript = open_records_gate(records, budget, unit, workload",
+        "right, transcript = open_records_gate(records, budget, Unit(), workload",
+        _DOOR,
+        "tables are noised for one row",
+    ),
+    _bug(
+        _WIDE,
+        "        Guarantee(budget, unit),\n",
+        "        Guarantee(budget, Unit()),\n",
+        _DOOR,
+        "a release of tables promises something to somebody else",
     ),
 ]

@@ -1,4 +1,8 @@
-"""Plants mutants in copies of the tree, two at a time, and counts who was noticed."""
+"""Plants mutants in copies of the tree, two at a time, and counts who was noticed.
+
+Which test noticed a mutant is written down (``killers.json``, by ``--learn``), and that test is run first the next
+time: most mutants then cost one test. Only if it passes are all tests run that the mutant names.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -22,6 +26,7 @@ from dphist_bench.mutants.planted import ROOT, Planted, every
 
 # Tests that take this long, and this many times as long as without a bug, are taken for ones that never end.
 _LIMIT, _TIMES = 240.0, 8.0
+_KILLERS = Path(__file__).with_name("killers.json")
 _COPIED = ("src", "bench", "tests", "pyproject.toml", "docs", "README.md", "CHANGELOG.md")
 
 
@@ -33,6 +38,7 @@ class Verdict:
     outcome: str  # killed, survived, stale, or untested: its tests fail without any bug
     seconds: float
     how: str = ""
+    by: str = ""  # the test that noticed
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class Answer:
     noticed: str
     seconds: float
     processor: float
+    by: str = ""
 
 
 class Copy:
@@ -83,10 +90,11 @@ class Copy:
         self._server.stdin.flush()
         answer: dict[str, Any] = json.loads(self._server.stdout.readline())
         self.processor += float(answer["processor"])
-        return Answer(str(answer["noticed"]), time.monotonic() - begun, float(answer["processor"]))
+        seconds, processor = time.monotonic() - begun, float(answer["processor"])
+        return Answer(str(answer["noticed"]), seconds, processor, str(answer["by"]))
 
-    def plant(self, mutant: Planted, limit: float = _LIMIT) -> Verdict:
-        """Put the bug in, run its tests, take it out, and with it what was compiled of it."""
+    def plant(self, mutant: Planted, tests: Sequence[str], limit: float = _LIMIT) -> Verdict:
+        """Put the bug in, run tests, take it out, and with it what was compiled of it."""
         begun = time.monotonic()
         path = self.folder / mutant.file
         before, times = path.read_bytes(), path.stat()
@@ -97,7 +105,7 @@ class Copy:
             return Verdict(mutant, "stale", 0.0)
         try:
             path.write_text(text, encoding="utf-8")
-            noticed = self.noticed(mutant.tests, limit).noticed
+            answer = self.noticed(tests, limit)
         finally:
             path.write_bytes(before)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -105,8 +113,8 @@ class Copy:
                 made.unlink()
             for kept, content in compiled.items():
                 kept.write_bytes(content)
-        outcome = "survived" if noticed == "no" else "killed"
-        return Verdict(mutant, outcome, time.monotonic() - begun, noticed)
+        outcome = "survived" if answer.noticed == "no" else "killed"
+        return Verdict(mutant, outcome, time.monotonic() - begun, answer.noticed, answer.by)
 
     def close(self) -> None:
         """End the process that tests."""
@@ -130,33 +138,74 @@ def _share_compiled(copies: Sequence[Copy]) -> None:
                     shutil.copy2(found, there)
 
 
-def plant_all(mutants: Sequence[Planted], workers: int, say: Any = print) -> list[Verdict]:
-    """Check that the tests pass without a bug, then plant one after another in every copy."""
+def plant_all(
+    mutants: Sequence[Planted],
+    workers: int,
+    say: Any = print,
+    killers: Mapping[str, str] | None = None,
+    learn: Callable[[Verdict], None] = lambda _: None,
+) -> list[Verdict]:
+    """Plant one after another in every copy, and check that the tests which notice pass without a bug.
+
+    Args:
+        mutants: which.
+        workers: how many copies.
+        say: where progress goes.
+        killers: by the names of mutants the tests that noticed them last time, which are run first.
+        learn: is told every verdict as soon as there is one.
+
+    Returns:
+        A verdict for each.
+    """
     if not (ROOT / "tests").is_dir():
         raise InputError(
             "mutants are planted in a checkout: run this from one, installed with pip install -e"
         )
+    killers = {} if killers is None else killers
     with tempfile.TemporaryDirectory(prefix="dphist-mutants-") as folder:
         copies = [Copy(Path(folder) / str(number)) for number in range(workers)]
         try:
-            suites = list(dict.fromkeys(mutant.tests for mutant in mutants))
-            clean = dict(_shared(copies, suites, Copy.noticed, say))
+            files: dict[str, list[str]] = {}
+            for killer in sorted({killers[m.name] for m in mutants if m.name in killers}):
+                files.setdefault(killer.partition("::")[0], []).append(killer)
+            clean: dict[tuple[str, ...], Answer]
+            clean = dict(_shared(copies, [tuple(each) for each in files.values()], Copy.noticed, say))
+            quick = {one: answer for some, answer in clean.items() if answer.noticed == "no" for one in some}
             _share_compiled(copies)
 
             def plant(copy: Copy, mutant: Planted) -> Verdict:
-                if clean[mutant.tests].noticed != "no":
-                    return Verdict(mutant, "untested", 0.0)
-                # On a busy machine everything takes longer, and is no less sound for it.
-                return copy.plant(mutant, max(_LIMIT, _TIMES * clean[mutant.tests].seconds))
+                killer = killers.get(mutant.name, "")
+                if killer in quick:
+                    verdict = copy.plant(mutant, (killer,), _patience(quick[killer]))
+                    # A test that is not there any more ends with 4, which is no kill.
+                    if verdict.outcome == "killed" and verdict.how != "exit code 4":
+                        return verdict
+                verdict = copy.plant(mutant, mutant.tests, 2 * _LIMIT)
+                if verdict.outcome != "killed":
+                    return verdict
+                # Whoever noticed must be content without the bug; if nobody has a name, all of them.
+                doubted = (verdict.by,) if "::" in verdict.by else mutant.tests
+                if doubted not in clean:
+                    clean[doubted] = copy.noticed(doubted)
+                return verdict if clean[doubted].noticed == "no" else replace(verdict, outcome="untested")
+
+            def told(copy: Copy, mutant: Planted) -> Verdict:
+                learn(verdict := plant(copy, mutant))
+                return verdict
 
             # Those that share tests follow each other, so that what the tests need is in the disk's cache.
-            ordered = sorted(mutants, key=lambda mutant: (mutant.tests, mutant.file))
-            verdicts = [verdict for _, verdict in _shared(copies, ordered, plant, say)]
+            ordered = sorted(mutants, key=lambda one: (killers.get(one.name, ""), one.tests, one.file))
+            verdicts = [verdict for _, verdict in _shared(copies, ordered, told, say)]
             say(f"{sum(copy.processor for copy in copies) / 60:.1f} minutes of the processor's time")
             return verdicts
         finally:
             for copy in copies:
                 copy.close()
+
+
+def _patience(clean: Answer) -> float:
+    """How long tests may take with a bug: on a busy machine everything takes longer, and is no less sound for it."""
+    return max(_LIMIT, _TIMES * clean.seconds)
 
 
 def _shared(copies: list[Copy], jobs: Sequence[Any], run: Any, say: Any) -> list[tuple[Any, Any]]:
@@ -198,15 +247,27 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--list", action="store_true", help="name them and plant none")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree (default: 2)")
+    parser.add_argument("--new", action="store_true", help="only those of which no killer is written down")
+    parser.add_argument("--learn", action="store_true", help="write down which test noticed which mutant")
     options = parser.parse_args(argv)
+    killers: dict[str, str] = json.loads(_KILLERS.read_text(encoding="utf-8")) if _KILLERS.exists() else {}
     chosen = [m for m in every() if options.only in f"{m.room} {m.file} {m.why}"]
+    chosen = [m for m in chosen if not options.new or m.name not in killers]
     if options.quick:
         chosen = list({mutant.room: mutant for mutant in chosen}.values())
     begun = time.monotonic()
     if options.list:
         print("\n".join(f"{mutant.room}: {mutant.file}: {mutant.why}" for mutant in chosen))
         return 0
-    verdicts = plant_all(chosen, options.workers, lambda text: print(text, flush=True))
+    known = {mutant.name for mutant in every()}
+
+    def learn(verdict: Verdict) -> None:
+        if verdict.outcome == "killed" and "::" in verdict.by and options.learn:
+            killers[verdict.mutant.name] = verdict.by
+            kept = {name: killers[name] for name in sorted(killers) if name in known}
+            _KILLERS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    verdicts = plant_all(chosen, options.workers, lambda text: print(text, flush=True), dict(killers), learn)
     minutes = (time.monotonic() - begun) / 60
     by = {
         name: [v for v in verdicts if v.outcome == name]

@@ -18,7 +18,7 @@ DOMAIN = Domain(
     [
         Ordinal("age", range(100)),
         Nominal("sex", ["F", "M"]),
-        Ordinal("day", dates=("2024-01-01", "2024-03-01", "1d"), other=True),
+        Ordinal("day", dates=("2024-01-01", "2024-03-01", "10d"), other=True),
     ]
 )
 _DAY = dt.datetime(2024, 1, 1)
@@ -81,6 +81,7 @@ def crowd(draw: Generator, people: int, rows: int, *, text: bool = False, large:
                 "age": int(draw.integers(0, 100)),
                 "sex": "FM"[int(draw.integers(0, 2))],
                 "day": _DAY + dt.timedelta(days=int(draw.integers(0, 60))),
+                "cost": int(draw.integers(-20, 60)),
                 "extra": int(draw.integers(0, 5)),
             }
             for _ in range(rows)
@@ -111,7 +112,13 @@ def stranger(draw: Generator, number: int, *, text: bool = False) -> list[Row]:
     for _ in range(int(draw.integers(1, 6))):
         ordinary = crowd(draw, 1, 1)[0]
         row: Row = {"user": user}
-        for name, odd in (("age", _AGES), ("sex", _SEXES), ("day", _DAYS), ("extra", _EXTRAS)):
+        for name, odd in (
+            ("age", _AGES),
+            ("sex", _SEXES),
+            ("day", _DAYS),
+            ("cost", _AGES),
+            ("extra", _EXTRAS),
+        ):
             # Mostly one thing is odd: a row of nonsense is refused before its oddest value can do harm.
             row[name] = pick(odd) if draw.random() < 0.3 else ordinary[name]
         if draw.random() < 0.2:

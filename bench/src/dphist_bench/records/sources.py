@@ -18,7 +18,9 @@ from dphist_bench.records.people import Row, Table
 
 # Turns a table of rows into a source, which is counted before the next is made.
 Put = Callable[[Table], Any]
-_DECLARED = {"user": "text", "age": "real", "sex": "text", "day": "time", "town": "whole"}
+_DECLARED = {"user": "text", "age": "real", "sex": "text", "day": "time", "cost": "real", "town": "whole"}
+
+_REAL = "DOUBLE PRECISION"
 
 
 class UnrepresentableError(Exception):
@@ -178,7 +180,7 @@ class Tables:
         """Store the table anew."""
         numeric = is_numeric(table.crowd)
         who = "BIGINT" if numeric else self.text
-        kinds = f'"user" {who}, age DOUBLE PRECISION, sex {self.text}, day TIMESTAMP, town BIGINT'
+        kinds = f'"user" {who}, age {_REAL}, sex {self.text}, day TIMESTAMP, cost {_REAL}, town BIGINT'
         self.execute("DROP TABLE IF EXISTS folk")
         self.execute(f"CREATE TABLE folk ({kinds})")
         marks = ", ".join([self.mark] * len(_DECLARED))
@@ -240,7 +242,8 @@ def spark_frames(session: Any) -> Put:
 
     def put(table: Table) -> Any:
         numeric = is_numeric(table.crowd)
-        kinds = f"user {'BIGINT' if numeric else 'STRING'}, age DOUBLE, sex STRING, day TIMESTAMP_NTZ, town BIGINT"
+        who = "BIGINT" if numeric else "STRING"
+        kinds = f"user {who}, age DOUBLE, sex STRING, day TIMESTAMP_NTZ, cost DOUBLE, town BIGINT"
         return session.createDataFrame([declared(row, numeric=numeric) for row in table.rows], kinds)
 
     return put
