@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,6 +126,66 @@ def test_the_coin_is_exact() -> None:
         law.shift, law.rate, EXP_WHOLE, EXP_PARTS, verdicts[:1],
     )  # fmt: skip
     assert verdicts[0] == -1
+
+
+def test_places_within_wide_blocks_have_their_probabilities() -> None:
+    """χ² integer by integer where blocks are coarse: without the coin each would be level."""
+    law, draws = BlockGaussian(Fraction(3000), COARSE), 300_000
+    assert law.width == 8
+    places, mass = chances(law.variance)
+    seen = np.bincount(law.draw(Keystream.for_tests(7), draws) - places[0], minlength=places.size)
+    keep = mass * draws > 20
+    statistic = float(((seen - mass * draws)[keep] ** 2 / (mass * draws)[keep]).sum())
+    assert special.chdtrc(int(keep.sum()) - 1, statistic) > 1e-6
+
+
+@pytest.mark.parametrize("x", [1, 7, 8, 13, 100, -2, -8, -9, -13, -101])
+def test_coins_that_are_settled_late_know_their_block(x: int) -> None:
+    """A place stays with exp(−(x² − b²)/2v), b being the place of its block that is nearest to zero."""
+    law = BlockGaussian(Fraction(3000), COARSE)
+    nearest = x - x % 8 if x >= 0 else (-1 - x) // 8 * 8 + 1
+    low, high = certified.exp_neg_interval(Fraction(x * x - nearest * nearest) / (2 * law.variance), 80)
+    below, above = low - 2**20, high + 2**20
+    assert law._stays(x, certified.Uniform(Keystream.for_tests(1), below, 80))
+    assert abs(x) == nearest or not law._stays(x, certified.Uniform(Keystream.for_tests(1), above, 80))
+
+
+class Rigged:
+    """A keystream whose first words are all zeros or all ones."""
+
+    def __init__(self, byte: int, times: int) -> None:
+        self.byte, self.times, self.rest = byte, times, Keystream.for_tests(3)
+
+    def take(self, count: int) -> np.ndarray:
+        if self.times:
+            self.times -= 1
+            return np.full(count, self.byte, dtype=np.uint8)
+        return self.rest.take(count)
+
+    def integer(self, bits: int) -> int:
+        return self.rest.integer(bits)
+
+
+@pytest.mark.parametrize("byte", [0, 255], ids=["lower", "upper"])
+@pytest.mark.parametrize("variance", [Fraction(2), Fraction(3000)], ids=["cells", "blocks"])
+def test_a_draw_from_a_tail_is_far_out(variance: Fraction, byte: int) -> None:
+    law = BlockGaussian(variance, COARSE)
+    keystream: Any = Rigged(byte, times=2)
+    (drawn,) = law.draw(keystream, 1).tolist()
+    assert (drawn > 0) == (byte == 255)
+    # Eighty bits that are all the same leave 2⁻⁸⁰ of the law, which begins more than ten deviations out.
+    assert abs(drawn) > 9.5 * float(variance) ** 0.5
+
+
+def test_places_in_a_tail_are_rejected_as_often_as_they_should() -> None:
+    law, block, runs = BlockGaussian(Fraction(3000), COARSE), 20, 400
+    r = np.arange(law.width)
+    stay = float(np.exp(-r * (2.0 * block * law.width + r) / (2 * float(law.variance))).mean())
+    placed = np.array([law._placed(block, Keystream.for_tests(seed)) for seed in range(runs)])
+    stayed = int((placed // law.width == block).sum())
+    # The seeds are fixed; six deviations. Who is rejected comes back to this block once in two thousand times.
+    assert abs(stayed - runs * stay) < 6 * (runs * stay * (1 - stay)) ** 0.5
+    assert stay < 0.9
 
 
 @pytest.mark.parametrize("variance", [Fraction(3), Fraction(10**7, 3), Fraction(2**100)], ids=str)

@@ -22,6 +22,7 @@ from dphist.private.pricing import Change, Purse
 from dphist.private.queries.counting import Identity, Totals
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.medians import Middles
+from dphist.private.queries.prefixes import PrefixRoots
 from dphist.private.queries.wavelet import WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.medians import Medians
@@ -78,6 +79,13 @@ def test_no_step_moves_a_query_further_than_its_variances(question: Any, layout:
 
 def test_what_has_a_promise_for_gaussian_noise() -> None:
     assert {type(q) for q, _ in PROMISED} >= {Identity, Totals, Middles, Linear}
+
+
+def test_prefix_roots_of_huge_counts_do_not_wrap() -> None:
+    """Wrapped sums would be as private, and nonsense."""
+    answers = PrefixRoots().answer(np.full(4, 2**61), Layout((4,)))
+    assert answers[0] > 0
+    assert (np.diff(answers) > 0).all()
 
 
 def test_a_column_that_is_named_twice_in_a_row_adds_up_before_it_is_squared() -> None:
