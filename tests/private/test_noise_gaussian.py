@@ -153,8 +153,8 @@ def test_coins_that_are_settled_late_know_their_block(x: int) -> None:
 class Rigged:
     """A keystream whose first words are all zeros or all ones."""
 
-    def __init__(self, byte: int, times: int) -> None:
-        self.byte, self.times, self.rest = byte, times, Keystream.for_tests(3)
+    def __init__(self, byte: int, times: int, seed: int) -> None:
+        self.byte, self.times, self.rest = byte, times, Keystream.for_tests(seed)
 
     def take(self, count: int) -> np.ndarray:
         if self.times:
@@ -170,11 +170,15 @@ class Rigged:
 @pytest.mark.parametrize("variance", [Fraction(2), Fraction(3000)], ids=["cells", "blocks"])
 def test_a_draw_from_a_tail_is_far_out(variance: Fraction, byte: int) -> None:
     law = BlockGaussian(variance, COARSE)
-    keystream: Any = Rigged(byte, times=2)
-    (drawn,) = law.draw(keystream, 1).tolist()
-    assert (drawn > 0) == (byte == 255)
-    # Eighty bits that are all the same leave 2⁻⁸⁰ of the law, which begins more than ten deviations out.
-    assert abs(drawn) > 9.5 * float(variance) ** 0.5
+    drawn = []
+    for seed in range(20):
+        keystream: Any = Rigged(byte, 2, seed)
+        drawn += law.draw(keystream, 1).tolist()
+    # Eighty bits that are all the same leave 2⁻⁸⁰ of the law, which begins more than ten deviations out. Of a block as
+    # far out as that about half of the draws are rejected.
+    far = [x for x in drawn if abs(x) > 9.5 * float(variance) ** 0.5]
+    assert len(far) == 20 if law.width == 1 else len(far) > 4
+    assert all((x > 0) == (byte == 255) for x in far)
 
 
 def test_places_in_a_tail_are_rejected_as_often_as_they_should() -> None:
