@@ -147,6 +147,22 @@ def test_nothing_but_the_keys_that_pass_is_written_down() -> None:
         discover(counts, Budget.of(rho=1), Unit(), Fraction(0), sort=np.sort)
 
 
+def test_keys_leave_in_the_order_of_their_texts_and_in_no_other() -> None:
+    """In which order an engine found the keys may depend on anybody's records."""
+    counts = np.array([[5000], [1], [90_000], [700]], dtype=np.int64)
+    kept, transcript = discover(
+        counts,
+        Budget.of(rho=1),
+        Unit(),
+        Fraction(1, 10**6),
+        noise=Noise(Keystream.for_tests(1)),
+        # As if the texts of 2, 3 and 0 followed each other.
+        sort=lambda rows: rows[[1, 2, 0]],
+    )
+    assert kept.tolist() == [2, 3, 0]
+    assert transcript[0].answer[:, 0].argsort().tolist() == [1, 2, 0]
+
+
 # ---- engines --------------------------------------------------------------------------------------------
 
 
