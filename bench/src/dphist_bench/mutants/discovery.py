@@ -11,7 +11,12 @@ _SOURCE = "src/dphist/sources/discovering.py"
 
 
 def _bug(file: str, old: str, new: str, why: str) -> dict[str, Any]:
-    tests = ("tests/door/test_discovering.py", "-k", "not postgres and not spark")
+    tests = (
+        "tests/door/test_newer_doors.py",
+        "tests/door/test_discovering.py",
+        "-k",
+        "not postgres and not spark",
+    )
     return {"file": file, "old": old, "new": new, "tests": tests, "why": why}
 
 

@@ -18,7 +18,7 @@ _KERNEL = "src/dphist/kernels/tables.py"
 _GATE = "tests/private/test_records.py"
 _KERNEL_DOOR = "src/dphist/model/coded.py"
 _WIDE = "src/dphist/publishing/wide.py"
-_DOOR = "tests/door/test_wide.py"
+_DOOR = "tests/door/test_newer_doors.py tests/door/test_wide.py"
 _LAWS = "tests/private/test_laws.py"
 _ENGINES = "tests/door/test_engines.py::test_coded_records_give_the_tables_of_the_cube[duckdb]"
 
