@@ -181,6 +181,31 @@ def test_one_record_moves_one_cell_by_at_most_its_reach() -> None:
             assert (rows[0] == 0) == (value is None or math.isnan(value))
 
 
+@pytest.mark.parametrize(
+    ("quantity", "unit", "steps"),
+    [
+        (Quantity(Measure("x", -10, 5)), Unit(), 10),
+        (Quantity(Measure("x", -10, 5)), Unit(replace=True), 20),
+        (Quantity(Measure("x", -10, 5), centre=-3), Unit(rows=4, id="user"), 32),
+        (Quantity(Measure("x", 2, 5)), Unit(rows=3), 15),
+        (Quantity(Measure("x", -10, 5, squares=True), squared=True), Unit(), 64),
+        (Quantity(Measure("x", -10, 5, clipped=True), clipped=True), Unit(rows=3, id="user"), 3),
+        (Quantity(Measure("x", -10, 5, per_person=30)), Unit(rows=9, id="user"), 30),
+        (Quantity(Measure("x", -10, 5, per_person=30)), Unit(rows=9, id="user", replace=True), 60),
+        # What is counted of a person's clipped records is not what they add up to.
+        (
+            Quantity(Measure("x", -10, 5, per_person=30, clipped=True), clipped=True),
+            Unit(rows=90, id="user"),
+            90,
+        ),
+        (Quantity(Measure("x", -10, 5)), Unit(id="user", cells=3, per_cell=2), 60),
+    ],
+)
+def test_how_far_a_unit_moves_sums(quantity: Quantity, unit: Unit, steps: int) -> None:
+    moved = quantity.in_steps(unit)
+    assert (moved.steps, moved.squared) == (steps, steps**2)
+
+
 def test_a_person_adds_no_more_than_the_limit() -> None:
     table = records(3, 200)
     measure = Measure("cost", "-10", 50, step="0.5", per_person=30)
