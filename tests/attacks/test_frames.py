@@ -1,7 +1,10 @@
 """What an error reporter that prints local variables would see: nothing that is private."""
 
 import gc
+import importlib
 import json
+import os
+import sys
 import types
 
 import numpy as np
@@ -11,7 +14,11 @@ import pytest
 
 import dphist
 from dphist.mechanisms import Laplace
+from dphist.private.noise import Noise
+from dphist.publishing.suggest import suggest
+from dphist.publishing.uncounted import publish_uncounted
 from dphist.sources import count, draft_schema
+from dphist.sources.coded import coded
 from dphist.sources.count import occupied_cells
 
 SECRET = 987_654_321
@@ -167,6 +174,149 @@ def test_sources_that_fail_carry_no_record(tmp_path):
         ):
             assert inspected(failed(lambda: door(source))) <= 1  # noqa: B023 -- called at once
     inspected(failed(lambda: draft_schema(sources[2])))
+
+
+def people():
+    size = 12
+    return pd.DataFrame(
+        {
+            "x": [1, 2, 3] * 4,
+            "y": ["a"] * size,
+            "cost": [SECRET] * size,
+            "page": [f"3,4,{WORD}"] * size,
+            "user": range(size),
+            **{f"q{i}": ["a"] * size for i in range(30)},
+        }
+    )
+
+
+WIDE = dphist.Domain(
+    [dphist.Ordinal("x", range(4)), *(dphist.Nominal(f"q{i}", ["a", "b"]) for i in range(30))]
+)
+NEWER_DOORS = {
+    "sums": lambda: dphist.publish(
+        people(), DOMAIN, 1, "laplace", measures=[dphist.Measure("cost", 0, 2 * SECRET)]
+    ),
+    "keys": lambda: dphist.publish(
+        people(), dphist.Domain([dphist.Nominal("page", discover=True)]), 1, delta="1e-3"
+    ),
+    "tables": lambda: dphist.publish(people(), WIDE, 1, "residuals", workload="marginals:1"),
+    "uncounted": lambda: publish_uncounted(people(), dphist.Domain([dphist.Ordinal("cost", range(3))]), 1),
+    "suggest": lambda: suggest(people(), ["cost"], 1, unit="rows=1, id=user"),
+    "sparse": lambda: dphist.publish(people(), DOMAIN, 1, "sparselaplace"),
+}
+
+
+@pytest.mark.parametrize("door", NEWER_DOORS)
+def test_noise_that_fails_carries_nothing_through_any_door(door, monkeypatch):
+    """What fails last has seen most: the exact numbers, in its arguments."""
+
+    def broken(_, values, *__, **___):
+        raise RuntimeError("no", values, people())
+
+    for sampler in ("add_laplace", "add_gaussian"):
+        monkeypatch.setattr(Noise, sampler, broken)
+    error = failed(NEWER_DOORS[door])
+    assert "no" in str(error)
+    assert inspected(error) <= 1
+
+
+FAILS_ELSEWHERE = """
+import os, sys
+from dataclasses import dataclass
+from dphist.mechanisms import Laplace
+
+@dataclass(frozen=True)
+class FailsElsewhere:
+    process: int
+
+    def estimate(self, data):
+        if os.getpid() == self.process:
+            return Laplace().estimate(data)
+        counts = data._counts if hasattr(data, "_counts") else data
+        print("counts", SECRET, file=sys.stderr)
+        raise ValueError("counts", SECRET, counts)
+""".replace("SECRET", str(SECRET))
+
+
+@pytest.fixture
+def fails_elsewhere(tmp_path, monkeypatch):
+    """A mechanism that works in this process and fails in every other, with the counts in its words."""
+    (tmp_path / "fails_elsewhere.py").write_text(FAILS_ELSEWHERE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    module = importlib.import_module("fails_elsewhere")
+    yield module.FailsElsewhere(os.getpid()), tmp_path / "fails_elsewhere.py"
+    sys.modules.pop("fails_elsewhere", None)
+
+
+def test_worker_processes_that_fail_carry_and_print_no_count(fails_elsewhere, capfd):
+    mechanism, _ = fails_elsewhere
+    error = failed(
+        lambda: dphist.publish(histogram(), epsilon=1, partition_by="x", mechanism=mechanism, workers=2)
+    )
+    assert isinstance(error, dphist.errors.EngineError)
+    assert inspected(error) <= 1
+    assert str(SECRET) not in "".join(capfd.readouterr()) + str(error)
+
+
+@pytest.mark.postgres
+def test_postgres_that_fails_carries_no_record(postgres_address):
+    """The server's own words quote a record, as those of a cast or of a trigger do."""
+    import ibis
+    import psycopg
+
+    with psycopg.connect(f"{postgres_address}/postgres", autocommit=True) as connection:
+        connection.execute("DROP VIEW IF EXISTS quoting; DROP FUNCTION IF EXISTS quoting(bigint)")
+        connection.execute(
+            "CREATE FUNCTION quoting(bigint) RETURNS bigint LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'bad record %', $1; END $$"
+        )
+        connection.execute(
+            f"CREATE VIEW quoting AS SELECT quoting({SECRET}) AS x, 'a'::text AS y, 1 AS cost, 'u'::text AS who"
+        )
+        table = ibis.postgres.from_connection(connection).table("quoting")
+        for door in (
+            lambda: count(table, DOMAIN, dphist.Unit(rows=2, id="who")),
+            lambda: dphist.publish(table, DOMAIN, 1),
+            lambda: dphist.publish(table, DOMAIN, 1, "sparselaplace"),
+            lambda: dphist.publish(table, DOMAIN, 1, measures=[dphist.Measure("x", 0, 9)]),
+            lambda: dphist.publish(
+                table, dphist.Domain([dphist.Nominal("x", discover=True)]), 1, delta="1e-3"
+            ),
+            lambda: coded(table, DOMAIN).tables([(0,)]),
+        ):
+            error = failed(door)
+            assert isinstance(error, dphist.errors.DphistError)
+            assert inspected(error) <= 1
+            assert str(SECRET) not in str(error)
+        connection.execute("DROP VIEW quoting; DROP FUNCTION quoting(bigint)")
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_spark_that_fails_carries_no_record(spark_session, fails_elsewhere):
+    """Executors fail with a record in their words, while they count and while they noise their parts."""
+    quoting = f"raise_error('bad record {SECRET}')"
+    frame = spark_session.range(3).selectExpr(
+        f"CASE WHEN id >= 0 THEN CAST({quoting} AS BIGINT) END AS x", "'a' AS y", "id AS who"
+    )
+    for door in (
+        lambda: dphist.publish(frame, DOMAIN, 1, unit="rows=2, id=who"),
+        lambda: coded(frame, DOMAIN).tables([(0,)]),
+    ):
+        error = failed(door)
+        assert isinstance(error, dphist.errors.DphistError)
+        assert inspected(error) <= 1
+        assert str(SECRET) not in str(error)
+    mechanism, module = fails_elsewhere
+    spark_session.sparkContext.addPyFile(str(module))
+    good = spark_session.range(40).selectExpr("id % 4 AS x", "'a' AS y")
+    error = failed(lambda: dphist.publish(good, DOMAIN, 1, mechanism, partition_by="x"))
+    assert isinstance(error, dphist.errors.EngineError)
+    assert inspected(error) <= 1
+    assert str(SECRET) not in str(error)
 
 
 def test_frames_can_be_kept_for_debugging(monkeypatch):

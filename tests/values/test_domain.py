@@ -361,3 +361,12 @@ def test_every_day_lies_in_its_cell(day: dt.date, step: str) -> None:
     if inside:
         assert attribute.index(day) == cell
         assert attribute.scale.begin(cell) <= day < attribute.scale.begin(cell + 1)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)], ids=["above", "below"])
+def test_whole_numbers_too_long_for_a_float_are_only_out_of_the_domain(value):
+    age = Ordinal("age", range(8))
+    assert age.span(-(10**400), 10**400) == (0, 8)
+    for ask in (lambda: age.index(value), lambda: age.span(value, value)):
+        with pytest.raises(QueryError):
+            ask()

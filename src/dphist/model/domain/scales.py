@@ -56,7 +56,8 @@ class Integers:
     def find(self, value: Any) -> int:
         """The cell of a value, or -1."""
         number = _number(value, "an integer range")
-        if not math.isfinite(number) or number != int(number):
+        # A whole number may be too long for a float; it is finite all the same.
+        if (isinstance(number, float) and not math.isfinite(number)) or number != int(number):
             return -1
         try:
             return self.values.index(int(number))
@@ -92,6 +93,10 @@ def _array(values: Iterable[Any]) -> npt.NDArray[Any]:
         ) from None
 
 
+# Further from zero than any cell.
+_BEYOND = 2**100
+
+
 def _ceil(ends: tuple[Number, int], step: int) -> int:
     value, first = _comparable(ends)
     if math.isinf(value):
@@ -107,7 +112,11 @@ def _floor(ends: tuple[Number, int], step: int) -> int:
 
 
 def _comparable(ends: tuple[Number, int]) -> tuple[Number, int]:
-    if math.isnan(ends[0]):
+    value, first = ends
+    if isinstance(value, int):
+        # Beyond every cell it does not matter how far; a float could not hold it.
+        return min(max(value, -_BEYOND), _BEYOND), first
+    if math.isnan(value):
         raise QueryError("a bound cannot be NaN")
     return ends
 
