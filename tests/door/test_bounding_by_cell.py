@@ -153,3 +153,20 @@ def test_cells_are_said_in_words_and_published_for_less_noise(tmp_path: Any) -> 
     )
     assert np.allclose(release.counts, reference(table.to_pylist(), unit)[0])
     assert "at most 2 in each of 3 cells" in release.guarantee.describe()
+
+
+def test_through_sqlite_coded_records_are_bounded_and_those_without_a_cell_left_out(tmp_path: Any) -> None:
+    connection = ibis.sqlite.connect(tmp_path / "people.db")
+    rows = [(user, age) for user in range(5) for age in (1, 2, 3, 9)]
+    table = pa.table({"user": [user for user, _ in rows], "age": [age for _, age in rows]})
+    put = connection.create_table("people", table)
+    domain = Domain([Ordinal("age", range(4))])
+    for unit, kept in (
+        (Unit(), 15),
+        (Unit(rows=2, id="user"), 10),
+        (Unit(id="user", cells=1, per_cell=1), 5),
+    ):
+        (found,) = coded(put, domain, unit).tables([(0,)])
+        assert found.sum() == kept
+        assert found.tolist() == count(table, domain, unit).counts.tolist()
+        assert found[0] == 0

@@ -136,6 +136,15 @@ def test_a_suggestion_is_a_schema_and_pays(tmp_path: Path, state_folder: Path) -
             suggest(people(), ["cost"], 1, ledger=ledger, dataset="people")
 
 
+def test_every_histogram_is_noised_for_the_unit() -> None:
+    """Of a person who is replaced by another, two numbers of rows move; of two rows each, four cells do."""
+    noise = RecordingNoise(seed=3)
+    suggest(people(), ["cost", "year"], 3, unit=Unit(rows=2, id="user", replace=True), noise=noise)
+    first, *others = [1 / draw.amounts[0] for draw in noise.drawn]
+    assert 2 * first == 1
+    assert 4 * sum(others) == 2
+
+
 def test_rows_per_person_on_every_engine(tmp_path: Path) -> None:
     from dphist.sources.count import rows_of_people
 

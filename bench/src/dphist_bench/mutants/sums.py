@@ -44,15 +44,8 @@ MUTANTS = [
     ),
     _bug(
         _KEYS,
-        "steps = engine.when(engine.before(steps, low), low, engine.when(engine.before(steps, high), steps, high))",
-        "steps = engine.when(engine.before(steps, high), steps, high)",
-        _ADDED,
-        "whole values below the bound are added whole",
-    ),
-    _bug(
-        _KEYS,
-        "clipped = engine.when(below, low, engine.when(inside, steps, high))",
-        "clipped = engine.when(inside, steps, high)",
+        "    clipped = engine.when(below, low, engine.when(inside, steps, high))",
+        "    clipped = engine.when(inside, engine.floor(engine.plus(scaled, engine.literal(0.5))), high)",
         _ADDED,
         "values below the bound are added whole",
     ),
