@@ -73,6 +73,8 @@ class PredictiveErrors:
         """Give the law's variance of every box, widened."""
         low, high, starts = by_question(workload)
         known, inner = self.engine.ask(low, high, None, starts)[1:]
+        if self.engine.doubt:
+            known = self.engine.hedged(known, self.engine.least_squares(low, high, None, starts)[1])
         return (known + inner) * float(np.median(self.engine.caution))
 
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
@@ -137,7 +139,7 @@ class PredictiveErrors:
         plain, noise = self.engine.least_squares(low, high, None, starts)
         caution = self.engine.caution_of(asked_cells(low, high, starts))
         return np.minimum(
-            caution * (known + inner) + (mean - published) ** 2,
+            caution * (self.engine.hedged(known, noise) + inner) + (mean - published) ** 2,
             _PLAIN * (noise + 2.0 * inner) + (plain - published) ** 2,
         )
 

@@ -31,10 +31,10 @@ IntArray = NDArray[np.int64]
 # c² of the ways to divide; for the last three, what c² would give their variance.
 WAYS = (0.0, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 1.0 / 3.0, 1.0, 0.98)
 # Before anything was seen, exactly even is twice as likely as each other way.
-_FIRST = (2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+FIRST = (2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 _NEAR = 7
 # What a size inherits from the next larger one, in observations.
-_CARRIED = 4.0
+CARRIED = 4.0
 _ROUNDS = 20
 # Splits of one size that are looked at.
 _SAMPLE = 1536
@@ -145,7 +145,7 @@ def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: Float
     ways = len(WAYS)
     classes = size_class(size[0]) + 1
     chances = np.empty((classes, ways))
-    prior = np.array(_FIRST)
+    prior = np.array(FIRST)
     prior /= prior.sum()
     count = np.zeros(classes, dtype=np.int64)
     for i in range(left.size):
@@ -178,7 +178,7 @@ def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: Float
                 row[k] = math.exp(row[k] - top)
         weight = prior.copy()
         for _ in range(_ROUNDS if rows > 0 else 0):
-            gathered = _CARRIED * prior
+            gathered = CARRIED * prior
             for j in range(rows):
                 whole = 0.0
                 for k in range(ways):
