@@ -65,7 +65,7 @@ class Forecast:
     """How far answers will be from the truth, by the root of their mean squared error, and how that is known.
 
     ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why. Where it was simulated, ``error``
-    is the geometric mean over several made-up populations, ``best`` and ``worst`` are the least and the largest over
+    is the median over five made-up populations, ``best`` and ``worst`` are the least and the largest over
     all runs on all of them, and ``cases`` has the error on each. ``epsilon_needed`` brings ``error`` down to what was
     wanted; for a budget in ρ, also one that an (ε, δ) bought, it is a ρ.
 
@@ -365,6 +365,5 @@ def _root_mean_square(errors: Sequence[float]) -> float:
 
 
 def _typical(found: Mapping[str, Sequence[float]]) -> float:
-    """The geometric mean over the populations: no one of them decides it."""
-    logs = [math.log(max(_root_mean_square(each), 1e-12)) for each in found.values()]
-    return math.exp(sum(logs) / len(logs))
+    """The median over the populations: no extreme one moves it."""
+    return float(np.median([_root_mean_square(each) for each in found.values()]))

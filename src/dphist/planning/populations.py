@@ -1,7 +1,8 @@
 """Made-up populations that forecasts are run on, and the questions they are asked: nothing here has seen a record.
 
-They stand for what real tables lie between: all alike, one smooth hump, records that cluster so that attributes depend
-on each other, and lone cells with a heavy tail.
+They stand for what real tables lie between: all alike, one smooth hump, a hump whose cells differ at random, records
+that cluster so that attributes depend on each other, and lone cells with a heavy tail. In all of them counts scatter
+about what is expected, as counts of people do (Poisson): without that whoever smooths would be promised too much.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import integers
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 
@@ -23,36 +23,43 @@ _QUESTIONS = 1000
 _CLUSTERS = 8
 # Cells of tables that a forecast looks at.
 _MOST_TABLED = 20_000
+# Below this mean, counts are drawn by their exact law; above, by the normal one.
+_FEW = 20.0
 
 
 def _even(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
-    return _round(np.ones(shape), records)
+    return _drawn(np.ones(shape), records)
 
 
-def _hump(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
+def _bell(shape: tuple[int, ...]) -> FloatArray:
     weights = np.ones((1,) * len(shape))
     for axis, n in enumerate(shape):
         place = (np.arange(n) + 0.5) / n
-        bell = np.exp(-(((place - 0.4) / 0.15) ** 2) / 2.0) + 0.02
+        bell = np.exp(-(((place - 0.4) / 0.15) ** 2) / 2.0)
         weights = weights * bell.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    return _round(weights, records)
+    return weights
+
+
+def _hump(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
+    return _drawn(_bell(shape), records)
+
+
+def _rough(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
+    """A hump whose cells differ by a factor of their own, exponential."""
+    return _drawn(_bell(shape) * -np.log(_uniform(shape, 3)), records)
 
 
 def _scattered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
     """One cell in sixteen holds records, by a hash of its place, with a heavy tail."""
-    size = math.prod(shape)
-    mixed = np.arange(1, size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(29)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    level = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    level = _uniform(shape, 4)
     weights = np.where(level < 1 / 16, 1.0 / (level * 16 + 1e-3), 0.0)
-    return _round((weights if weights.any() else np.ones(size)).reshape(shape), records)
+    return _drawn(weights if weights.any() else np.ones(shape), records)
 
 
 def _clustered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
     """A few groups of people, each with values of its own on every attribute: attributes depend on each other.
 
-    Long attributes have a narrow bell about the group's place, short ones favour one value; groups fall off as 1/rank.
+    Long attributes have a narrow peak at the group's place, short ones favour one value; groups fall off as 1/rank.
     """
     weights = np.zeros(shape)
     for group in range(_CLUSTERS):
@@ -61,19 +68,51 @@ def _clustered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
             # Places by multiples of irrational numbers: spread out, and the same for everybody.
             centre = (0.5 + (group + 1) * math.sqrt(2 + 3 * axis)) % 1.0
             place = (np.arange(n) + 0.5) / n
-            bell = np.exp(-np.abs(place - centre) / (0.05 if n > 16 else 0.15)) + 1e-4
-            one = one * bell.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+            peak = np.exp(-np.abs(place - centre) / (0.05 if n > 16 else 0.15))
+            one = one * peak.reshape([-1 if a == axis else 1 for a in range(len(shape))])
         weights += one / one.sum() / (group + 1)
-    return _round(weights, records)
+    return _drawn(weights, records)
 
 
-def _round(weights: FloatArray, records: int) -> NDArray[np.int64]:
-    return integers(weights * (records / weights.sum())).astype(np.int64)
+def _drawn(weights: FloatArray, records: int) -> NDArray[np.int64]:
+    """Poisson counts, about so many in all; the same for everybody, by a hash of each cell's place."""
+    expected = (weights * (records / weights.sum())).reshape(-1)
+    level, turn = (_uniform(expected.shape, salt) for salt in (1, 2))
+    normal = np.sqrt(-2.0 * np.log(level)) * np.cos(2.0 * math.pi * turn)
+    counts: NDArray[np.int64] = np.rint(np.maximum(expected + np.sqrt(expected) * normal, 0.0)).astype(
+        np.int64
+    )
+    few = np.flatnonzero(expected < _FEW)
+    mean, wanted = expected[few], level[few]
+    chance = np.exp(-mean)
+    below, count = chance.copy(), np.zeros(few.size, dtype=np.int64)
+    for k in range(1, 4 * int(_FEW)):
+        more = wanted > below
+        if not more.any():
+            break
+        count += more
+        chance *= mean / k
+        below += chance
+    counts[few] = count
+    return counts.reshape(weights.shape)
+
+
+def _uniform(shape: tuple[int, ...], salt: int) -> FloatArray:
+    """A number in (0, 1) for each cell, by a hash of its place (splitmix64)."""
+    mixed = np.arange(1, math.prod(shape) + 1, dtype=np.uint64) + (np.uint64(salt) << np.uint64(40))
+    mixed *= np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    level: FloatArray = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return level.reshape(shape)
 
 
 POPULATIONS: dict[str, Callable[[tuple[int, ...], int], NDArray[np.int64]]] = {
     "even": _even,
     "one hump": _hump,
+    "rough hump": _rough,
     "clustered": _clustered,
     "scattered": _scattered,
 }

@@ -217,7 +217,8 @@ class Engine:
 
         Plain least squares l is unbiased with known variance W. So (l − m)² − W + 2V estimates the squared
         error of m (Stein's identity, with V for the covariance of m and l); over many boxes of one size it is set
-        against V, hedged. What lies inside leaves that a box cuts was never measured: there l says nothing, and V counts twice.
+        against V, hedged. What lies inside leaves that a box cuts was never measured: there l says nothing, and V
+        counts twice.
         """
         low, high, ends = self._trials
         mean, known, inner = self.ask(low, high)
