@@ -10,7 +10,7 @@ import numpy as np
 from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import checked
@@ -53,11 +53,14 @@ class Auto:
     What depends on the data is decided inside: by noisy totals that are paid for, or among models by their evidence
     in values that are already released.
 
+    Where (ε, δ) is allowed it is also chosen which promise to keep, that of the ρ it buys or that of pure ε
+    (`dphist.mechanisms.currency`).
+
     Private because it hands the whole right to one mechanism, chosen without looking at a count.
 
     ``workload`` names what will be asked if it is not handed over as a workload: "cells", "prefixes", "all_ranges",
     "marginals" or "ranges". With ``guaranteed`` only mechanisms are chosen whose guaranteed intervals are narrow,
-    because what is measured does not depend on the data and its noise is known exactly: single cells by `Laplace`,
+    because what is measured does not depend on the data and its noise is known exactly: single cells by `Laplace` or `Gaussian`,
     ranges by a `Tree` of fixed blocks, published as least squares has it, tables by `Marginals`. Answers are then
     less accurate on data that the others adapt to. ``why`` is filled in by the release: the choice, in words.
 
@@ -90,8 +93,10 @@ class Auto:
             return mechanism, reason
         # What is asked decides as before; whoever adapts to noise gives way to whoever measures the same on all data.
         if isinstance(mechanism, Posterior):
-            fixed: Mechanism = Laplace()
-            reason = reason.replace("(posterior)", "and published as it is (laplace)")
+            gaussian = data.law().gaussian
+            fixed: Mechanism = Gaussian() if gaussian else Laplace()
+            plain = "gaussian" if gaussian else "laplace"
+            reason = reason.replace("(posterior)", f"and published as it is ({plain})")
         elif self._curve(data):
             fixed = PrefixSums()
             reason = reason.replace(

@@ -26,7 +26,7 @@ class Budget:
     Args:
         amount: How much, an exact fraction.
         currency: Of what: ``"epsilon"`` or ``"rho"``.
-        epsilon: Where (ε, δ) was asked for and bought a ρ: that ε.
+        epsilon: Where (ε, δ) was asked for and bought a ρ, or is kept by pure ε alone: that ε.
         delta: And that δ.
 
     Example:
@@ -51,9 +51,11 @@ class Budget:
         if (self.epsilon is None) != (self.delta is None):
             raise EpsilonError("budget: epsilon and delta belong together")
         if self.epsilon is not None and self.delta is not None:
-            if self.currency != "rho":
-                raise EpsilonError("budget: pure epsilon has no delta")
-            if delta_of_rho(self.amount, self.epsilon) > self.delta:
+            if self.currency == "epsilon":
+                # What is ε-private is (ε, δ)-private for every δ.
+                if self.amount != self.epsilon or not 0 < self.delta < 1:
+                    raise EpsilonError("budget: pure epsilon keeps an (epsilon, delta) of the same epsilon")
+            elif delta_of_rho(self.amount, self.epsilon) > self.delta:
                 raise EpsilonError("budget: this rho does not imply that (epsilon, delta)")
 
     @staticmethod
@@ -109,6 +111,27 @@ class Budget:
         """ε or ρ."""
         return _SYMBOLS[self.currency]
 
+    def without_delta(self) -> Budget:
+        """Keep an (ε, δ) by pure ε, which leaves δ unused; a budget that was not bought by one stays as it is.
+
+        Returns:
+            Pure ε that remembers the (ε, δ) it keeps.
+        """
+        if self.pure or self.epsilon is None:
+            return self
+        return Budget(self.epsilon, "epsilon", self.epsilon, self.delta)
+
+    def part(self, share: Fraction) -> Budget:
+        """A share of a budget, of the same currency: both add up.
+
+        Args:
+            share: How much of it.
+
+        Returns:
+            The share, which names no (ε, δ): those do not add up.
+        """
+        return Budget(self.amount * share, self.currency)
+
     def delta_at(self, epsilon: Number) -> Fraction:
         """The δ for which this budget implies (ε, δ)-differential privacy, rounded up.
 
@@ -130,7 +153,11 @@ class Budget:
             A phrase such as ``1-differential privacy``.
         """
         if self.pure:
-            return f"{float(self.amount):g}-differential privacy"
+            said = f"{float(self.amount):g}-differential privacy"
+            if self.epsilon is None or self.delta is None:
+                return said
+            allowed = f"({float(self.epsilon):g}, {float(self.delta):g})"
+            return f"{said} (of the {allowed} that was allowed, δ is not used)"
         words = f"{float(self.amount):g}-zCDP"
         if self.epsilon is None or self.delta is None:
             return f"{words} (zero-concentrated differential privacy)"
@@ -143,7 +170,8 @@ class Budget:
             A mapping of texts.
         """
         if self.pure:
-            return {"epsilon": str(self.amount)}
+            # The ε that was allowed is the one that is spent: `Budget.without_delta`.
+            return {"epsilon": str(self.amount)} | ({} if self.delta is None else {"delta": str(self.delta)})
         written = {"rho": str(self.amount)}
         if self.epsilon is not None and self.delta is not None:
             written |= {"epsilon": str(self.epsilon), "delta": str(self.delta)}
@@ -160,7 +188,10 @@ class Budget:
             An equal budget.
         """
         if "rho" not in value:
-            return Budget(fraction(value["epsilon"]))
+            pure = fraction(value["epsilon"])
+            if "delta" not in value:
+                return Budget(pure)
+            return Budget(pure, "epsilon", pure, fraction(value["delta"]))
         if "epsilon" not in value:
             return Budget(fraction(value["rho"]), "rho")
         return Budget(fraction(value["rho"]), "rho", fraction(value["epsilon"]), fraction(value["delta"]))

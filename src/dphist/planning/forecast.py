@@ -22,6 +22,7 @@ from dphist.errors import DphistError, InputError
 from dphist.inference.estimate import Errors, IndependentNoise
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Gaussian, Laplace
+from dphist.mechanisms.currency import settle
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.prefixsums import PrefixSums
 from dphist.mechanisms.privelet import Privelet
@@ -151,8 +152,12 @@ def plan(
     forecasts = []
     for given in mechanisms:
         recipe = parse(given) if isinstance(given, str) else given
-        study = _Study(domain, recipe, hint, asked, records, protected, runs)
-        forecasts.append(replace(study.forecast(spend, error), limit=least))
+        # What a release without a ledger that counts ρ would do.
+        chosen, settled = settle(recipe, spend, domain, protected, hint)
+        found = _Study(domain, chosen, hint, asked, records, protected, runs).forecast(settled, error)
+        if settled != spend and found.error is not None:
+            found = replace(found, basis=f"{found.basis}; spends the pure ε and leaves δ unused")
+        forecasts.append(replace(found, mechanism=show(recipe), limit=least))
     return sorted(forecasts, key=lambda f: math.inf if f.error is None else f.error)
 
 

@@ -45,6 +45,23 @@ class Account:
             self.receipt = (self.dataset, reservation.id)
 
 
+def counts_rho(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) -> bool:
+    """Whether a ledger stands behind that counts ρ: what a total was declared in, a public fact.
+
+    There a pure ε costs ε·tanh(ε/2), far more than the ρ that an (ε, δ) buys.
+    """
+    if ledger is None or dataset is None:
+        return False
+    from dphist.private.ledger import Ledger
+
+    if isinstance(ledger, Ledger):
+        return ledger.account(dataset).currency == "rho"
+    if not isinstance(ledger, str | PathLike):
+        return False  # `account` says what is wrong with it
+    with Ledger.open(ledger) as book:
+        return book.account(dataset).currency == "rho"
+
+
 @contextmanager
 def account(
     ledger: Ledger | str | PathLike[str] | None,

@@ -14,6 +14,7 @@ from dphist.arguments import explained
 from dphist.errors import InputError, MechanismError
 from dphist.frames import closed
 from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.currency import settle
 from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
@@ -28,7 +29,7 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
-from dphist.publishing.account import Account, account
+from dphist.publishing.account import Account, account, counts_rho
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_bounds
 from dphist.publishing.discovering import publish_discovered, undeclared
 from dphist.publishing.measures import publish_measured
@@ -88,7 +89,8 @@ def publish(
             With ``delta`` it is the ε of (ε, δ)-differential privacy.
         mechanism: A mechanism or its name, with options if you like: ``"tree(fanout=4)"``.
         rho: The loss in the other currency, the ρ of zero-concentrated differential privacy: instead of ``epsilon``.
-        delta: The δ that goes with ``epsilon``; the pair buys the largest ρ that implies it.
+        delta: The δ that goes with ``epsilon``; the pair buys the largest ρ that implies it. Where no ledger counts ρ,
+            ``auto`` keeps it by pure ε instead if that has the smaller forecast; the guarantee says which.
         unit: Who is protected; one row, added or removed, unless told. A `Unit`, or what `Unit.parse` reads:
             ``"rows=5, id=user"``.
         workload: What will be asked, where that is known: the mechanism serves it best. A `Workload`, or what
@@ -159,6 +161,9 @@ def publish(
             "measures: sums are published over every cell, and this domain is published as tables of few attributes; "
             "declare fewer columns for the sums"
         )
+    if budget.epsilon is not None and cells is not None and not counts_rho(ledger, dataset):
+        # The ledger is charged what is spent, so the choice is made before it is asked.
+        recipe, budget = settle(recipe, budget, cells, protected, asked, Fraction(1, 1 + len(added)))
     purpose = " ".join(told.purpose.split()) or show(recipe)
     share = allowed_share(allow_dropped)
     if not unattended:

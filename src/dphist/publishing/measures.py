@@ -221,7 +221,7 @@ def _some(workload: Workload) -> Workload:
 
 def part_of(budget: Budget, share: Fraction) -> Budget:
     """A share of a budget, of the same currency: both add up."""
-    return Budget(budget.amount * share, budget.currency)
+    return budget.part(share)
 
 
 def publish_measured(

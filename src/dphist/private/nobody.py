@@ -1,0 +1,24 @@
+"""A gate on nobody's records: what a mechanism would measure, and with which noise, before anybody pays.
+
+Nothing private can come out: there are no counts behind it, and its noise is drawn from a public seed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain
+from dphist.model.histogram import Histogram
+from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.private.gate import PrivateCounts, open_gate
+from dphist.private.noise import Keystream, Noise
+
+
+def open_nobody(
+    domain: Domain, budget: Budget, unit: Unit, workload: Workload | None = None
+) -> PrivateCounts:
+    """Open a gate on a domain without records."""
+    nobody = Histogram(domain, np.zeros(domain.shape, dtype=np.int64))
+    return open_gate(nobody, budget, unit, workload=workload, noise=Noise(Keystream.for_tests(0)))[0]
