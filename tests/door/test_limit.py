@@ -70,7 +70,7 @@ def test_figures_of_the_literature() -> None:
 
 def changes(unit: Unit, n: int) -> np.ndarray:
     """Extreme changes of one person that the unit allows."""
-    k, c = (unit.cells, unit.per_cell) if unit.cells else (1, unit.rows)
+    k, c = (unit.cells, unit.per_cell or 1) if unit.cells else (1, unit.rows)
     sides = [np.bincount(cells, minlength=n) * c for cells in map(list, combinations(range(n), k))]
     if not unit.replace:
         return np.array(sides)

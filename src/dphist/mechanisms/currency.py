@@ -1,6 +1,6 @@
 """Which of two promises to keep: (ε, δ) is kept by the ρ it buys, and by pure ε as well.
 
-Whoever allows (ε, δ) allows two kinds of noise. Gaussian noise of the largest ρ that implies (ε, δ) is better where many
+Who allows (ε, δ) allows two kinds of noise. Gaussian noise of the largest ρ that implies (ε, δ) is better where many
 questions meet every record; Laplace noise of the pure ε is better where few do (at δ = 10⁻⁹, up to about twenty). A
 release is made with one of them, and `auto` chooses which; with Laplace noise it may then serve many tables from cells.
 

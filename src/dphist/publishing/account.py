@@ -54,12 +54,11 @@ def counts_rho(ledger: Ledger | str | PathLike[str] | None, dataset: str | None)
         return False
     from dphist.private.ledger import Ledger
 
-    if isinstance(ledger, Ledger):
-        return ledger.account(dataset).currency == "rho"
-    if not isinstance(ledger, str | PathLike):
-        return False  # `account` says what is wrong with it
-    with Ledger.open(ledger) as book:
-        return book.account(dataset).currency == "rho"
+    if isinstance(ledger, str | PathLike):
+        with Ledger.open(ledger) as book:
+            return book.account(dataset).currency == "rho"
+    # What is no ledger, `account` will say.
+    return isinstance(ledger, Ledger) and ledger.account(dataset).currency == "rho"
 
 
 @contextmanager
