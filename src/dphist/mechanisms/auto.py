@@ -60,9 +60,10 @@ class Auto:
 
     ``workload`` names what will be asked if it is not handed over as a workload: "cells", "prefixes", "all_ranges",
     "marginals" or "ranges". With ``guaranteed`` only mechanisms are chosen whose guaranteed intervals are narrow,
-    because what is measured does not depend on the data and its noise is known exactly: single cells by `Laplace` (or
-    `Gaussian`), ranges by a `Tree` of fixed blocks, published as least squares has it, tables by `Marginals`. Answers are
-    then less accurate on data that the others adapt to. ``why`` is filled in by the release: the choice, in words.
+    because what is measured does not depend on the data and its noise is known exactly: single cells by `Laplace`
+    (or `Gaussian`), ranges by a `Tree` of fixed blocks, published as least squares has it, tables by `Marginals`.
+    Answers are then less accurate on data that the others adapt to. ``why`` is filled in by the release: the
+    choice, in words.
 
     Args:
         workload: What will be asked, where it is not handed over as a workload.
