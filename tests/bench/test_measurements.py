@@ -47,6 +47,7 @@ QUICK = {
 SLOW = {"compression", "cubes", "accuracy"}
 # Run quickly by a file of tests of its own.
 ELSEWHERE = {
+    "codecoverage": "test_codecoverage.py",
     "constants": "test_constants_bench.py",
     "currencies": "test_currencies_bench.py",
     "publicfuzz": "test_publicfuzz.py",

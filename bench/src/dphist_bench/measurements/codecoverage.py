@@ -1,0 +1,142 @@
+"""Which lines and branches of the trusted rooms their tests run: `private/` and `sources/`, file by file.
+
+The tests of those rooms are run under coverage.py (`pip install coverage`), in one process. What runs in compiled
+kernels, in worker processes, in Spark's executors or after a fork is not seen. ``--page`` writes the table as a page;
+what is left uncovered is listed there by line, with the reason where one is known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+from dphist.errors import InputError
+from dphist_bench.measuring import Line
+from dphist_bench.mutants.planted import ROOT
+
+ROOMS = ("src/dphist/private", "src/dphist/sources")
+TESTS = (
+    "tests/private",
+    "tests/door",
+    "tests/attacks",
+)
+# Why lines of a file are left; a file that is not here has none left, or none that anybody has looked at.
+WHY: dict[str, str] = {}
+
+
+def measure(
+    *,
+    quick: bool,
+    report: Annotated[Path | None, "what coverage.py wrote as JSON; without it the tests are run"] = None,
+    page: Annotated[Path | None, "also write a page of Markdown"] = None,
+) -> Iterator[Line]:
+    """Give lines, branches and what is left for every file."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = _read(report) if report is not None else _run(Path(folder), quick=quick)
+    rows = [_row(name, found["files"][name]) for name in sorted(found["files"]) if _ours(name)]
+    total = {room: _together(room, rows) for room in ROOMS}
+    yield from rows
+    yield from total.values()
+    if page is not None:
+        page.write_text(_page(rows, list(total.values())), encoding="utf-8")
+
+
+def _ours(name: str) -> bool:
+    return name.startswith(ROOMS)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _run(folder: Path, *, quick: bool) -> dict[str, Any]:
+    """Run the tests of both rooms; quick: of one question alone."""
+    if not (ROOT / "tests").is_dir():
+        raise InputError(
+            "coverage is measured in a checkout: run this from one, installed with pip install -e"
+        )
+    if find_spec("coverage") is None:
+        raise InputError("coverage.py is missing: pip install coverage")
+    tests = ["tests/private/test_linear.py"] if quick else [*TESTS, "-m", "not slow"]
+    environment = os.environ | {"COVERAGE_FILE": str(folder / "data")}
+    run = [sys.executable, "-m", "coverage"]
+    watched = [*run, "run", "--branch", f"--source={','.join(ROOMS)}", "-m", "pytest", "-q", *tests]
+    # Whether tests fail is for the tests to say.
+    subprocess.run(watched, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
+    subprocess.run([*run, "json", "-q", "-o", str(folder / "report")], cwd=ROOT, env=environment, check=True)
+    return _read(folder / "report")
+
+
+def _row(name: str, file: dict[str, Any]) -> dict[str, Any]:
+    told = file["summary"]
+    return {
+        "file": name.removeprefix("src/dphist/"),
+        "lines": told["num_statements"],
+        "run": told["covered_lines"],
+        "branches": told["num_branches"],
+        "taken": told["covered_branches"],
+        "left": _spans(file["missing_lines"]),
+    }
+
+
+def _spans(lines: list[int]) -> str:
+    """Line numbers, those that follow each other together."""
+    spans: list[list[int]] = []
+    for line in lines:
+        if spans and line <= spans[-1][1] + 1:
+            spans[-1][1] = line
+        else:
+            spans.append([line, line])
+    return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)
+
+
+def _together(room: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    name = room.removeprefix("src/dphist/") + "/"
+    inside = [row for row in rows if row["file"].startswith(name)]
+    added = {key: sum(row[key] for row in inside) for key in ("lines", "run", "branches", "taken")}
+    return {"file": name, **added, "left": f"{added['lines'] - added['run']} lines"}
+
+
+def _share(row: dict[str, Any]) -> str:
+    lines, branches = row["lines"] or 1, row["branches"] or 1
+    taken = f"{100 * row['taken'] / branches:.1f} %" if row["branches"] else "–"
+    return f"{100 * row['run'] / lines:.1f} % | {taken}"
+
+
+def _page(rows: list[dict[str, Any]], totals: list[dict[str, Any]]) -> str:
+    """The page: totals, and what is left by file with the reasons."""
+    words = [
+        "# Lines and branches that tests run",
+        "",
+        "Made by `dphist bench run codecoverage --page docs/trust/coverage-of-code.md`, which runs the tests of both",
+        "rooms (`tests/private`, `tests/door`, `tests/attacks`, without the slow ones) under coverage.py. What",
+        "compiled kernels, worker processes and Spark's executors run is not seen. That a line was run says little; that",
+        "a bug in it is noticed is what [planted bugs](campaigns.md#planted-bugs) show.",
+        "",
+        "| Room | Lines | Branches | Lines left |",
+        "|---|---|---|---|",
+        *(
+            f"| `{row['file']}` | {_share(row)} | {row['lines'] - row['run']} of {row['lines']:,} |"
+            for row in totals
+        ),
+        "",
+        "## What is left",
+        "",
+        "Files that are not listed have every line run.",
+        "",
+        "| File | Lines | Branches | Lines that were not run | Why |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["left"]:
+            why = WHY.get(row["file"], "")
+            words.append(f"| `{row['file']}` | {_share(row)} | {row['left']} | {why} |")
+    return "\n".join([*words, ""])
