@@ -36,6 +36,7 @@ QUICK = {
     "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
     "matrix": ("", ["of the plain three", "ranges of two", "geometric mean"]),
     "mistakes": ("--only command", ["refused", "0 bare"]),
+    "power": ("", ["ε = 1", "gaussian", "clamped"]),
     "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),
     "noisefirst": ("", ["mean 3 ln n"]),
     "paths": ("", ["dphist query", "after/before"]),

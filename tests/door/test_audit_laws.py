@@ -95,6 +95,6 @@ def test_partitions_are_held_against_all_that_there_are(name):
     assert found.partitions != 0.0
 
 
-@pytest.mark.parametrize("name", ["s1", "dawa"])
+@pytest.mark.parametrize("name", ["s1", "dawa", "s1+h"])
 def test_clamped_costs_are_caught(name):
     assert not lawful(Mutant(inner=parse(name), fault="clamped"), pair("here", SMALL, 3)).holds

@@ -102,6 +102,7 @@ MEASUREMENTS: dict[str, str] = {
     "composition": "what totals in ε, (ε, δ) and ρ hold, and 10⁴ adaptive ways of spending beside an exact oracle",
     "discover": "a day of page views whose keys nobody declared: CPU beside the plain GROUP BY",
     "mutants": "bugs planted in the trusted code, one at a time: which of them the tests notice",
+    "power": "how many runs the audit needs to refute noise that is too small by a factor, or of another law",
     "codecoverage": "lines and branches of private/ and sources/ that their tests run; with --page, a page",
     "census": "a census-sized cube through Privelet end to end: CPU against one pass, memory, NumPy, linear growth",
     "trust": "load: the ledger under 64 writers, the explorer under many clients; what running times tell",

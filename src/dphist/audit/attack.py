@@ -15,13 +15,51 @@ from dphist.audit.twin import Finished, Stage, Tally
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
+from dphist.model.budget import Budget
 from dphist.model.exact import Number, positive
+from dphist.model.unit import Unit
 
 Observe = Callable[[Estimate], NDArray[np.float64]]
 
 
+class Judged:
+    """What every report says, whatever the currency of its claim."""
+
+    mechanism: str
+    confidence: float
+    runs: int
+    pair: str
+
+    @property
+    def figures(self) -> tuple[str, float, float]:
+        """The symbol of the currency, the claim, and what is lost at least."""
+        raise NotImplementedError
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim stands: no evidence that the loss is larger than claimed."""
+        _, claim, lower = self.figures
+        return lower <= claim
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain values.
+
+        Returns:
+            A mapping of plain values.
+        """
+        return {**self.__dict__, "passed": self.passed}
+
+    def __str__(self) -> str:
+        symbol, claim, lower = self.figures
+        verdict = "claim stands" if self.passed else "CLAIM REFUTED"
+        return (
+            f"{self.mechanism}: {verdict}. Claimed {symbol} = {claim:g}; with {self.confidence:.2%} confidence "
+            f"{symbol} ≥ {lower:.3f} ({self.runs:,} runs a side, strongest on: {self.pair})"
+        )
+
+
 @dataclass(frozen=True)
-class Report:
+class Report(Judged):
     """What the attack found: with the stated confidence, the true ε is at least ``epsilon_lower``.
 
     Args:
@@ -45,24 +83,28 @@ class Report:
     pair: str
 
     @property
-    def passed(self) -> bool:
-        """Whether the claim stands: no evidence that ε is larger than claimed."""
-        return self.epsilon_lower <= self.epsilon
+    def figures(self) -> tuple[str, float, float]:
+        """ε, the claim, and what is lost at least."""
+        return "ε", self.epsilon, self.epsilon_lower
 
-    def to_json(self) -> dict[str, Any]:
-        """Give plain values.
 
-        Returns:
-            A mapping of plain values.
-        """
-        return {**self.__dict__, "passed": self.passed}
+def strongest(
+    pairs: Sequence[Pair] | None, confidence: float, attack: Callable[[Pair, float], float]
+) -> tuple[float, str]:
+    """Attack on every pair, each with its part of the chance to be wrong.
 
-    def __str__(self) -> str:
-        verdict = "claim stands" if self.passed else "CLAIM REFUTED"
-        return (
-            f"{self.mechanism}: {verdict}. Claimed ε = {self.epsilon:g}; with {self.confidence:.2%} confidence ε ≥ "
-            f"{self.epsilon_lower:.3f} ({self.runs:,} runs a side, strongest on: {self.pair})"
-        )
+    Args:
+        pairs: Neighbours; the worst we know unless told.
+        confidence: How sure all of it together must be.
+        attack: Gives a lower bound for a pair that is wrong with no more than the chance it is told.
+
+    Returns:
+        The largest bound, and on which pair it was found.
+    """
+    chosen = list(worst_pairs() if pairs is None else pairs)
+    alpha = (1 - confidence) / len(chosen)
+    found = [(float(attack(each, alpha)), each.name) for each in chosen]
+    return max(found, key=lambda one: one[0])
 
 
 def audit(
@@ -98,16 +140,14 @@ def audit(
         True
     """
     claim = positive(epsilon, "epsilon")
-    chosen = list(worst_pairs() if pairs is None else pairs)
-    alpha = (1 - confidence) / len(chosen)
-    best, where = -np.inf, ""
-    for each in chosen:
+
+    def attack(each: Pair, alpha: float) -> float:
         if progress is not None:
             progress(f"{show(mechanism)}: {each.name}")
-        bound = pursue(mechanism, each, claim, runs, observe=observe).contest.bound(alpha)
-        if bound > best:
-            best, where = bound, each.name
-    return Report(show(mechanism), float(claim), float(best), confidence, runs, where)
+        return pursue(mechanism, each, claim, runs, observe=observe).contest.bound(alpha)
+
+    best, where = strongest(pairs, confidence, attack)
+    return Report(show(mechanism), float(claim), best, confidence, runs, where)
 
 
 def pursue(
@@ -131,20 +171,21 @@ def pursue(
 def collect(
     mechanism: Mechanism,
     pair: Pair,
-    epsilon: Number,
+    budget: Number | Budget,
     runs: int,
     side: int,
     observe: Observe | None = None,
     stop_early: bool = False,
+    unit: Unit | None = None,
 ) -> Runs:
-    """Run a mechanism many times on one side of a pair and keep everything it would publish.
+    """Run a mechanism many times on one side of a pair and keep everything it would publish; a number is pure ε.
 
     With ``stop_early`` a run ends with its last answer. What would follow is a function of the answers, as replays
     check for every mechanism of this package, so it tells nothing that they do not.
     """
     used, neighbour = (pair.one, pair.other) if side == 0 else (pair.other, pair.one)
     sign = 1.0 if side == 0 else -1.0
-    found, stage = Runs(), Stage(used, neighbour, epsilon)
+    found, stage = Runs(), Stage(used, neighbour, budget, unit)
     for _ in range(runs):
         tally = Tally(stop_early=stop_early)
         seen = tally.answers

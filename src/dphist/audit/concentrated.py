@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.neighbours import Pair, worst_pairs
-from dphist.audit.twin import Stage, Tally
+from dphist.audit.attack import Judged, collect, strongest
+from dphist.audit.neighbours import Pair
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
@@ -35,7 +35,6 @@ from dphist.model.unit import Unit
 FloatArray = NDArray[np.float64]
 
 _RUNGS = np.concatenate([np.arange(2, 20) / 20, [1.0 + 1e-9], np.arange(21, 61) / 20])
-_CLAIM = int(np.flatnonzero(np.abs(_RUNGS - 1) < 1e-6)[0])
 _BINS = 24
 _STAKES = np.array([0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8])
 _FIRST_BATCH = 200
@@ -43,7 +42,7 @@ _GROWTH = 1.5
 
 
 @dataclass(frozen=True)
-class RhoReport:
+class RhoReport(Judged):
     """What the attack found: with the stated confidence, the true ρ is at least ``rho_lower``.
 
     Args:
@@ -51,7 +50,7 @@ class RhoReport:
         rho: What it claims.
         rho_lower: What it loses at least.
         confidence: How sure that is.
-        runs: Runs a side.
+        runs: Runs a side, on the pair that needed most.
         pair: The neighbours on which it showed most.
 
     Example:
@@ -67,17 +66,9 @@ class RhoReport:
     pair: str
 
     @property
-    def passed(self) -> bool:
-        """Whether the claim stands: no evidence that ρ is larger than claimed."""
-        return self.rho_lower <= self.rho
-
-    def to_json(self) -> dict[str, Any]:
-        """Give plain values.
-
-        Returns:
-            A mapping of plain values.
-        """
-        return {**self.__dict__, "passed": self.passed}
+    def figures(self) -> tuple[str, float, float]:
+        """ρ, the claim, and what is lost at least."""
+        return "ρ", self.rho, self.rho_lower
 
 
 def audit_rho(
@@ -109,17 +100,15 @@ def audit_rho(
         >>> audit_rho(Gaussian(), rho="1/2", runs=400).passed
         True
     """
-    claim = float(positive(rho, "rho"))
-    chosen = list(worst_pairs() if pairs is None else pairs)
-    alpha = (1 - confidence) / len(chosen)
-    best, where = -np.inf, ""
-    for each in chosen:
-        budget, who = Budget.of(rho=rho), unit or Unit()
-        stages = Stage(each.one, each.other, budget, who), Stage(each.other, each.one, budget, who)
-        bound = _contest(mechanism, stages, claim, runs, alpha).bound(alpha)
-        if bound > best:
-            best, where = bound, each.name
-    return RhoReport(show(mechanism), claim, float(best), confidence, runs, where)
+    claim, made = float(positive(rho, "rho")), []
+
+    def attack(each: Pair, alpha: float) -> float:
+        contest, needed = _contest(mechanism, each, Budget.of(rho=rho), unit, runs, alpha)
+        made.append(needed)
+        return contest.bound(alpha)
+
+    best, where = strongest(pairs, confidence, attack)
+    return RhoReport(show(mechanism), claim, best, confidence, max(made), where)
 
 
 class Contest:
@@ -176,26 +165,17 @@ class Contest:
 
 
 def _contest(
-    mechanism: Mechanism, stages: tuple[Stage, Stage], rho: float, runs: int, alpha: float
-) -> Contest:
+    mechanism: Mechanism, pair: Pair, budget: Budget, unit: Unit | None, runs: int, alpha: float
+) -> tuple[Contest, int]:
+    rho = float(budget.amount)
     contest, made = Contest(rho), 0
     # Whoever has won may stop: the bound holds at any time.
     while made < runs and contest.bound(alpha) <= rho:
         size = min(runs - made, max(_FIRST_BATCH, int(made * (_GROWTH - 1))))
-        contest.add(
-            *(_losses(mechanism, stage, size, sign) for stage, sign in zip(stages, (1.0, -1.0), strict=True))
-        )
+        sides = (collect(mechanism, pair, budget, size, side, stop_early=True, unit=unit) for side in (0, 1))
+        contest.add(*(np.round(np.array(each.losses), 9) for each in sides))
         made += size
-    return contest
-
-
-def _losses(mechanism: Mechanism, stage: Stage, runs: int, sign: float) -> FloatArray:
-    found = np.empty(runs)
-    for i in range(runs):
-        tally = Tally()
-        mechanism.estimate(stage.open(tally))
-        found[i] = sign * tally.loss
-    return np.round(found, 9)
+    return contest, made
 
 
 def _ratio(likely: FloatArray, rare: FloatArray) -> Any:

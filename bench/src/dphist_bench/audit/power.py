@@ -136,8 +136,10 @@ def lawful(mutant: Mutant, found: Pair) -> Law:
         # Which table is most telling is judged by what the sound mechanism claims.
         found = most_varied(mutant.inner, tables, EPSILON)
     elif mutant.fault == "clamped":
-        # A table on which many partitions are about as likely: small counts, not all alike.
-        found = _table(shape, 0, 1)
+        # Where costs differ by less than their noise, cutting that noise changes most which partition wins; of fifty
+        # tables of five cells this one told most of all eight mechanisms.
+        small = np.arange(int(np.prod(shape))) % 2 + 1
+        found = pair("ones and twos", small.astype(np.int64).reshape(shape), 0)
     return check_law(mutant, found, EPSILON, _LAWFUL, partition_law=partition_law)
 
 

@@ -19,8 +19,8 @@ from typing import Annotated, Any
 
 from dphist.errors import InputError
 from dphist_bench.measuring import Line
-from dphist_bench.mutants.planted import ROOT
 
+ROOT = Path(__file__).resolve().parents[4]
 ROOMS = ("src/dphist/private", "src/dphist/sources")
 TESTS = (
     "tests/private",

@@ -120,6 +120,19 @@ class Mutant:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Quieter:
+    """A mechanism whose noise, Laplace or Gaussian, has this part of the scale or deviation that was paid for."""
+
+    inner: Mechanism
+    factor: Fraction
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Make the noise smaller, then go on as usual."""
+        data._noise = _Quiet(data._noise_source().keystream, self.factor)
+        return self.inner.estimate(data)
+
+
+@dataclass(frozen=True, kw_only=True)
 class OneChoice:
     """Spends everything on one choice between two boxes, and publishes which: sound, and as tight as a choice can be.
 
