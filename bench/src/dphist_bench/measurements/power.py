@@ -1,4 +1,4 @@
-"""What the audit would catch: the runs a side that refute a claim when noise is too small by a factor, or of another law.
+"""What the audit catches: the runs a side that refute a claim when noise is too small by a factor, or of another law.
 
 *factors*: mechanisms whose noise has 0.97 to 0.5 of the scale (under ρ: of the deviation) that was paid for, and none
 that is sound, until the claim falls at 99.9 % or the time is over. The neighbours are small tables with a record more.
