@@ -1,22 +1,31 @@
 """How kernels are compiled: once per machine, kept on disk, and never in silence.
 
-Loading numba takes longer than publishing a small histogram. So it is loaded when the first kernel is called, not when
-one is imported, and the few kernels that every release needs have a twin in NumPy that serves small arrays meanwhile.
+Loading numba takes longer than publishing a small histogram, and compiling a kernel takes seconds. So a kernel is
+compiled when it is hot, as other languages' compilers do it: until then its few elements are worked on by a twin in
+NumPy, or by Python itself, which runs the very same function.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+import numpy as np
 
-# Elements that twins may still work on in this process. Loading numba costs as much as they take for some tens of
-# millions; who needs more is better served by the compiled kernels, and who has loaded numba anyway is at once.
-_patience = 1 << 23
+Function = TypeVar("Function", bound=Callable[..., Any])
+Cost = Callable[..., float]
+
+# Microseconds that twins and Python may still take in this process before numba is loaded, which takes about as long.
+_patience = 600_000.0
+# Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once.
+_COLD = 500_000.0
+# What a twin in NumPy takes for an element.
+_TWIN = 0.05
 _numba: Any = None
 # Whether machine code is kept on disk; no longer, once that failed (a full or foreign disk).
 _keep = True
@@ -27,44 +36,112 @@ def kernel(function: Function) -> Function:
 
     No ``fastmath``: kernels are exact where they claim to be, and reordered sums are not.
     """
-    return cast(Function, _Kernel(function, None))
+    return cast(Function, _Kernel(function, None, None))
 
 
-def kernel_with_twin(twin: Callable[..., Any]) -> Callable[[Function], Function]:
+def kernel_once_hot(cost: float | Cost) -> Callable[[Function], Function]:
+    """Compile a function as `kernel` does, but have Python run it while there is little to do.
+
+    The same function on the same floats gives the same bits, compiled or not: Python and machine code call the same
+    elementary functions, and NumPy's scalars are IEEE doubles. Only sums over whole arrays (``np.sum``, ``@``) go in
+    another order; such kernels spell their loops out.
+
+    Args:
+        cost: About how many microseconds Python takes for each element of the first argument; or a function that is
+            given the arguments and says it for the call.
+    """
+
+    def decorate(function: Function) -> Function:
+        estimate = cost if callable(cost) else functools.partial(_by_length, cost)
+        return cast(Function, _Kernel(function, None, estimate))
+
+    return decorate
+
+
+def _by_length(each: float, *arguments: Any) -> float:
+    return each * len(arguments[0])
+
+
+def kernel_with_twin(
+    twin: Callable[..., Any], cost: float | Cost = _TWIN
+) -> Callable[[Function], Function]:
     """Compile a function as `kernel` does, but have its ``twin`` do small work while numba is not loaded.
+
+    ``cost`` is how many microseconds the twin takes for an element of its largest argument, or a function that is given
+    the arguments and says it for the call.
 
     The twin must give the same bits for the same arguments: which of the two has run is nobody's business, and a test
     seed must mean the same noise either way.
     """
 
     def decorate(function: Function) -> Function:
-        return cast(Function, _Kernel(function, twin))
+        estimate = cost if callable(cost) else functools.partial(_by_largest, cost)
+        return cast(Function, _Kernel(function, twin, estimate))
 
     return decorate
+
+
+def _by_largest(each: float, *arguments: Any) -> float:
+    return each * max((getattr(argument, "size", 1) for argument in arguments), default=1)
 
 
 class _Kernel:
     """A function that is compiled when first called; to numba it is the compiled function."""
 
-    def __init__(self, function: Callable[..., Any], twin: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], twin: Callable[..., Any] | None, cost: Cost | None
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.twin = twin
+        self.cost = cost
+        self.spent = 0.0
         self._compiled: Any = None
         self._kept = False
+        self._hot = False
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        compiled = self._compiled
-        if compiled is None:
-            if self.twin is not None and _affordable(arguments):
-                return self.twin(*arguments, **named)
-            compiled = self.compiled()
+        if not self._hot:
+            if not self._is_hot(arguments):
+                return self._uncompiled(*arguments, **named)
+            self._hot = True
         try:
-            return compiled(*arguments, **named)
+            return self.compiled()(*arguments, **named)
         except OSError:
             # Kernels touch no files: numba could not keep what it compiled, and has not run it yet.
             _stop_keeping()
             return self.compiled()(*arguments, **named)
+
+    def _is_hot(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether the time has come for machine code: never to cool down again."""
+        global _patience
+        if _running.inside:
+            return False
+        if self.cost is None:
+            return True
+        cost = self.cost(*arguments)
+        if _numba is None:
+            if cost <= _patience:
+                _patience -= cost
+                return False
+            started()
+        if _is_on_disk(self.compiled()):
+            return True
+        self.spent += cost
+        return self.spent > _COLD
+
+    def _uncompiled(self, *arguments: Any, **named: Any) -> Any:
+        if self.twin is not None:
+            return self.twin(*arguments, **named)
+        if _running.inside:
+            return self.function(*arguments, **named)
+        _running.inside = True
+        try:
+            # Machine code says nothing of infinities and overflows either.
+            with np.errstate(all="ignore"):
+                return self.function(*arguments, **named)
+        finally:
+            _running.inside = False
 
     def compiled(self) -> Any:
         """Give numba's function; two threads that ask at once may make two, which do the same."""
@@ -87,13 +164,20 @@ def _stop_keeping() -> None:
     _keep = False
 
 
-def _affordable(arguments: tuple[Any, ...]) -> bool:
-    """Whether a twin may do this work: numba is not there yet, and there is patience left."""
-    global _patience
-    if _numba is not None:
-        return False
-    _patience -= max((getattr(each, "size", 1) for each in arguments), default=1)
-    return _patience >= 0
+class _Running(threading.local):
+    """Whether Python runs a kernel in this thread: those that it calls are then run likewise."""
+
+    inside = False
+
+
+_running = _Running()
+
+
+def _is_on_disk(compiled: Any) -> bool:
+    """Whether machine code of a kernel was kept by an earlier process, for whatever types."""
+    kept = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    index = getattr(kept, "_index_path", None)
+    return index is not None and os.path.exists(index)
 
 
 def started() -> Any:

@@ -5,12 +5,29 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel_with_twin
 
 IntArray = NDArray[np.int64]
 
 
-@kernel
+def _sums(counts: IntArray, labels: IntArray, parts: int) -> IntArray:
+    sums = np.zeros(parts, dtype=np.int64)
+    np.add.at(sums, labels, counts)
+    return sums
+
+
+def _order(labels: IntArray, parts: int) -> tuple[IntArray, IntArray]:
+    starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=parts))])
+    return np.argsort(labels, kind="stable"), starts
+
+
+def _largest(labels: IntArray) -> int:
+    if labels.size == 0:
+        return -1
+    return int(min(labels.astype(np.int64, copy=False).view(np.uint64).max(), np.uint64(2**63 - 1)))
+
+
+@kernel_with_twin(_sums)
 def part_sums(counts: IntArray, labels: IntArray, parts: int) -> IntArray:
     """Sum the counts of every part, in integers (``np.bincount`` would sum in floating point)."""
     sums = np.zeros(parts, dtype=np.int64)
@@ -19,7 +36,7 @@ def part_sums(counts: IntArray, labels: IntArray, parts: int) -> IntArray:
     return sums
 
 
-@kernel
+@kernel_with_twin(_order)
 def group_order(labels: IntArray, parts: int) -> tuple[IntArray, IntArray]:
     """Give the cells in order of their part (a counting sort, so stable) and where each part starts."""
     starts = np.zeros(parts + 1, dtype=np.int64)
@@ -35,7 +52,7 @@ def group_order(labels: IntArray, parts: int) -> tuple[IntArray, IntArray]:
     return order, starts
 
 
-@kernel
+@kernel_with_twin(_largest, cost=0.002)
 def largest_label(labels: IntArray) -> np.int64:
     """Give the largest label in one pass: −1 if there is none, and the largest integer if one is below zero."""
     if labels.size == 0:

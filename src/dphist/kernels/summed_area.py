@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel, kernel_with_twin
 
 IntArray = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -27,7 +27,23 @@ def running_sums(values: Array) -> Array:
     return table
 
 
-@kernel
+def _add(
+    table: Array, strides: IntArray, low: IntArray, high: IntArray, query: IntArray, out: Array
+) -> None:
+    total = np.zeros(len(low), dtype=table.dtype)
+    for corner in range(1 << low.shape[1]):
+        upper = (corner >> np.arange(low.shape[1])) & 1 == 0
+        at = table[np.where(upper, high, low) @ strides]
+        total = total + at if (low.shape[1] - int(upper.sum())) % 2 == 0 else total - at
+    total[(high <= low).any(axis=1)] = 0
+    np.add.at(out, query, total)
+
+
+def _add_cost(table: Array, strides: IntArray, low: IntArray, *others: Array) -> float:
+    return 20.0 + 0.1 * len(low) * (1 << low.shape[1])
+
+
+@kernel_with_twin(_add, cost=_add_cost)
 def add_box_sums(
     table: Array, strides: IntArray, low: IntArray, high: IntArray, query: IntArray, out: Array
 ) -> None:

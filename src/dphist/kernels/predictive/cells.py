@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel_with_twin
+from dphist.kernels.predictive import twins
 from dphist.kernels.predictive.visits import _inside
 
 FloatArray = NDArray[np.float64]
@@ -17,7 +18,7 @@ IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
 
 
-@kernel
+@kernel_with_twin(twins.path_variances)
 def path_variances(left: IntArray, slope: FloatArray, rest: FloatArray, top: float) -> FloatArray:
     """What a slope of one in each node adds to the variance, along the path from the root."""
     along = np.zeros(left.size)
@@ -39,7 +40,7 @@ def path_variances(left: IntArray, slope: FloatArray, rest: FloatArray, top: flo
     return along
 
 
-@kernel
+@kernel_with_twin(twins.ask_cells, cost=twins.cells_cost)
 def ask_cells(
     left: IntArray,
     low: ShortArray,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel, kernel_with_twin
+from dphist.kernels.predictive import twins
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -61,7 +62,7 @@ def _part(members: IntArray, low: IntArray, high: IntArray, size: FloatArray) ->
     return cut
 
 
-@kernel
+@kernel_with_twin(twins.halve_families, cost=3.0)
 def halve_families(
     first: IntArray,
     last: IntArray,

@@ -10,7 +10,7 @@ A total t whose left part has a share f of the cells divides in one of these way
 Given t, the left part was seen as z = v(b_l/v_l + (t − b_r)/v_r) with 1/v = 1/v_l + 1/v_r, where b, v are the best
 linear totals of the parts and their variances; each way then has a mean, a slope in t and a variance in closed form.
 How often each way occurs is learned by expectation–maximisation, size by size, larger sizes handing down what they
-learned.
+learned (`ways.learn_ways`).
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -22,26 +22,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel, kernel_with_twin
 from dphist.kernels.levels.likelihood import scaled_tail
+from dphist.kernels.predictive import twins, ways
+from dphist.kernels.predictive.ways import NEAR, ROOT_TWO_PI, VAGUE, WAYS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-# c² of the ways to divide; for the last three, what c² would give their variance.
-WAYS = (0.0, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 1.0 / 3.0, 1.0, 0.98)
-# Before anything was seen, exactly even is twice as likely as each other way.
-FIRST = (2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
-_NEAR = 7
-# What a size inherits from the next larger one, in observations.
-CARRIED = 4.0
-_ROUNDS = 20
-# Splits of one size that are looked at.
-_SAMPLE = 1536
-# A split that tells nothing has a view as vague as this many times the total.
-_VAGUE = 10.0
-_ROOT_TWO_PI = 2.5066282746310002
-
 
 @kernel
 def size_class(size: float) -> int:
@@ -53,7 +40,7 @@ def size_class(size: float) -> int:
     return number
 
 
-@kernel
+@kernel_with_twin(twins.best_totals)
 def best_totals(left: IntArray, value: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Best linear total of every node from what was measured at it and below, and its variance."""
     best = np.empty(value.size)
@@ -85,7 +72,7 @@ def _view(
     seen = (left_best * right_spread + (total - right_best) * left_spread) / both
     spread = left_spread / both * right_spread
     slope = left_spread / both
-    vague = (_VAGUE * total) ** 2
+    vague = (VAGUE * total) ** 2
     if spread > vague:
         # Nothing was seen: any view so vague says the same, and keeps the numbers in range.
         return 0.5 * total, vague, 0.5
@@ -104,8 +91,8 @@ def _exponential_log(x: float, spread: float, mean: float) -> float:
     deviation = math.sqrt(spread)
     t = deviation / mean - x / deviation
     if t < -6.0:
-        return 0.5 * spread / (mean * mean) - x / mean + math.log(_ROOT_TWO_PI / mean)
-    return math.log(scaled_tail(t) * _ROOT_TWO_PI / mean) - 0.5 * x * x / spread
+        return 0.5 * spread / (mean * mean) - x / mean + math.log(ROOT_TWO_PI / mean)
+    return math.log(scaled_tail(t) * ROOT_TWO_PI / mean) - 0.5 * x * x / spread
 
 
 @kernel
@@ -113,7 +100,7 @@ def _log_chances(total: float, share: float, seen: float, spread: float, out: Fl
     """Log likelihood of a view of the left part under every way to divide."""
     deviation = math.sqrt(spread)
     even = share * (1.0 - share)
-    for k in range(_NEAR):
+    for k in range(NEAR):
         whole = spread + (total * total * WAYS[k] + total) * even
         gap = seen - total * share
         out[k] = _tail_log(gap * gap / whole) - 0.5 * math.log(whole)
@@ -124,11 +111,11 @@ def _log_chances(total: float, share: float, seen: float, spread: float, out: Fl
     # A view far outside fits nothing well; under this way it fits like the noise at the nearer end.
     outside = max(-seen, seen - total, 0.0) / deviation
     floor = _tail_log(outside * outside) - 3.0
-    out[_NEAR] = max(math.log(max(inside, 1e-300) * _ROOT_TWO_PI / total), floor + math.log(1.0 / total))
+    out[NEAR] = max(math.log(max(inside, 1e-300) * ROOT_TWO_PI / total), floor + math.log(1.0 / total))
     none = _tail_log(seen * seen / spread)
     whole_side = _tail_log((seen - total) ** 2 / spread)
     top = max(none, whole_side)
-    out[_NEAR + 1] = (
+    out[NEAR + 1] = (
         top
         + math.log((1.0 - share) * math.exp(none - top) + share * math.exp(whole_side - top))
         - math.log(deviation)
@@ -136,59 +123,7 @@ def _log_chances(total: float, share: float, seen: float, spread: float, out: Fl
     none = _exponential_log(seen, spread, 2.0 * deviation)
     whole_side = _exponential_log(total - seen, spread, 2.0 * deviation)
     top = max(none, whole_side)
-    out[_NEAR + 2] = top + math.log((1.0 - share) * math.exp(none - top) + share * math.exp(whole_side - top))
-
-
-@kernel
-def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray) -> FloatArray:
-    """How often each way to divide occurs, for every size class: by expectation–maximisation, largest sizes first."""
-    ways = len(WAYS)
-    classes = size_class(size[0]) + 1
-    chances = np.empty((classes, ways))
-    prior = np.array(FIRST)
-    prior /= prior.sum()
-    count = np.zeros(classes, dtype=np.int64)
-    for i in range(left.size):
-        if left[i] >= 0:
-            count[size_class(size[i])] += 1
-    # Every so many-th split of each class is looked at.
-    chosen = np.empty((classes, _SAMPLE), dtype=np.int64)
-    taken = np.zeros(classes, dtype=np.int64)
-    met = np.zeros(classes, dtype=np.int64)
-    for i in range(left.size):
-        if left[i] < 0:
-            continue
-        this = size_class(size[i])
-        met[this] += 1
-        if met[this] % ((count[this] + _SAMPLE - 1) // _SAMPLE) == 0:
-            chosen[this, taken[this]] = i
-            taken[this] += 1
-    evidence = np.empty((_SAMPLE, ways))
-    for this in range(classes - 1, -1, -1):
-        rows = taken[this]
-        for j in range(rows):
-            i = chosen[this, j]
-            c = left[i]
-            total = max(best[i], 0.5 * math.sqrt(spread[i]), 1e-3)
-            seen, vague, _ = _view(total, best[c], spread[c], best[c + 1], spread[c + 1])
-            row = evidence[j]
-            _log_chances(total, size[c] / size[i], seen, vague, row)
-            top = row.max()
-            for k in range(ways):
-                row[k] = math.exp(row[k] - top)
-        weight = prior.copy()
-        for _ in range(_ROUNDS if rows > 0 else 0):
-            gathered = CARRIED * prior
-            for j in range(rows):
-                whole = 0.0
-                for k in range(ways):
-                    whole += evidence[j, k] * weight[k]
-                for k in range(ways):
-                    gathered[k] += evidence[j, k] * weight[k] / whole
-            weight = gathered / gathered.sum()
-        chances[this] = weight
-        prior = weight
-    return chances
+    out[NEAR + 2] = top + math.log((1.0 - share) * math.exp(none - top) + share * math.exp(whole_side - top))
 
 
 @kernel
@@ -208,15 +143,15 @@ def _cut_normal(centre: float, deviation: float, top: float) -> tuple[float, flo
         rest = min(deviation / -b, 0.5 * top)
         return top - rest, rest * rest
     mass = 0.5 * (math.erfc(a * 0.7071067811865476) - math.erfc(b * 0.7071067811865476))
-    at_a = math.exp(-0.5 * a * a) / _ROOT_TWO_PI
-    at_b = math.exp(-0.5 * min(b * b, 700.0)) / _ROOT_TWO_PI
+    at_a = math.exp(-0.5 * a * a) / ROOT_TWO_PI
+    at_b = math.exp(-0.5 * min(b * b, 700.0)) / ROOT_TWO_PI
     shift = (at_a - at_b) / mass
     shrink = 1.0 + (a * at_a - b * at_b) / mass - shift * shift
     mean = min(max(centre + deviation * shift, 0.0), top)
     return mean, deviation * deviation * min(max(shrink, 1e-6), 1.0)
 
 
-@kernel
+@kernel_with_twin(ways.infer_splits, cost=5.0)
 def infer_splits(
     left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray, chances: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -257,18 +192,18 @@ def infer_splits(
             chance = logs[k] / whole
             if chance < 1e-7:
                 continue
-            if k < _NEAR:
+            if k < NEAR:
                 prior = (total * total * WAYS[k] + total) * share * (1.0 - share)
                 pull = prior / (prior + vague)
                 m, v = _cut_normal(
                     total * share + pull * (seen - total * share), math.sqrt(pull * vague) + 1e-12, total
                 )
                 d = share * (1.0 - pull) + pull * follows
-            elif k == _NEAR:
+            elif k == NEAR:
                 m, v = _cut_normal(seen, deviation, total)
                 d = follows
             else:
-                if k == _NEAR + 1:
+                if k == NEAR + 1:
                     none = _tail_log(seen * seen / vague)
                     all_left = _tail_log((seen - total) ** 2 / vague)
                     low, low_v, other, other_v = 0.0, 0.0, 0.0, 0.0
@@ -296,7 +231,7 @@ def infer_splits(
     return mean, variance, slope, rest
 
 
-@kernel
+@kernel_with_twin(twins.least_squares_splits)
 def least_squares_splits(
     left: IntArray, best: FloatArray, spread: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -13,7 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel, kernel_with_twin
+from dphist.kernels.predictive import twins
 from dphist.kernels.predictive.splits import size_class
 
 FloatArray = NDArray[np.float64]
@@ -115,7 +116,7 @@ def _inside(
         )
 
 
-@kernel
+@kernel_with_twin(twins.ask_boxes, cost=twins.boxes_cost)
 def ask_boxes(
     left: IntArray,
     low: ShortArray,

@@ -7,14 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel, kernel_once_hot
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@kernel
+@kernel_once_hot(2.5)
 def prune(
     first: IntArray, last: IntArray, size: FloatArray, best: FloatArray, variance: FloatArray, price: float
 ) -> BoolArray:
@@ -46,6 +46,66 @@ def prune(
 
 
 @kernel
+def quicksorted(values: FloatArray) -> IntArray:
+    """The places of values in rising order; equal ones in the order that releases of every version were made with.
+
+    Quicksort with the median of three as its pivot, and insertion for sixteen and fewer. Written out, because which of
+    two equal values comes first decides where a cut falls, and a release must replay as it was made.
+    """
+    order = np.arange(values.size)
+    begins = np.empty(100, np.int64)
+    ends = np.empty(100, np.int64)
+    begins[0] = 0
+    ends[0] = values.size - 1
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        low = begins[waiting]
+        high = ends[waiting]
+        while high - low >= 15:
+            middle = (low + high) >> 1
+            if values[order[middle]] < values[order[low]]:
+                order[low], order[middle] = order[middle], order[low]
+            if values[order[high]] < values[order[middle]]:
+                order[high], order[middle] = order[middle], order[high]
+            if values[order[middle]] < values[order[low]]:
+                order[low], order[middle] = order[middle], order[low]
+            pivot = values[order[middle]]
+            order[high], order[middle] = order[middle], order[high]
+            i = low
+            j = high - 1
+            while True:
+                while i < high and values[order[i]] < pivot:
+                    i += 1
+                while j >= low and pivot < values[order[j]]:
+                    j -= 1
+                if i >= j:
+                    break
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+            order[i], order[high] = order[high], order[i]
+            # The larger side waits, so that few ever do.
+            if high - i > i - low:
+                begins[waiting] = i + 1
+                ends[waiting] = high
+                high = i - 1
+            else:
+                begins[waiting] = low
+                ends[waiting] = i - 1
+                low = i + 1
+            waiting += 1
+        for i in range(low + 1, high + 1):
+            moved = order[i]
+            j = i
+            while j > low and values[moved] < values[order[j - 1]]:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = moved
+    return order
+
+
+@kernel_once_hot(10.0)
 def mirror_threshold(scores: FloatArray) -> float:
     """Where to cut small positive scores, learned from the negative ones: the noise is symmetric.
 
@@ -56,7 +116,7 @@ def mirror_threshold(scores: FloatArray) -> float:
     """
     if scores.size < 16:
         return 0.0
-    order = np.argsort(np.abs(scores))
+    order = quicksorted(np.abs(scores))
     running = 0.0
     lowest = 0.0
     cut = 0.0
@@ -73,7 +133,7 @@ def mirror_threshold(scores: FloatArray) -> float:
     return cut
 
 
-@kernel
+@kernel_once_hot(15.0)
 def level_cuts(
     parent: IntArray, whole: BoolArray, level: IntArray, best: FloatArray, variance: FloatArray
 ) -> FloatArray:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel, kernel_once_hot
 
 FloatArray = NDArray[np.float64]
 
@@ -25,7 +25,12 @@ def _precision(share: float, scale: float, power: int) -> float:
     return 0.5 * share / (scale * scale)
 
 
-@kernel
+def _share_cost(weight: FloatArray, *others: FloatArray | float) -> float:
+    """About how many microseconds Python takes: moves between any two levels, at some sizes, each weighed again."""
+    return 15.0 * float(len(weight)) ** 3
+
+
+@kernel_once_hot(5.0)
 def range_error(
     weight: FloatArray,
     cells: FloatArray,
@@ -103,7 +108,7 @@ def _convex_shares(
     return least, shares
 
 
-@kernel
+@kernel_once_hot(_share_cost)
 def best_shares(
     weight: FloatArray,
     cells: FloatArray,

@@ -1,0 +1,424 @@
+"""The passes over a halved tree once more in NumPy, level by level: they serve while numba is not loaded.
+
+What each computes is said at the kernel of its name. All but `ask_boxes` give the same bits; there a question's parts
+are added level by level instead of branch by branch, which moves its last digits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.kernels.predictive.ways import levels, size_classes
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+ShortArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+
+# Boxes that go down the tree together.
+_BLOCK = 512
+
+
+def boxes_cost(left: IntArray, low: ShortArray, *others: NDArray[np.float64]) -> float:
+    """About how many microseconds `ask_boxes` takes: for every box the nodes on its faces, level by level."""
+    nodes, axes = low.shape
+    faces = float(nodes) ** (1.0 - 1.0 / axes)
+    depth = 2.0 * float(np.log2(nodes + 1.0))
+    return 2_000.0 + len(others[-4]) * (0.3 * depth + 0.05 * faces)
+
+
+def cells_cost(*arguments: NDArray[np.int64]) -> float:
+    """About how many microseconds `ask_cells` takes: a look at every level for every cell."""
+    return 2_000.0 + 1.5 * len(arguments[-1])
+
+
+def best_totals(left: IntArray, value: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """As the kernel of this name."""
+    known = variance < 1e30
+    best, spread = np.where(known, value, 0.0), np.where(known, variance, 1e30)
+    for level in reversed(list(levels(left))):
+        i = level.start + np.flatnonzero(left[level] >= 0)
+        c = left[i]
+        best[i] = best[c] + best[c + 1]
+        spread[i] = np.minimum(spread[c] + spread[c + 1], 1e30)
+        i = i[known[i]]
+        whole = variance[i] + spread[i]
+        best[i] = (best[i] * variance[i] + value[i] * spread[i]) / whole
+        spread[i] = variance[i] * spread[i] / whole
+    return best, spread
+
+
+def least_squares_splits(
+    left: IntArray, best: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """As the kernel of this name."""
+    mean, slope, rest = best.copy(), np.zeros(left.size), np.zeros(left.size)
+    i = np.flatnonzero(left >= 0)
+    c = left[i]
+    both = spread[c] + spread[c + 1]
+    slope[i] = spread[c] / both
+    rest[i] = spread[c] / both * spread[c + 1]
+    for level in levels(left):
+        i = level.start + np.flatnonzero(left[level] >= 0)
+        c = left[i]
+        mean[c] = best[c] + slope[i] * (mean[i] - best[c] - best[c + 1])
+        mean[c + 1] = mean[i] - mean[c]
+    return mean, slope, rest
+
+
+def path_variances(left: IntArray, slope: FloatArray, rest: FloatArray, top: float) -> FloatArray:
+    """As the kernel of this name."""
+    along = np.zeros(left.size)
+    along[0] = top
+    for level in levels(left):
+        i = level.start + np.flatnonzero(left[level] >= 0)
+        c, s = left[i], slope[i]
+        along[c] = rest[i] + s * s * along[i]
+        along[c + 1] = rest[i] + (1.0 - s) * (1.0 - s) * along[i]
+    return along
+
+
+# ---- halving ----
+
+
+def halve_families(
+    first: IntArray,
+    last: IntArray,
+    low: IntArray,
+    high: IntArray,
+    size: FloatArray,
+    value: FloatArray,
+    variance: FloatArray,
+) -> tuple[IntArray, ShortArray, ShortArray, FloatArray, FloatArray, FloatArray]:
+    """As the kernel of this name."""
+    members = np.arange(first.size)
+    start, stop = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+    made, parts = 1, []
+    while start.size:
+        place, heads = _places(start, stop)
+        mine = members[place]
+        lows, highs = np.minimum.reduceat(low[mine], heads), np.maximum.reduceat(high[mine], heads)
+        sizes = np.add.reduceat(size[mine], heads)
+        left = np.full(start.size, -1, dtype=np.int64)
+        values, variances = np.zeros(start.size), np.full(start.size, np.inf)
+        begin, end = start.copy(), stop.copy()
+        single = np.flatnonzero(stop - start == 1)
+        node = members[start[single]]
+        values[single], variances[single] = value[node], variance[node]
+        only = np.flatnonzero((first[node] >= 0) & (last[node] - first[node] == 1))
+        while only.size:
+            node[only] = first[node[only]]
+            _again(single[only], node[only], values, variances, value, variance)
+            only = only[(first[node[only]] >= 0) & (last[node[only]] - first[node[only]] == 1)]
+        begin[single], end[single] = first[node], last[node]
+        inner = np.flatnonzero(begin >= 0)
+        begin, end = begin[inner], end[inner]
+        cut = begin + _part(members, begin, end, low, high, size)
+        left[inner] = made + 2 * np.arange(inner.size)
+        made += 2 * inner.size
+        parts.append((left, lows.astype(np.int32), highs.astype(np.int32), sizes, values, variances))
+        start, stop = np.stack([begin, cut], axis=1).reshape(-1), np.stack([cut, end], axis=1).reshape(-1)
+    left, lows, highs, sizes, values, variances = (
+        np.concatenate([part[which] for part in parts]) for which in range(6)
+    )
+    return left, lows, highs, sizes, values, variances
+
+
+def _places(start: IntArray, stop: IntArray) -> tuple[IntArray, IntArray]:
+    """All places of some ranges one after the other, and where each range begins in them."""
+    count = stop - start
+    heads = np.cumsum(count) - count
+    return np.arange(int(count.sum())) + np.repeat(start - heads, count), heads
+
+
+def _again(
+    at: IntArray,
+    node: IntArray,
+    values: FloatArray,
+    variances: FloatArray,
+    value: FloatArray,
+    variance: FloatArray,
+) -> None:
+    """Join what was measured of an only child with what is known of the same cells."""
+    known = np.isfinite(variance[node])
+    at, node = at[known], node[known]
+    both = np.isfinite(variances[at])
+    i, n = at[both], node[both]
+    whole = variances[i] + variance[n]
+    values[i] = (values[i] * variance[n] + value[n] * variances[i]) / whole
+    variances[i] = variances[i] * variance[n] / whole
+    values[at[~both]], variances[at[~both]] = value[node[~both]], variance[node[~both]]
+
+
+def _part(
+    members: IntArray, begin: IntArray, end: IntArray, low: IntArray, high: IntArray, size: FloatArray
+) -> IntArray:
+    """Order the boxes of every range along its longest side, in place; say where to halve each."""
+    count = end - begin
+    if not count.size:
+        return count
+    place, heads = _places(begin, end)
+    group = np.repeat(np.arange(count.size), count)
+    mine = members[place]
+    lows = low[mine]
+    length = np.maximum.reduceat(high[mine], heads) - np.minimum.reduceat(lows, heads)
+    apart = np.logical_or.reduceat(lows != lows[heads][group], heads)
+    length = np.where(apart, length, 0)
+    axis = np.argmax(length, axis=1)
+    alike = length[np.arange(count.size), axis] <= 0
+    key = np.where(alike[group], 0, lows[np.arange(mine.size), axis[group]])
+    order = np.lexsort((key, group))
+    mine, key = mine[order], key[order]
+    members[place] = mine
+    sizes = size[mine]
+    total = np.add.reduceat(sizes, heads)
+    # Sizes are whole numbers, so running sums from the very start lose nothing.
+    before = np.cumsum(sizes) - sizes
+    before -= before[heads][group]
+    uneven = np.abs(2.0 * before - total[group])
+    possible = np.concatenate([[False], (key[1:] != key[:-1]) & (group[1:] == group[:-1])])
+    uneven[~possible] = np.inf
+    best = np.flatnonzero(uneven == np.minimum.reduceat(uneven, heads)[group])
+    cut = best[np.searchsorted(best, heads)] - heads
+    return np.where(alike, count // 2, np.maximum(cut, 1))
+
+
+# ---- asking ----
+
+
+def ask_cells(
+    left: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    mean: FloatArray,
+    along: FloatArray,
+    variance: FloatArray,
+    unevenness: FloatArray,
+    cells: IntArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """As the kernel of this name."""
+    at = np.zeros(len(cells), dtype=np.int64)
+    going = np.flatnonzero(left[at] >= 0)
+    while going.size:
+        child = left[at[going]]
+        cell = cells[going]
+        child += ((cell < low[child]) | (cell >= high[child])).any(axis=1)
+        at[going] = child
+        going = going[left[child] >= 0]
+    share = np.ones(len(cells))
+    for axis in range(low.shape[1]):
+        share /= high[at, axis] - low[at, axis]
+    inner = np.zeros(len(cells))
+    cut = np.flatnonzero(share < 1.0) if unevenness.size else np.zeros(0, dtype=np.int64)
+    if cut.size:
+        box = cells[cut], cells[cut] + 1
+        inner[cut] = np.maximum(_inside(at[cut], low, high, *box, *box, mean, variance, unevenness), 0.0)
+    return share * mean[at], share * share * along[at], inner
+
+
+def ask_boxes(
+    left: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    mean: FloatArray,
+    slope: FloatArray,
+    rest: FloatArray,
+    variance: FloatArray,
+    unevenness: FloatArray,
+    box_low: IntArray,
+    box_high: IntArray,
+    weight: FloatArray,
+    starts: IntArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """As the kernel of this name."""
+    questions = starts.size - 1
+    means, variances, inner = (np.zeros(questions) for _ in range(3))
+    begin = 0
+    while begin < questions:
+        end = max(begin + 1, int(np.searchsorted(starts, starts[begin] + _BLOCK, side="right")) - 1)
+        boxes = slice(starts[begin], starts[end])
+        asked = np.repeat(np.arange(end - begin), np.diff(starts[begin : end + 1]))
+        bounds = box_low[boxes], box_high[boxes]
+        sums, parted, cut = _go_down(
+            left, low, high, mean, slope, rest, variance, *bounds, weight[boxes], asked, end - begin
+        )
+        means[begin:end], variances[begin:end] = sums, parted
+        if unevenness.size:
+            inner[begin:end] = _within(
+                *cut, low, high, mean, variance, unevenness, *bounds, weight[boxes], asked, end - begin
+            )
+        begin = end
+    return means, variances, np.maximum(inner, 0.0)
+
+
+def _go_down(
+    left: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    mean: FloatArray,
+    slope: FloatArray,
+    rest: FloatArray,
+    variance: FloatArray,
+    box_low: IntArray,
+    box_high: IntArray,
+    weight: FloatArray,
+    asked: IntArray,
+    questions: int,
+) -> tuple[FloatArray, FloatArray, tuple[IntArray, IntArray]]:
+    """Means and variances of questions, and which boxes cut which leaves."""
+    means = np.zeros(questions)
+    box, node = np.arange(len(box_low)), np.zeros(len(box_low), dtype=np.int64)
+    steps, cut_boxes, cut_leaves = [], [], []
+    while box.size:
+        lows, highs, one, two = low[node], high[node], box_low[box], box_high[box]
+        inside = ((one <= lows) & (two >= highs)).all(axis=1)
+        outside = ((one >= highs) | (two <= lows)).any(axis=1)
+        # Where a box misses a node's hull it has none of it, even if the hull is empty.
+        beta = (inside & ~outside).astype(np.float64)
+        leaf = np.flatnonzero(~inside & ~outside & (left[node] < 0))
+        sides = np.minimum(two[leaf], highs[leaf]) - np.maximum(one[leaf], lows[leaf])
+        shares = np.ones(leaf.size)
+        for axis in range(low.shape[1]):
+            shares *= sides[:, axis] / (highs[leaf, axis] - lows[leaf, axis])
+        beta[leaf] = shares
+        means += np.bincount(asked[box], weight[box] * beta * mean[node], questions)
+        cut_boxes.append(box[leaf])
+        cut_leaves.append(node[leaf])
+        further = np.flatnonzero(~inside & ~outside & (left[node] >= 0))
+        steps.append((box, node, beta, further))
+        child = left[node[further]]
+        box, node = np.repeat(box[further], 2), np.stack([child, child + 1], axis=1).reshape(-1)
+    variances, below = np.zeros(questions), np.zeros(0)
+    several = asked.size > questions
+    for box, node, beta, further in reversed(steps):
+        i, b, g = node[further], box[further], slope[node[further]]
+        one, two = below[0::2], below[1::2]
+        beta[further] = g * one + (1.0 - g) * two
+        apart = weight[b] * (one - two)
+        question = asked[b]
+        if several and further.size:
+            # Boxes of one question that part the same node: their contrasts add up before they are squared.
+            key, where = np.unique(question * np.int64(left.size) + i, return_inverse=True)
+            apart = np.bincount(where, apart)
+            question, i = key // left.size, key % left.size
+        variances += np.bincount(question, apart * apart * rest[i], questions)
+        below = beta
+    top = np.bincount(asked, weight * below, questions)
+    variances += top * top * variance[0]
+    return means, variances, (np.concatenate(cut_boxes), np.concatenate(cut_leaves))
+
+
+def _within(
+    box: IntArray,
+    leaf: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    unevenness: FloatArray,
+    box_low: IntArray,
+    box_high: IntArray,
+    weight: FloatArray,
+    asked: IntArray,
+    questions: int,
+) -> FloatArray:
+    """What stays unknown inside leaves that boxes cut; boxes of one question that cut the same leaf in pairs."""
+    order = np.lexsort((box, leaf, asked[box]))
+    box, leaf = box[order], leaf[order]
+    one, two = [np.arange(box.size)], [np.arange(box.size)]
+    distance = 1
+    while True:
+        here = np.arange(box.size - distance)
+        again = (leaf[here] == leaf[here + distance]) & (asked[box[here]] == asked[box[here + distance]])
+        if not again.any():
+            break
+        one.append(here[again])
+        two.append(here[again] + distance)
+        distance += 1
+    p, q = np.concatenate(one), np.concatenate(two)
+    shared = _inside(
+        leaf[p], low, high, box_low[box[p]], box_high[box[p]], box_low[box[q]], box_high[box[q]],
+        mean, variance, unevenness,
+    )  # fmt: skip
+    twice = np.where(p == q, 1.0, 2.0)
+    return np.bincount(asked[box[p]], twice * weight[box[p]] * weight[box[q]] * shared, questions)
+
+
+def _inside(
+    leaf: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    one_low: IntArray,
+    one_high: IntArray,
+    two_low: IntArray,
+    two_high: IntArray,
+    means: FloatArray,
+    variances: FloatArray,
+    unevenness: FloatArray,
+) -> FloatArray:
+    """What two boxes share of the uncertainty inside a leaf, for many pairs of boxes."""
+    base = low[leaf]
+    lengths = (high[leaf] - base).astype(np.float64)
+    volume = np.ones(leaf.size)
+    for axis in range(low.shape[1]):
+        volume *= lengths[:, axis]
+    spans = np.stack(
+        [
+            np.maximum((one_low - base).astype(np.float64), 0.0),
+            np.minimum((one_high - base).astype(np.float64), lengths),
+            np.maximum((two_low - base).astype(np.float64), 0.0),
+            np.minimum((two_high - base).astype(np.float64), lengths),
+        ]
+    )
+    parts = np.ones(lengths.shape)
+    products, contrasts = _products(lengths, parts, spans)
+    mean, square = means[leaf], means[leaf] ** 2 + variances[leaf]
+    shared = np.zeros(leaf.size)
+    rows = np.arange(leaf.size)
+    while True:
+        axis = np.argmax(lengths, axis=1)
+        going = np.flatnonzero(lengths[rows, axis] > 1.0)
+        if not going.size:
+            return shared
+        g, a = going, axis[going]
+        rest = 0.25 * (square[g] * unevenness[size_classes(volume[g])] + mean[g])
+        cut = contrasts[g, a].copy()
+        for other in range(low.shape[1]):
+            cut *= np.where(a == other, 1.0, products[g, other])
+        shared[g] += cut * rest
+        mean[g] *= 0.5
+        square[g] = 0.25 * square[g] + rest
+        volume[g] *= 0.5
+        lengths[g, a] *= 0.5
+        parts[g, a] *= 2.0
+        products[g, a], contrasts[g, a] = _products(lengths[g, a], parts[g, a], spans[:, g, a])
+
+
+def _products(length: FloatArray, intervals: FloatArray, spans: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sums over all intervals of these lengths: products of what two spans take of each, and of their contrasts."""
+    ends = np.floor(spans / length)
+    lowest = np.maximum(np.ceil(spans[0] / length), np.ceil(spans[2] / length))
+    highest = np.minimum(ends[1], ends[3])
+    whole = np.maximum(highest - lowest, 0.0)
+    product, contrast = np.zeros(length.shape), np.zeros(length.shape)
+    for e in range(4):
+        counted = ends[e] < intervals
+        for before in range(e):
+            counted &= ends[before] != ends[e]
+        whole -= counted & (lowest <= ends[e]) & (ends[e] < highest)
+        mine, my_contrast = _taken(ends[e], length, spans[0], spans[1])
+        theirs, their_contrast = _taken(ends[e], length, spans[2], spans[3])
+        product += np.where(counted, mine * theirs, 0.0)
+        contrast += np.where(counted, my_contrast * their_contrast, 0.0)
+    return product + whole, contrast
+
+
+def _taken(
+    index: FloatArray, length: FloatArray, start: FloatArray, stop: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    begin = index * length
+    half = 0.5 * length
+    a = np.maximum(0.0, np.minimum(stop, begin + half) - np.maximum(start, begin)) / half
+    b = np.maximum(0.0, np.minimum(stop, begin + length) - np.maximum(start, begin + half)) / half
+    return 0.5 * (a + b), a - b
