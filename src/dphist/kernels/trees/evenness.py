@@ -15,7 +15,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel, kernel_with_twin
+from dphist.kernels.trees import twins
 from dphist.kernels.levels.likelihood import scaled_tail
 
 FloatArray = NDArray[np.float64]
@@ -23,9 +24,9 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 # Variances of a block's total about its even share, in squared shares: the models between even and anything.
-_SPREADS = (1e-4, 1e-3, 1e-2, 0.05, 0.2)
+SPREADS = (1e-4, 1e-3, 1e-2, 0.05, 0.2)
 # The chance of exactly even before anything was seen; the others share the rest equally.
-_EVEN = 0.6
+EVEN = 0.6
 _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
@@ -127,24 +128,24 @@ def _anything(seen: FloatArray, variance: float, even: FloatArray, total: float,
 @kernel
 def likely_division(seen: FloatArray, variance: float, size: FloatArray, total: float) -> FloatArray:
     """Divide a total among blocks that were seen with this variance: the mean over how even they may be."""
-    models = len(_SPREADS) + 2
+    models = len(SPREADS) + 2
     even = total * size / size.sum()
     means = np.empty((models, seen.size))
     logs = np.empty(models)
     logs[0] = _near_even(seen, variance, even, total, 0.0, means[0])
-    for m in range(len(_SPREADS)):
-        logs[m + 1] = _near_even(seen, variance, even, total, _SPREADS[m], means[m + 1])
+    for m in range(len(SPREADS)):
+        logs[m + 1] = _near_even(seen, variance, even, total, SPREADS[m], means[m + 1])
     logs[models - 1] = _anything(seen, variance, even, total, means[models - 1])
     chances = np.exp(logs - logs.max())
-    chances[0] *= _EVEN
-    chances[1:] *= (1.0 - _EVEN) / (models - 1)
+    chances[0] *= EVEN
+    chances[1:] *= (1.0 - EVEN) / (models - 1)
     answer: FloatArray = np.zeros(seen.size)
     for m in range(models):
         answer += chances[m] / chances.sum() * means[m]
     return answer
 
 
-@kernel
+@kernel_with_twin(twins.divide_pools, cost=2.0)
 def divide_pools(
     first: IntArray,
     last: IntArray,

@@ -15,14 +15,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_once_hot
+from dphist.kernels.compile import kernel, kernel_with_twin
+from dphist.kernels.trees import twins
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@kernel_once_hot(1.0)
+@kernel_with_twin(twins.side_by_side)
 def side_by_side(parent: IntArray) -> tuple[bool, IntArray, IntArray]:
     """Whether node 0 is the only root, parents come first and siblings stand side by side; the families, if so."""
     first = np.full(len(parent), -1, np.int64)
@@ -37,7 +38,7 @@ def side_by_side(parent: IntArray) -> tuple[bool, IntArray, IntArray]:
     return parent[0] < 0, first, last
 
 
-@kernel_once_hot(2.0)
+@kernel_with_twin(twins.breadth_first, cost=0.1)
 def breadth_first(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Put a tree into this order: which node comes where, and the first and last child of each, renumbered.
 
@@ -69,7 +70,7 @@ def breadth_first(parent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     return order, first, last
 
 
-@kernel_once_hot(1.5)
+@kernel_with_twin(twins.gather_up, cost=0.2)
 def gather_up(
     first: IntArray, last: IntArray, value: FloatArray, variance: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -194,7 +195,7 @@ def _shrink_family(
         out[c] = share * size[c] + factor * (out[c] - share * size[c])
 
 
-@kernel_once_hot(6.0)
+@kernel_with_twin(twins.hand_down, cost=0.8)
 def hand_down(
     first: IntArray,
     last: IntArray,

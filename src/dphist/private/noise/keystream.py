@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dphist.errors import InputError, NotPrivate
 
@@ -131,6 +130,9 @@ class Keystream:
             branch = b"%d %d" % (os.getpid(), _forks) if inherited else b""
             key = hashlib.sha256(self._seed + b"%d " % next(self._order) + branch).digest()
         # A fresh key for every stream, so a constant first counter value never repeats a block.
+        # Loaded here: who only reads a release draws no noise.
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
         stream.cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
         stream.buffer = np.empty(0, dtype=np.uint8)
         stream.position = 0
