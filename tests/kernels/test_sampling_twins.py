@@ -132,8 +132,13 @@ def test_a_kernel_is_pickled_by_its_name():
 def test_patience_with_twins_ends(monkeypatch):
     monkeypatch.setattr(compiling, "_numba", None)
     monkeypatch.setattr(compiling, "_patience", 100)
-    sixty = (np.zeros(60),)
-    assert [compiling._affordable(sixty) for _ in range(2)] == [True, False]
-    monkeypatch.setattr(compiling, "_patience", 100)
-    monkeypatch.setattr(compiling, "_numba", object())
-    assert not compiling._affordable(sixty)
+    half = compiling.kernel_with_twin(np.negative, cost=1.0)(_negative)
+    sixty = np.ones(60)
+    for _ in range(2):
+        np.testing.assert_array_equal(half(sixty), -sixty)
+    assert compiling._patience == 40
+    assert compiling._numba is not None
+
+
+def _negative(values):
+    return -values

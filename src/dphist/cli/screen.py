@@ -43,5 +43,6 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(text)
 
 
-def _compiling() -> None:
-    sys.stderr.write("compiling kernels for this machine (once, then kept on disk) …\n")
+def _compiling(folder: str | None) -> None:
+    kept = f"once, then kept in {folder}" if folder else "each time: no folder to keep them in may be written"
+    sys.stderr.write(f"compiling kernels for this machine ({kept}) …\n")

@@ -7,10 +7,13 @@ from inspect import Parameter
 from math import isnan
 from typing import Any
 
+import numpy as np
+
 from dphist.cli import screen
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
 from dphist.release import Release, SparseCells, TableCells
+from dphist.release.cells import DenseCells
 from dphist.release.file import ForeignMechanism
 
 _WIDTH = 50
@@ -34,7 +37,10 @@ def describe(release: Release) -> dict[str, Any]:
             for sums in release.sums
         )
     if not isinstance(release.mechanism, ForeignMechanism):
-        facts["intervals"] = release.answer().method
+        cells = release.cells
+        facts["intervals"] = (
+            cells.method(release, 0.95) if isinstance(cells, DenseCells) else release.answer().method
+        )
     if release.note:
         facts["why"] = release.note
     if release.polish:
@@ -52,14 +58,17 @@ def draw(release: Release) -> None:
     if isinstance(release.cells, TableCells):
         screen.line(f"{release.cells.describe()} are published; what lies in none of them was not measured")
     attribute = release.domain.attributes[0]
-    table = release.project(attribute.name)
-    labels, values = list(attribute.labels), [float(value) for value in table.counts]
-    highs = [float(value) for value in table.high]
-    if len(labels) > _MOST_BARS:
-        step = -(-len(labels) // _MOST_BARS)
-        labels = [f"{labels[i]} …" for i in range(0, len(labels), step)]
-        values = [sum(values[i : i + step]) for i in range(0, len(values), step)]
-        highs = []
+    labels, highs = attribute.labels, []
+    if attribute.size > _MOST_BARS:
+        # Bars of several values have no interval to show, and cells of a line are in the file as they are.
+        line = isinstance(release.cells, DenseCells) and len(release.domain.attributes) == 1
+        counts = release.counts if line else release.project(attribute.name).counts
+        places = range(0, attribute.size, -(-attribute.size // _MOST_BARS))
+        labels = [f"{labels[i]} …" for i in places]
+        values = [float(value) for value in np.add.reduceat(counts, places)]
+    else:
+        table = release.project(attribute.name)
+        values, highs = table.counts.tolist(), table.high.tolist()
     top = max((*values, *(high for high in highs if not isnan(high)), 1e-9))
     width = max(len(label) for label in labels)
     screen.line("")

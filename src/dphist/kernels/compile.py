@@ -25,7 +25,7 @@ _patience = 800_000.0
 # Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once.
 _COLD = 500_000.0
 # What a twin in NumPy takes for an element.
-_TWIN = 0.05
+_TWIN = 0.1
 _numba: Any = None
 # Whether machine code is kept on disk; no longer, once that failed (a full or foreign disk).
 _keep = True
@@ -223,22 +223,27 @@ def process_is_ours() -> None:
     _ours = True
 
 
-def _listener(base: Any, announce: Callable[[], None]) -> Any:
+def _listener(base: Any, announce: Callable[[str | None], None]) -> Any:
     """A listener that calls back once, when the first compilation that the disk cache could not save begins."""
     waiting = [announce]
 
     def on_start(self: Any, event: Any) -> None:
         if waiting:
-            waiting.pop()()
+            cache = getattr((event.data or {}).get("dispatcher"), "_cache", None)
+            waiting.pop()(getattr(cache, "cache_path", None))
 
     return type("Announcer", (base,), {"on_start": on_start, "on_end": lambda self, event: None})()
 
 
-_announcers: list[Callable[[], None]] = []
+_announcers: list[Callable[[str | None], None]] = []
 
 
-def announce_compilation(announce: Callable[[], None]) -> None:
-    """Have ``announce`` called when compilation first takes a user's time; the first to ask is the one called."""
+def announce_compilation(announce: Callable[[str | None], None]) -> None:
+    """Have ``announce`` called when compilation first takes a user's time; the first to ask is the one called.
+
+    It is told the folder in which machine code is kept, or None where no folder may be written: beside the package, in
+    ``NUMBA_CACHE_DIR`` if that is set, or in the user's cache where the installation is read-only.
+    """
     if _announcers:
         return
     _announcers.append(announce)

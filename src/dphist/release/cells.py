@@ -186,7 +186,14 @@ class DenseCells:
 
     def replayed(self, release: Release) -> DenseCells:
         """The counts of the estimate that a replay gives."""
-        return DenseCells(release._replay().counts)
+        estimate = release._replay()
+        # Whoever read the release from a file and verifies it need not replay it once more to know its errors.
+        release.__dict__.setdefault("_estimate", estimate)
+        return DenseCells(estimate.counts)
+
+    def method(self, release: Release, confidence: float) -> str:
+        """How intervals are obtained, in a plain sentence: known without asking anything."""
+        return spoken(release._estimate.errors.words, confidence)[0]
 
     def same(self, other: Cells) -> bool:
         """Whether every count is the same, bit for bit."""

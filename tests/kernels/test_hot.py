@@ -1,0 +1,195 @@
+"""Kernels that are not compiled yet: Python or a twin does the same, bit for bit, until there is much to do."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.kernels import compile as compiling
+from dphist.kernels.predictive import twins
+from dphist.kernels.trees.pruning import mirror_threshold, quicksorted
+from dphist.kernels.trees.shares import best_shares
+
+
+def _shapes():
+    yield (700,), ("auto", "tree", "adaptivetree"), 1
+    yield (60,), ("auto",), 0.05
+    yield (20, 9, 4), ("auto", "adaptivetree"), 1
+    yield (16, 16), ("quadtree",), 0.3
+
+
+def _same(one, other):
+    if isinstance(one, tuple):
+        return all(map(_same, one, other))
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=True)
+    return one is None or one == other
+
+
+def test_twins_give_the_same_bits(monkeypatch):
+    """Every twin that releases of several kinds call is held against its kernel."""
+    compiling.started()
+    called, tried = compiling._Kernel.__call__, set()
+
+    def both(self, *arguments):
+        if self.twin is None or compiling._running.inside:
+            return called(self, *arguments)
+        copies = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
+        name, expected, found = self.__name__, self.compiled()(*arguments), self.twin(*copies)
+        if name == "ask_boxes":
+            # A question's parts are added in another order.
+            for one, other in zip(expected, found, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        elif name == "side_by_side" and not expected[0]:
+            assert not found[0]
+        else:
+            assert _same(expected, found), name
+            assert _same(arguments, tuple(copies)), name
+        tried.add(name)
+        return expected
+
+    monkeypatch.setattr(compiling._Kernel, "__call__", both)
+    rng = np.random.default_rng(5)
+    for shape, mechanisms, epsilon in _shapes():
+        domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(size)) for i, size in enumerate(shape)])
+        for kind in range(2):
+            counts = rng.poisson(5 * np.exp(rng.normal(0, 2, shape))) * (rng.random(shape) < (0.1, 1)[kind])
+            for mechanism in mechanisms:
+                histogram = dphist.Histogram(domain, counts.astype(np.int64))
+                release = dphist.publish(histogram, epsilon=epsilon, mechanism=mechanism)
+                release.answer(dphist.Workload.random(domain, 20, 1))
+                several = dphist.Workload.where(domain, x0=[1, 2, 5, 9, 12])
+                release.answer(several)
+                release.project("x0")
+    assert {
+        "side_by_side", "breadth_first", "gather_up", "hand_down", "divide_pools", "paint_boxes", "add_box_sums",
+        "halve_families", "best_totals", "infer_splits", "least_squares_splits", "path_variances", "ask_cells",
+        "ask_boxes", "largest_label", "part_sums",
+    } <= tried  # fmt: skip
+
+
+def test_boxes_of_one_question_share_what_they_cut():
+    from dphist.inference.predictive.engine import Engine
+    from dphist.kernels.predictive.visits import ask_boxes
+
+    engine = Engine.of_cells(np.random.default_rng(1).poisson(9, (7, 11)), 2.0)
+    low = np.array([[0, 0], [3, 2], [0, 0], [2, 5], [6, 0]])
+    high = np.array([[3, 5], [7, 11], [7, 11], [3, 6], [7, 1]])
+    weight, starts = np.array([1.0, -2.0, 0.5, 1.0, 1.0]), np.array([0, 3, 3, 5])
+    # Leaves of many cells: every node above a certain size forgets its children.
+    left = np.where(engine.size > 12, engine.left, -1)
+    law = engine._posterior
+    arguments = (left, engine.low, engine.high, *law, low, high, weight, starts)
+    for one, other in zip(ask_boxes.compiled()(*arguments), twins.ask_boxes(*arguments), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_equal_scores_come_in_the_order_of_every_version():
+    """numba's own quicksort made all releases so far; ours must part equal values as it did."""
+    from numba import njit
+
+    @njit
+    def theirs(values):
+        return np.argsort(values)
+
+    rng = np.random.default_rng(1)
+    for size, rounded in itertools.product((0, 1, 2, 15, 16, 17, 40, 333), (0, 1, 9)):
+        values = np.abs(rng.normal(size=size).round(rounded))
+        np.testing.assert_array_equal(quicksorted(values), theirs(values))
+
+
+def test_python_and_machine_code_agree():
+    """Kernels that Python runs while they are cold, without a twin."""
+    rng = np.random.default_rng(2)
+    scores = rng.normal(size=200).round(1)
+    assert mirror_threshold.function(scores) == mirror_threshold.compiled()(scores)
+    arguments = (
+        np.array([0.1, 0.5, 2.0, 9.0]), np.array([64.0, 16.0, 4.0, 1.0]), np.zeros(4), 0.9, 1, 1.0,
+        np.array([0.1, 3.0]), np.array([0.5, 0.5]), 0.1,
+    )  # fmt: skip
+    with np.errstate(all="ignore"):
+        expected, found = best_shares.compiled()(*arguments), best_shares.function(*arguments)
+    assert expected[0] == found[0]
+    np.testing.assert_array_equal(expected[1], found[1])
+
+
+def _count(values):
+    total = 0
+    for value in values:
+        total += value
+    return total
+
+
+def test_a_kernel_is_compiled_once_it_is_hot(monkeypatch):
+    compiling.started()
+    monkeypatch.setattr(compiling, "_keep", False)
+    monkeypatch.setattr(compiling, "_COLD", 100)
+    warm = compiling.kernel_once_hot(10.0)(_count)
+    five = np.arange(5)
+    results = [int(warm(five)) for _ in range(4)]
+    assert results == [10] * 4
+    # The first two were Python's: 50 and 100 microseconds.
+    assert len(warm.compiled().signatures) == 1
+    assert warm.spent == 150
+
+
+_COLD_START = """
+import json, sys
+import numpy as np, dphist
+domain = dphist.Domain([dphist.Ordinal("x", range(500))])
+release = dphist.publish(dphist.Histogram(domain, np.full(500, 30)), epsilon=1)
+release.answer("x between 3 and 40")
+release.verify()
+print(json.dumps("numba" in sys.modules))
+"""
+
+
+def test_a_small_release_needs_no_compiler(tmp_path):
+    """Made, asked and verified with the default mechanism, and not even numba was loaded."""
+    run = subprocess.run(
+        [sys.executable, "-c", _COLD_START],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+    )
+    assert json.loads(run.stdout) is False
+
+
+_READ_ONLY = """
+from dphist.kernels import compile as compiling
+from dphist.cli import screen
+compiling.announce_compilation(screen._compiling)
+from numba.core import caching
+# As on an installation that may only be read: nothing can be kept beside the package.
+caching.CacheImpl._locator_classes.remove(caching.InTreeCacheLocator)
+from dphist.kernels.levels.likelihood import scaled_tail
+print(scaled_tail(1.0))
+"""
+
+
+@pytest.mark.parametrize("home", [True, False])
+def test_a_read_only_installation_works_and_says_where_its_cache_is(tmp_path, home):
+    folder = tmp_path / "home"
+    folder.mkdir()
+    # Where there is no home either, machine code is made anew.
+    place = str(folder) if home else "/proc/nowhere"
+    run = subprocess.run(
+        [sys.executable, "-c", _READ_ONLY],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+        | {"HOME": place, "XDG_CACHE_HOME": f"{place}/.cache"},
+    )
+    assert float(run.stdout) == pytest.approx(0.2615, abs=1e-3)
+    if home:
+        assert f"then kept in {folder}" in run.stderr
+        assert list(folder.rglob("*.nbi"))
+    else:
+        assert "no folder to keep them in" in run.stderr
