@@ -189,3 +189,17 @@ def test_the_demo_runs_and_leaves_a_picture(tmp_path):
     assert "the same release" in done.stdout
     assert (tmp_path / "demo" / "release.svg").read_text().startswith("<svg")
     assert dphist("verify", tmp_path / "demo" / "release.parquet").returncode == 0
+
+
+def test_a_command_builds_only_itself():
+    from dphist.cli.application import app, asked_for
+    from dphist.cli.commands import app as whole
+
+    assert whole is app
+    narrow = asked_for(whole, ["query", "x.parquet"])
+    assert [each.callback.__name__ for each in narrow.registered_commands if each.callback] == ["query"]
+    assert not narrow.registered_groups
+    assert [each.name for each in asked_for(whole, ["ledger", "show"]).registered_groups] == ["ledger"]
+    for arguments in ([], ["--help"], ["nothing"], ["--version"]):
+        assert asked_for(whole, arguments) is whole
+    assert len(whole.registered_commands) > 10

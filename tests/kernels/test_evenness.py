@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dphist.kernels.trees.evenness import _EVEN, _SPREADS, divide_pools, likely_division
+from dphist.kernels.trees.evenness import EVEN, SPREADS, divide_pools, likely_division
 
 
 def _exact(seen, variance, total):
@@ -15,9 +15,9 @@ def _exact(seen, variance, total):
         squares = (seen[0] - first) ** 2 + (seen[1] - (total - first)) ** 2
         return np.exp(-0.5 * squares / variance)
 
-    chances, means = [_EVEN * likelihood(even)], [even]
-    share = (1 - _EVEN) / (len(_SPREADS) + 1)
-    for spread in _SPREADS:
+    chances, means = [EVEN * likelihood(even)], [even]
+    share = (1 - EVEN) / (len(SPREADS) + 1)
+    for spread in SPREADS:
         # Two independent deviations of variance t, given that they sum to zero: one of variance t / 2.
         wide = np.linspace(-4, 4, 20_001) * np.sqrt(spread / 2) * even
         weight = np.exp(-(wide**2) / (spread * even**2))

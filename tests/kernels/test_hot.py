@@ -5,15 +5,15 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dphist
 from dphist.kernels import compile as compiling
-from dphist.kernels.predictive import twins
-from dphist.kernels.trees.pruning import mirror_threshold, quicksorted
-from dphist.kernels.trees.shares import best_shares
+from dphist.kernels.predictive import twins, visits
+from dphist.kernels.trees import pruning, shares
 
 
 def _shapes():
@@ -75,8 +75,8 @@ def test_twins_give_the_same_bits(monkeypatch):
 
 def test_boxes_of_one_question_share_what_they_cut():
     from dphist.inference.predictive.engine import Engine
-    from dphist.kernels.predictive.visits import ask_boxes
 
+    ask_boxes: Any = visits.ask_boxes
     engine = Engine.of_cells(np.random.default_rng(1).poisson(9, (7, 11)), 2.0)
     low = np.array([[0, 0], [3, 2], [0, 0], [2, 5], [6, 0]])
     high = np.array([[3, 5], [7, 11], [7, 11], [3, 6], [7, 1]])
@@ -100,11 +100,13 @@ def test_equal_scores_come_in_the_order_of_every_version():
     rng = np.random.default_rng(1)
     for size, rounded in itertools.product((0, 1, 2, 15, 16, 17, 40, 333), (0, 1, 9)):
         values = np.abs(rng.normal(size=size).round(rounded))
-        np.testing.assert_array_equal(quicksorted(values), theirs(values))
+        np.testing.assert_array_equal(pruning.quicksorted(values), theirs(values))
 
 
 def test_python_and_machine_code_agree():
     """Kernels that Python runs while they are cold, without a twin."""
+    mirror_threshold: Any = pruning.mirror_threshold
+    best_shares: Any = shares.best_shares
     rng = np.random.default_rng(2)
     scores = rng.normal(size=200).round(1)
     assert mirror_threshold.function(scores) == mirror_threshold.compiled()(scores)
@@ -129,7 +131,7 @@ def test_a_kernel_is_compiled_once_it_is_hot(monkeypatch):
     compiling.started()
     monkeypatch.setattr(compiling, "_keep", False)
     monkeypatch.setattr(compiling, "_COLD", 100)
-    warm = compiling.kernel_once_hot(10.0)(_count)
+    warm: Any = compiling.kernel_once_hot(10.0)(_count)
     five = np.arange(5)
     results = [int(warm(five)) for _ in range(4)]
     assert results == [10] * 4

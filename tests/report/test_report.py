@@ -122,3 +122,25 @@ def test_what_is_missing_is_named(release, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(dphist.errors.InputError, match=r"dphist\[report\]"):
         release.plot("age")
+
+
+def test_the_script_of_pictures_is_made_once_a_machine(tmp_path, monkeypatch):
+    from dphist.report import pictures
+
+    class Converter:
+        __version__ = "9"
+        made = 0
+
+        def javascript_bundle(self):
+            Converter.made += 1
+            return "let a = 'ä'"
+
+    monkeypatch.setattr(pictures, "_converter", Converter)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    bundle = pictures._bundle.__wrapped__
+    assert bundle() == bundle() == "let a = 'ä'"
+    assert Converter.made == 1
+    assert [path.name for path in (tmp_path / "dphist").iterdir()] == ["vega-9.js"]
+    # A folder that may not be written is no obstacle.
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    assert bundle() == "let a = 'ä'"

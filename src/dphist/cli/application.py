@@ -20,9 +20,8 @@ app.add_typer(schema_app, name="schema")
 app.add_typer(ledger_app, name="ledger")
 
 
-
 def asked_for(whole: typer.Typer, arguments: list[str]) -> typer.Typer:
-    """The command line with nothing on it but the command that was asked for: building all takes longer than a question.
+    """The command line with nothing on it but the command that was asked for: building all of it takes a while.
 
     Whoever asks for help, for a completion, or for what is not there, is shown the whole.
     """

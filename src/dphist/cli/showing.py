@@ -58,16 +58,17 @@ def draw(release: Release) -> None:
     if isinstance(release.cells, TableCells):
         screen.line(f"{release.cells.describe()} are published; what lies in none of them was not measured")
     attribute = release.domain.attributes[0]
-    labels, highs = attribute.labels, []
+    highs: list[float] = []
     if attribute.size > _MOST_BARS:
         # Bars of several values have no interval to show, and cells of a line are in the file as they are.
         line = isinstance(release.cells, DenseCells) and len(release.domain.attributes) == 1
         counts = release.counts if line else release.project(attribute.name).counts
         places = range(0, attribute.size, -(-attribute.size // _MOST_BARS))
-        labels = [f"{labels[i]} …" for i in places]
+        labels = [f"{attribute.labels[i]} …" for i in places]
         values = [float(value) for value in np.add.reduceat(counts, places)]
     else:
         table = release.project(attribute.name)
+        labels = list(attribute.labels)
         values, highs = table.counts.tolist(), table.high.tolist()
     top = max((*values, *(high for high in highs if not isnan(high)), 1e-9))
     width = max(len(label) for label in labels)

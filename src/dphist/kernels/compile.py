@@ -8,11 +8,11 @@ NumPy, or by Python itself, which runs the very same function.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -62,9 +62,7 @@ def _by_length(each: float, *arguments: Any) -> float:
     return each * len(arguments[0])
 
 
-def kernel_with_twin(
-    twin: Callable[..., Any], cost: float | Cost = _TWIN
-) -> Callable[[Function], Function]:
+def kernel_with_twin(twin: Callable[..., Any], cost: float | Cost = _TWIN) -> Callable[[Function], Function]:
     """Compile a function as `kernel` does, but have its ``twin`` do small work while numba is not loaded.
 
     ``cost`` is how many microseconds the twin takes for an element of its largest argument, or a function that is given
@@ -177,7 +175,7 @@ def _is_on_disk(compiled: Any) -> bool:
     """Whether machine code of a kernel was kept by an earlier process, for whatever types."""
     kept = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     index = getattr(kept, "_index_path", None)
-    return index is not None and os.path.exists(index)
+    return index is not None and Path(index).exists()
 
 
 def started() -> Any:

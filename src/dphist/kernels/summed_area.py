@@ -27,9 +27,7 @@ def running_sums(values: Array) -> Array:
     return table
 
 
-def _add(
-    table: Array, strides: IntArray, low: IntArray, high: IntArray, query: IntArray, out: Array
-) -> None:
+def _add(table: Array, strides: IntArray, low: IntArray, high: IntArray, query: IntArray, out: Array) -> None:
     total = np.zeros(len(low), dtype=table.dtype)
     for corner in range(1 << low.shape[1]):
         upper = (corner >> np.arange(low.shape[1])) & 1 == 0
@@ -40,7 +38,7 @@ def _add(
 
 
 def _add_cost(table: Array, strides: IntArray, low: IntArray, *others: Array) -> float:
-    return 20.0 + 0.1 * len(low) * (1 << low.shape[1])
+    return 20.0 + 0.1 * len(low) * float(1 << low.shape[1])
 
 
 @kernel_with_twin(_add, cost=_add_cost)

@@ -30,6 +30,7 @@ from dphist.kernels.predictive.ways import NEAR, ROOT_TWO_PI, VAGUE, WAYS
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+
 @kernel
 def size_class(size: float) -> int:
     """The nearest power of two, as sizes share what they learned: 2 and 3 give 1, 4 to 6 give 2."""

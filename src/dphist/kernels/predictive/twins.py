@@ -23,7 +23,7 @@ _BLOCK = 512
 def boxes_cost(left: IntArray, low: ShortArray, *others: NDArray[np.float64]) -> float:
     """About how many microseconds `ask_boxes` takes: for every box the nodes on its faces, level by level."""
     nodes, axes = low.shape
-    faces = float(nodes) ** (1.0 - 1.0 / axes)
+    faces: float = float(nodes) ** (1.0 - 1.0 / axes)
     depth = 2.0 * float(np.log2(nodes + 1.0))
     return 2_000.0 + len(others[-4]) * (0.3 * depth + 0.05 * faces)
 
@@ -275,7 +275,7 @@ def _go_down(
         inside = ((one <= lows) & (two >= highs)).all(axis=1)
         outside = ((one >= highs) | (two <= lows)).any(axis=1)
         # Where a box misses a node's hull it has none of it, even if the hull is empty.
-        beta = (inside & ~outside).astype(np.float64)
+        beta: FloatArray = np.asarray(inside & ~outside, dtype=np.float64)
         leaf = np.flatnonzero(~inside & ~outside & (left[node] < 0))
         sides = np.minimum(two[leaf], highs[leaf]) - np.maximum(one[leaf], lows[leaf])
         shares = np.ones(leaf.size)
@@ -289,18 +289,19 @@ def _go_down(
         steps.append((box, node, beta, further))
         child = left[node[further]]
         box, node = np.repeat(box[further], 2), np.stack([child, child + 1], axis=1).reshape(-1)
-    variances, below = np.zeros(questions), np.zeros(0)
+    variances: FloatArray = np.zeros(questions)
+    below: FloatArray = np.zeros(0)
     several = asked.size > questions
     for box, node, beta, further in reversed(steps):
         i, b, g = node[further], box[further], slope[node[further]]
-        one, two = below[0::2], below[1::2]
-        beta[further] = g * one + (1.0 - g) * two
-        apart = weight[b] * (one - two)
+        half, rest_of_it = below[0::2], below[1::2]
+        beta[further] = g * half + (1.0 - g) * rest_of_it
+        apart = weight[b] * (half - rest_of_it)
         question = asked[b]
         if several and further.size:
             # Boxes of one question that part the same node: their contrasts add up before they are squared.
             key, where = np.unique(question * np.int64(left.size) + i, return_inverse=True)
-            apart = np.bincount(where, apart)
+            apart = np.asarray(np.bincount(where, apart), dtype=np.float64)
             question, i = key // left.size, key % left.size
         variances += np.bincount(question, apart * apart * rest[i], questions)
         below = beta
@@ -342,7 +343,8 @@ def _within(
         mean, variance, unevenness,
     )  # fmt: skip
     twice = np.where(p == q, 1.0, 2.0)
-    return np.bincount(asked[box[p]], twice * weight[box[p]] * weight[box[q]] * shared, questions)
+    sums = np.bincount(asked[box[p]], twice * weight[box[p]] * weight[box[q]] * shared, questions)
+    return np.asarray(sums, dtype=np.float64)
 
 
 def _inside(

@@ -44,7 +44,7 @@ def _sum(rows: FloatArray) -> FloatArray:
 def size_classes(size: FloatArray) -> IntArray:
     """The nearest powers of two: as `size_class`, for many."""
     part, exponent = np.frexp(size)
-    return np.maximum(exponent - (part <= 0.75), 0).astype(np.int64)
+    return np.asarray(np.maximum(exponent - (part <= 0.75), 0), dtype=np.int64)
 
 
 def levels(left: IntArray) -> Iterator[slice]:
@@ -246,9 +246,7 @@ def _moments(
     return np.minimum(np.maximum(near + first, 0.0), total), rest, slope
 
 
-def _cut_normal(
-    centre: FloatArray, deviation: FloatArray, top: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _cut_normal(centre: FloatArray, deviation: FloatArray, top: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of normals that are known to lie between 0 and ``top``."""
     a, b = -centre / deviation, (top - centre) / deviation
     mean, variance = centre.copy(), deviation * deviation

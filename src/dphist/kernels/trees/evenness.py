@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel, kernel_with_twin
-from dphist.kernels.trees import twins
 from dphist.kernels.levels.likelihood import scaled_tail
+from dphist.kernels.trees import twins
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -147,7 +147,7 @@ def _family(
     total: FloatArray,
 ) -> FloatArray:
     keep = (cut[i, None] <= 0.0) | (z[c] > cut[i, None] * np.sqrt(V[c]))
-    keep |= ~keep.any(axis=1)[:, None]
+    keep |= np.asarray(~keep.any(axis=1))[:, None]
     wanted = z[c]
     if 0.0 <= shrink < c.shape[1]:
         shrunk = cut[i] <= 0.0
@@ -158,7 +158,7 @@ def _family(
 def _settled(z: FloatArray, V: FloatArray, total: FloatArray) -> FloatArray:
     gap = np.cumsum(np.concatenate([total[:, None], -z], axis=1), axis=1)[:, -1:]
     spread = _sum(V)[:, None]
-    unknown = V == np.inf
+    unknown = np.isposinf(V)
     missing = unknown.sum(axis=1)[:, None]
     share = np.where(spread > 0.0, gap * (V / spread), gap / z.shape[1])
     return z + np.where(missing > 0, np.where(unknown, gap / missing, 0.0), share)
@@ -175,7 +175,7 @@ def _shrunk(z: FloatArray, V: FloatArray, size: FloatArray, total: FloatArray, s
 
 def _projected(z: FloatArray, V: FloatArray, keep: BoolArray, total: FloatArray) -> FloatArray:
     out = np.zeros(z.shape)
-    unknown = V == np.inf
+    unknown = np.isposinf(V)
     missing = (keep & unknown).sum(axis=1)
     settled = _sum(np.where(keep & ~unknown, np.maximum(0.0, z), 0.0))
     room = (missing > 0) & (settled <= total)
@@ -221,9 +221,7 @@ def divide_pools(
             for i, c in _families(level[pool[level] & (totals[level] > 0.0)], first, last):
                 even = totals[i, None] * size[c] / _sum(size[c])[:, None]
                 noise = variance[c[:, 0]]
-                models = [
-                    _near_even(seen[c], noise, even, totals[i], spread) for spread in (0.0, *SPREADS)
-                ]
+                models = [_near_even(seen[c], noise, even, totals[i], spread) for spread in (0.0, *SPREADS)]
                 models.append(_anything(seen[c], noise, even, totals[i]))
                 logs = np.stack([model[0] for model in models], axis=1)
                 chances = _each(math.exp, logs - logs.max(axis=1)[:, None])
