@@ -210,34 +210,8 @@ def prefix_squares(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
 
 
 @kernel
-def squared_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
-    """Starts of the cheapest buckets at cost Σ(x − mean)² + prices[length], every length allowed.
-
-    Prefix sums give each cost in O(1).
-    """
-    n = len(values)
-    total, square, lost = prefix_squares(values)
-    inverse = np.zeros(n + 1)
-    for m in range(1, n + 1):
-        inverse[m] = 1.0 / m
-    best = np.full(n + 1, np.inf)
-    cut = np.zeros(n + 1, np.int64)
-    best[0] = 0.0
-    for i in range(n):
-        base, total_i, square_i, lost_i = best[i], total[i], square[i], lost[i]
-        for j in range(i + 1, n + 1):
-            t = total[j] - total_i
-            spread = ((square[j] - square_i) + (lost[j] - lost_i)) - t * t * inverse[j - i]
-            cost = base + (max(spread, 0.0) + prices[j - i])
-            if cost < best[j]:
-                best[j] = cost
-                cut[j] = i
-    return starts_of(cut)
-
-
-@kernel
 def squared_power_grouping(values: FloatArray, prices: FloatArray) -> IntArray:
-    """Like ``squared_grouping`` with lengths that are powers of two: O(n log n)."""
+    """Starts of the cheapest buckets at cost Σ(x − mean)² + prices[length], lengths being powers of two: O(n log n)."""
     n = len(values)
     total, square, lost = prefix_squares(values)
     best = np.full(n + 1, np.inf)

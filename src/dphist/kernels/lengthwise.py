@@ -168,3 +168,79 @@ def lengthwise_grouping(values: FloatArray, total_price: float, value_price: flo
             high[pieces] = most
             pieces += 1
     return starts_of(cut)
+
+
+@kernel
+def _history(
+    total: FloatArray,
+    square: FloatArray,
+    lost: FloatArray,
+    best: FloatArray,
+    start: int,
+    stop: int,
+    total_price: float,
+    value_price: float,
+) -> float:
+    """What the first ``stop`` values cost when their last bucket begins at ``start``."""
+    m = stop - start
+    whole = total[stop] - total[start]
+    spread = ((square[stop] - square[start]) + (lost[stop] - lost[start])) - whole * whole * (1.0 / m)
+    answer: float = best[start] + (max(spread, 0.0) + (total_price / m - value_price * (m - 1)))
+    return answer
+
+
+@kernel
+def sorted_grouping(values: FloatArray, total_price: float, value_price: float) -> IntArray:
+    """The same for sorted values, in n log n steps whatever they are: on them every start has one time of its own.
+
+    One more value x adds m/(m + 1)·(x − mean)² to a bucket of m sorted values, and takes A/m − A/(m + 1) and v off. A
+    bucket that began earlier is longer and has its mean further from x, so it gains the most and is relieved the
+    least: of two starts the newer one gets better and better beside the older (the quadrangle inequality). So starts
+    take over in their order, each once, and when one takes over from another is found by halving (Galil and Park). Of
+    starts that cost the same the oldest is taken, as far as rounding can tell.
+    """
+    n = len(values)
+    total, square, lost = prefix_squares(values)
+    best = np.zeros(n + 1)
+    cut = np.zeros(n + 1, np.int64)
+    # Who is best from when on.
+    owner = np.zeros(n + 1, np.int64)
+    since = np.zeros(n + 1, np.int64)
+    first = 0
+    count = 1
+    for t in range(1, n + 1):
+        while first + 1 < count and since[first + 1] <= t:
+            first += 1
+        best[t] = _history(total, square, lost, best, owner[first], t, total_price, value_price)
+        cut[t] = owner[first]
+        if t == n:
+            break
+        while count > first:
+            old = owner[count - 1]
+            begin = max(since[count - 1], t + 1)
+            newer = _history(total, square, lost, best, t, begin, total_price, value_price)
+            if newer >= _history(total, square, lost, best, old, begin, total_price, value_price):
+                break
+            count -= 1
+        if count == first:
+            owner[count] = t
+            since[count] = t + 1
+            count += 1
+            continue
+        # The last one is better when it begins, or now: find when the newcomer takes over.
+        low = max(since[count - 1], t + 1)
+        high = n + 1
+        while high - low > 1:
+            middle = (low + high) >> 1
+            newer = _history(total, square, lost, best, t, middle, total_price, value_price)
+            if newer < _history(
+                total, square, lost, best, owner[count - 1], middle, total_price, value_price
+            ):
+                high = middle
+            else:
+                low = middle
+        if high <= n:
+            owner[count] = t
+            since[count] = high
+            count += 1
+    return starts_of(cut)

@@ -16,10 +16,10 @@ from dphist.kernels.groupings import (
     nested_buckets,
     power_grouping,
     squared_deviations,
-    squared_grouping,
     squared_power_grouping,
     tree_grouping,
 )
+from dphist.kernels.lengthwise import lengthwise_grouping, sorted_grouping
 from dphist.mechanisms.options import checked
 from dphist.model.exact import exact
 from dphist.private.gate import PrivateCounts
@@ -31,8 +31,6 @@ IntArray = NDArray[np.int64]
 
 # Up to this scale a draw of noise is one table look-up; a finer grid would cost more and decide nothing.
 _FAST_SCALE = 64
-# Squared costs of all buckets are quadratic work.
-_LONGEST_SQUARED = 1 << 17
 
 
 @checked
@@ -44,8 +42,8 @@ class Smooth:
     (`dphist.private.segments` has the proof). "squared" pays it for a noisy copy of the cells and does arithmetic on
     that: Σ(x̂ − mean)² less what noise alone would add, plus the variance of one noisy total spread over the bucket.
 
-    ``sizes``: "all" buckets (quadratic time), "powers" of two (n log² n), or "tree" for blocks of the `Tree` that
-    comes next, which then never looks inside a bucket.
+    ``sizes``: "all" buckets (quadratic time for absolute deviations, close to linear for squared ones), "powers" of two
+    (n log² n), or "tree" for blocks of the `Tree` that comes next, which then never looks inside a bucket.
 
     Args:
         metric: What a bucket costs: absolute or squared deviations.
@@ -96,10 +94,6 @@ class Smooth:
         if self.metric == "absolute":
             return self._absolute(values, scales, lengths)
         n = values.size
-        if self.sizes == "all" and n > _LONGEST_SQUARED:
-            raise MechanismError(
-                f'smooth: sizes "all" takes at most {_LONGEST_SQUARED:,} cells; use "powers"'
-            )
         x = values.astype(np.float64)
         if self.sizes == "tree":
             parent, lows, highs, levels = nested_buckets(n, lengths)
@@ -107,11 +101,12 @@ class Smooth:
             m = highs - lows
             costs = squared_deviations(x, lows, highs) - variance * (m - 1) + totals / m
             return np.sort(lows[tree_grouping(parent, costs) == 1])
+        total = 2.0 * float(scales[0]) ** 2
+        if self.sizes == "all":
+            search = sorted_grouping if bool((x[1:] <= x[:-1]).all()) else lengthwise_grouping
+            return search(x, total, variance)
         m = np.maximum(np.arange(n + 1), 1)
-        prices = 2.0 * float(scales[0]) ** 2 / m - variance * (m - 1)
-        search = squared_grouping if self.sizes == "all" else squared_power_grouping
-        starts: IntArray = search(x, prices)
-        return starts
+        return squared_power_grouping(x, total / m - variance * (m - 1))
 
     def _costs(
         self, unit_scale: Fraction, scales: tuple[Fraction, ...], lengths: tuple[int, ...]
