@@ -115,7 +115,7 @@ class _Kernel:
         global _patience
         if _running.inside:
             return False
-        if self.cost is None:
+        if self.cost is None or _eager:
             return True
         cost = self.cost(*arguments)
         if _numba is None:
@@ -160,6 +160,16 @@ class _Kernel:
 def _stop_keeping() -> None:
     global _keep
     _keep = False
+
+
+_eager = False
+
+
+def compile_at_once() -> None:
+    """Compile every kernel on its first call from now on: for processes that run long, and measurements of warm ones."""
+    global _eager
+    _eager = True
+    started()
 
 
 class _Running(threading.local):

@@ -28,7 +28,7 @@ from dphist.audit.attack import collect, pursue
 from dphist.audit.evidence import Evidence
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.errors import OutputError
-from dphist.kernels.compile import started
+from dphist.kernels.compile import compile_at_once
 from dphist.mechanisms import MECHANISMS
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse
@@ -142,7 +142,7 @@ def run_campaign(
     """
     stop = clock() + 3600 * hours
     # Thousands of small runs: compiled kernels pay from the first one.
-    started()
+    compile_at_once()
     trials = read_trials(results)
     done = {trial.key for trial in trials}
     texts = claims() if mechanisms is None else list(mechanisms)

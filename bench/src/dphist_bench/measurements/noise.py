@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dphist.kernels.compile import started
+from dphist.kernels.compile import compile_at_once
 from dphist.kernels.sampling.laplace import UNSETTLED
 from dphist.private.noise import Keystream, Noise, laplace
 from dphist_bench.measuring import Line
@@ -34,7 +34,7 @@ _SCALES = (1, 10, 100, 10_000)
 
 def measure(*, quick: bool) -> Iterator[Line]:
     """Give the four tables."""
-    started()  # the compiled samplers are measured, not what stands in for them while numba is not loaded
+    compile_at_once()  # the compiled samplers are measured, not what stands in for them while numba is not loaded
     peer, reason = _opendp(2_000 if quick else 100_000)
     yield from _many(100_000 if quick else 1_000_000, 2 if quick else 100, peer)
     yield reason
