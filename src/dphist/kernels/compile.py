@@ -166,7 +166,7 @@ _eager = False
 
 
 def compile_at_once() -> None:
-    """Compile every kernel on its first call from now on: for processes that run long, and measurements of warm ones."""
+    """Compile every kernel on its first call from now on: for processes that run long, and for measurements."""
     global _eager
     _eager = True
     started()
