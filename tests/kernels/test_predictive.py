@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import dphist
-from dphist.inference.predictive.engine import Engine
+import dphist.inference.predictive.engine as engine_module
+from dphist.inference.predictive.engine import LEAST_CAUTION, Engine
+from dphist.inference.predictive.errors import whole_counts
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.halving import halve_cells
-from dphist.kernels.predictive.splits import _cut_normal, best_totals
+from dphist.kernels.predictive.splits import WAYS, _cut_normal, best_totals
 
 
 def _tree(shape, nodes):
@@ -203,7 +205,7 @@ def test_too_much_smoothing_is_noticed():
     even = Engine.of_cells(np.full(512, 15) + rng.laplace(0, 4, 512).round(), 32.0)
     comb = Engine.of_cells(truth + rng.laplace(0, 20, 512).round(), 800.0)
     assert even.caution[0] < 1.6
-    assert comb.caution.min() >= 1.21
+    assert comb.caution.min() >= LEAST_CAUTION
 
 
 @pytest.mark.parametrize("shape", [(37, 21), (400,)])
@@ -226,3 +228,43 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape):
         )  # fmt: skip
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def test_splits_worked_out_when_asked_are_those_worked_out_at_once(monkeypatch):
+    rng = np.random.default_rng(8)
+    noisy = rng.poisson(3.0, (24, 40)) + np.rint(rng.laplace(0.0, 2.0, (24, 40)))
+    low = rng.integers(0, (24, 40), (50, 2))
+    high = np.minimum(low + rng.integers(1, 20, (50, 2)), (24, 40))
+    single = rng.integers(0, (24, 40), (9, 2))
+    at_once = Engine.of_cells(noisy, 8.0)
+    wanted = [at_once.ask(low, high), at_once.ask(single, single + 1)]
+    monkeypatch.setattr(engine_module, "_ALL_AT_ONCE", 0)
+    lazy = Engine.of_cells(noisy, 8.0)
+    found = [lazy.ask(low[:7], high[:7]), lazy.ask(low, high), lazy.ask(single, single + 1)][1:]
+    assert "_posterior" not in lazy.__dict__
+    for one, other in zip(wanted, found, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(lazy.caution, at_once.caution, rtol=1e-9)
+
+
+def test_whole_counts_are_the_nearest_and_hold_what_is_published():
+    low, high = whole_counts(np.array([2.4, 2.4, 0.3, 7.0, 5.0]), np.array([0.7, 1.0, 0.05, 0.0, 9.0]))
+    assert low.tolist() == [2.0, 1.0, 0.0, 7.0, 0.0]
+    assert high.tolist() == [3.0, 3.0, 1.0, 7.0, 14.0]
+
+
+def test_sizes_that_were_never_measured_may_be_rougher():
+    """The same totals of blocks of 16: below them nothing was measured, so cells may differ more than blocks do."""
+    blocks = [(-1, (0,), (256,), 25_600.0, 1.0)]
+    blocks += [(0, (16 * i,), (16 * i + 16,), 1600.0 + (-1) ** i, 1.0) for i in range(16)]
+    engine = Engine.of_tree(_tree((256,), blocks))
+    learned = engine.ways @ np.array(WAYS)
+    extra = engine._unevenness - learned
+    assert extra[1] > 3 * extra[5] > 0
+
+
+def test_what_the_law_claims_beyond_least_squares_is_hedged_on_lines_only(plane):
+    line = Engine.of_tree(_tree((4,), [(-1, (0,), (4,), 9.0, 1.0)]))
+    assert line.hedged(np.array([1.0, 5.0]), np.array([3.0, 4.0])).tolist() == [1.5, 5.0]
+    assert Engine.of_tree(plane).hedged(np.array([1.0]), np.array([3.0])).tolist() == [1.0]

@@ -21,7 +21,7 @@ from dphist.inference.estimate import (
     shared_confidence,
 )
 from dphist.inference.intervals import Spread, normal_quantile
-from dphist.inference.predictive.errors import outward
+from dphist.inference.predictive.errors import whole_counts
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -131,7 +131,7 @@ class PartErrors:
         lean = self.stand(workload, published)[1]
         deviations = normal_quantile(shared_confidence(confidence, len(workload), simultaneous))
         width = deviations * np.sqrt(self.variance(workload) + lean**2)
-        return Interval(*outward(published - width, published + width))
+        return Interval(*whole_counts(published, width))
 
     def _gather(
         self, workload: Workload, ask: Callable[[Errors, Workload], FloatArray], *, deviations: bool = False

@@ -20,18 +20,16 @@ from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.cells import ask_cells, path_variances
 from dphist.kernels.predictive.halving import halve_cells, halve_families
-from dphist.kernels.predictive.splits import best_totals, infer_splits, least_squares_splits
-from dphist.kernels.predictive.visits import ask_boxes
-from dphist.kernels.predictive.ways import CARRIED, FIRST, WAYS, learn_ways
+from dphist.kernels.predictive.splits import best_totals, infer_root, infer_splits, least_squares_splits
+from dphist.kernels.predictive.visits import ask_boxes, infer_for_boxes
+from dphist.kernels.predictive.ways import CARRIED, FIRST, WAYS, learn_ways, size_classes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
 
-# Variances are never below so many times what the prior says: what it gets wrong on average. Cells that were each
-# measured teach one prior from one level of noise; trees also hedge (`DOUBT`).
-LEAST_CAUTION = 1.21
-_LEAST_OF_TREES = 1.1
+# Variances are never below so many times what the prior says: what it gets wrong on average.
+LEAST_CAUTION = 1.1
 # A tree that stopped early taught the prior little: the least caution grows with one over the root of how many
 # deviations of its noise the total is.
 _LITTLE_LEARNED = 1.5
@@ -42,6 +40,9 @@ _DOUBT = 0.25
 # At sizes that were never measured, what was learned from larger ones may be wrong: so much of what is believed before
 # anything was seen is added, fading as splits of that size are seen. Hidden combs and teeth need it.
 _UNSEEN = 0.4
+# Up to so many nodes all splits are worked out at once; of more, those that are asked about, up to so many boxes.
+_ALL_AT_ONCE = 1 << 18
+_MANY_BOXES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ class Engine:
         seen = (
             max(1.0, float(best[0]) / math.sqrt(float(spread[0]))) if best.size and spread[0] > 0 else np.inf
         )
-        least = _LEAST_OF_TREES * (1.0 + _LITTLE_LEARNED / math.sqrt(seen))
+        least = LEAST_CAUTION * (1.0 + _LITTLE_LEARNED / math.sqrt(seen))
         doubt = _DOUBT if len(tree.shape) == 1 else 0.0
         return cls(tuple(tree.shape), left, low, high, size, best, spread, least, doubt)
 
@@ -98,17 +99,43 @@ class Engine:
 
     @cached_property
     def _posterior(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Every split worked out: mean, slope, rest, variance, unevenness."""
         mean, variance, slope, rest = infer_splits(self.left, self.size, self.best, self.spread, self.ways)
         return mean, slope, rest, variance, self._unevenness
+
+    @cached_property
+    def _begun(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The same with nothing worked out yet but the whole."""
+        mean, slope, rest, variance = (np.zeros(self.left.size) for _ in range(4))
+        mean[0], variance[0] = infer_root(self.best[0], self.spread[0])
+        return mean, slope, rest, variance, self._unevenness
+
+    @cached_property
+    def _ready(self) -> NDArray[np.bool_]:
+        return np.zeros(self.left.size, dtype=bool)
+
+    def _law_for(
+        self, low: IntArray, high: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The law as far as these boxes need it: of a very large tree, the splits that they cut."""
+        if "_posterior" in self.__dict__ or self.left.size <= _ALL_AT_ONCE or len(low) > _MANY_BOXES:
+            return self._posterior
+        mean, slope, rest, variance, _ = self._begun
+        infer_for_boxes(
+            *(self.left, self.low, self.high, self.size, self.best, self.spread, self.ways),
+            *(mean, variance, slope, rest, self._ready),
+            np.ascontiguousarray(low, dtype=np.int64),
+            np.ascontiguousarray(high, dtype=np.int64),
+        )
+        return self._begun
 
     @cached_property
     def _unevenness(self) -> FloatArray:
         """What c² is to be expected of splits that were not measured, by size class."""
         classes = len(self.ways)
-        number = np.ceil(np.log2(self.size[self.left >= 0] / 1.5)).astype(np.int64)
-        seen = np.bincount(np.clip(number, 0, classes - 1), minlength=classes)
-        before = float(np.dot(FIRST, WAYS)) / sum(FIRST)
         learned: FloatArray = self.ways @ np.array(WAYS)
+        seen = np.bincount(size_classes(self.size[self.left >= 0]), minlength=classes)[:classes]
+        before = float(np.dot(FIRST, WAYS)) / sum(FIRST)
         return learned + _UNSEEN * before * CARRIED / (CARRIED + seen)
 
     @cached_property
@@ -133,7 +160,7 @@ class Engine:
             Means; variances from the totals that were measured; and what stays unknown inside blocks that were
             measured as a whole, which adds to the variance.
         """
-        return self._ask(self._posterior, low, high, weight, starts)
+        return self._ask(self._law_for(low, high), low, high, weight, starts)
 
     def least_squares(
         self, low: IntArray, high: IntArray, weight: FloatArray | None = None, starts: IntArray | None = None
@@ -149,7 +176,8 @@ class Engine:
         weight: FloatArray | None,
         starts: IntArray | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        if weight is None and starts is None and bool((np.asarray(high) - low == 1).all()):
+        begun = "_begun" in self.__dict__ and law is self._begun
+        if weight is None and starts is None and not begun and bool((np.asarray(high) - low == 1).all()):
             return self._ask_cells(law, np.ascontiguousarray(low, dtype=np.int64))
         means, variances, inner = ask_boxes(
             self.left,

@@ -122,14 +122,14 @@ class PredictiveErrors:
         guaranteed: bool = False,
         simultaneous: bool = False,
     ) -> Interval:
-        """Give or take the root of what is expected of the squared error, rounded outward to whole counts."""
+        """Give or take the root of what is expected of the squared error, in whole counts."""
         share = shared_confidence(confidence, len(workload), simultaneous)
         low, high, starts = by_question(workload)
         if guaranteed:
             least, most = proven(self.theorem, low, high, starts, share)
             return Interval(*outward(np.minimum(least, published), np.maximum(most, published)))
         width = normal_quantile(share) * np.sqrt(self.squares(low, high, starts, published))
-        return Interval(*outward(published - width, published + width))
+        return Interval(*whole_counts(published, width))
 
     def squares(
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
@@ -188,3 +188,14 @@ def proven(
 def outward(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Cut at zero and round to whole counts, away from the middle: the truth is a whole count."""
     return np.floor(np.maximum(low, 0.0) + 1e-6), np.ceil(np.maximum(high, 0.0) - 1e-6)
+
+
+def whole_counts(published: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Published, give or take a width, cut at zero: the nearest whole counts, with what is published between them.
+
+    The truth is a whole count, and a law of errors that knows no such thing gives count k what lies within a half of
+    it. So the counts whose halves cover the interval hold as often as it does (the correction for continuity).
+    """
+    low = np.minimum(np.rint(published - width), np.floor(published + 1e-6))
+    high = np.maximum(np.rint(published + width), np.ceil(published - 1e-6))
+    return np.maximum(low, 0.0), np.maximum(high, 0.0)

@@ -152,6 +152,87 @@ def _cut_normal(centre: float, deviation: float, top: float) -> tuple[float, flo
     return mean, deviation * deviation * min(max(shrink, 1e-6), 1.0)
 
 
+@kernel
+def infer_split(
+    i: int,
+    left: IntArray,
+    size: FloatArray,
+    best: FloatArray,
+    spread: FloatArray,
+    chances: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    slope: FloatArray,
+    rest: FloatArray,
+    logs: FloatArray,
+) -> None:
+    """Work out how one node's total divides, given its mean and variance: those of its children, in place."""
+    c = left[i]
+    total = max(mean[i], 1e-9)
+    share = size[c] / size[i]
+    seen, vague, follows = _view(total, best[c], spread[c], best[c + 1], spread[c + 1])
+    _log_chances(total, share, seen, vague, logs)
+    here = chances[size_class(size[i])]
+    top = logs.max()
+    whole = 0.0
+    for k in range(logs.size):
+        logs[k] = here[k] * math.exp(logs[k] - top)
+        whole += logs[k]
+    deviation = math.sqrt(vague)
+    # Moments about a point near by: squares of large totals would drown the variance in rounding.
+    near = min(max(seen, 0.0), total)
+    sure = 0.0
+    first = 0.0
+    second = 0.0
+    tilt = 0.0
+    for k in range(logs.size):
+        chance = logs[k] / whole
+        if chance < 1e-7:
+            continue
+        if k < NEAR:
+            prior = (total * total * WAYS[k] + total) * share * (1.0 - share)
+            pull = prior / (prior + vague)
+            m, v = _cut_normal(
+                total * share + pull * (seen - total * share), math.sqrt(pull * vague) + 1e-12, total
+            )
+            d = share * (1.0 - pull) + pull * follows
+        elif k == NEAR:
+            m, v = _cut_normal(seen, deviation, total)
+            d = follows
+        else:
+            if k == NEAR + 1:
+                none = _tail_log(seen * seen / vague)
+                all_left = _tail_log((seen - total) ** 2 / vague)
+                low, low_v, other, other_v = 0.0, 0.0, 0.0, 0.0
+            else:
+                none = _exponential_log(seen, vague, 2.0 * deviation)
+                all_left = _exponential_log(total - seen, vague, 2.0 * deviation)
+                low, low_v = _cut_normal(seen - 0.5 * deviation, deviation, total)
+                other, other_v = _cut_normal(total - seen - 0.5 * deviation, deviation, total)
+            high = total - other
+            d = share / (share + (1.0 - share) * math.exp(min(max(none - all_left, -600.0), 600.0)))
+            m = d * high + (1.0 - d) * low
+            v = d * (other_v + (high - m) ** 2) + (1.0 - d) * (low_v + (low - m) ** 2)
+        sure += chance
+        first += chance * (m - near)
+        second += chance * (v + (m - near) ** 2)
+        tilt += chance * d
+    first /= sure
+    rest[i] = max(second / sure - first * first, 0.0)
+    slope[i] = min(max(tilt / sure, 0.0), 1.0)
+    first = min(max(near + first, 0.0), total)
+    mean[c] = first
+    mean[c + 1] = total - first
+    variance[c] = slope[i] ** 2 * variance[i] + rest[i]
+    variance[c + 1] = (1.0 - slope[i]) ** 2 * variance[i] + rest[i]
+
+
+@kernel
+def infer_root(best: float, spread: float) -> tuple[float, float]:
+    """Mean and variance of the whole, which is not negative."""
+    return _cut_normal(best, math.sqrt(spread), 1e30)
+
+
 @kernel_with_twin(ways.infer_splits, cost=5.0)
 def infer_splits(
     left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray, chances: FloatArray
@@ -167,68 +248,10 @@ def infer_splits(
     slope = np.zeros(nodes)
     rest = np.zeros(nodes)
     logs = np.empty(len(WAYS))
-    mean[0], variance[0] = _cut_normal(best[0], math.sqrt(spread[0]), 1e30)
+    mean[0], variance[0] = infer_root(best[0], spread[0])
     for i in range(nodes):
-        c = left[i]
-        if c < 0:
-            continue
-        total = max(mean[i], 1e-9)
-        share = size[c] / size[i]
-        seen, vague, follows = _view(total, best[c], spread[c], best[c + 1], spread[c + 1])
-        _log_chances(total, share, seen, vague, logs)
-        here = chances[size_class(size[i])]
-        top = logs.max()
-        whole = 0.0
-        for k in range(logs.size):
-            logs[k] = here[k] * math.exp(logs[k] - top)
-            whole += logs[k]
-        deviation = math.sqrt(vague)
-        # Moments about a point near by: squares of large totals would drown the variance in rounding.
-        near = min(max(seen, 0.0), total)
-        sure = 0.0
-        first = 0.0
-        second = 0.0
-        tilt = 0.0
-        for k in range(logs.size):
-            chance = logs[k] / whole
-            if chance < 1e-7:
-                continue
-            if k < NEAR:
-                prior = (total * total * WAYS[k] + total) * share * (1.0 - share)
-                pull = prior / (prior + vague)
-                m, v = _cut_normal(
-                    total * share + pull * (seen - total * share), math.sqrt(pull * vague) + 1e-12, total
-                )
-                d = share * (1.0 - pull) + pull * follows
-            elif k == NEAR:
-                m, v = _cut_normal(seen, deviation, total)
-                d = follows
-            else:
-                if k == NEAR + 1:
-                    none = _tail_log(seen * seen / vague)
-                    all_left = _tail_log((seen - total) ** 2 / vague)
-                    low, low_v, other, other_v = 0.0, 0.0, 0.0, 0.0
-                else:
-                    none = _exponential_log(seen, vague, 2.0 * deviation)
-                    all_left = _exponential_log(total - seen, vague, 2.0 * deviation)
-                    low, low_v = _cut_normal(seen - 0.5 * deviation, deviation, total)
-                    other, other_v = _cut_normal(total - seen - 0.5 * deviation, deviation, total)
-                high = total - other
-                d = share / (share + (1.0 - share) * math.exp(min(max(none - all_left, -600.0), 600.0)))
-                m = d * high + (1.0 - d) * low
-                v = d * (other_v + (high - m) ** 2) + (1.0 - d) * (low_v + (low - m) ** 2)
-            sure += chance
-            first += chance * (m - near)
-            second += chance * (v + (m - near) ** 2)
-            tilt += chance * d
-        first /= sure
-        rest[i] = max(second / sure - first * first, 0.0)
-        slope[i] = min(max(tilt / sure, 0.0), 1.0)
-        first = min(max(near + first, 0.0), total)
-        mean[c] = first
-        mean[c + 1] = total - first
-        variance[c] = slope[i] ** 2 * variance[i] + rest[i]
-        variance[c + 1] = (1.0 - slope[i]) ** 2 * variance[i] + rest[i]
+        if left[i] >= 0:
+            infer_split(i, left, size, best, spread, chances, mean, variance, slope, rest, logs)
     return mean, variance, slope, rest
 
 

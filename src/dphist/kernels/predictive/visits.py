@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel, kernel_with_twin
 from dphist.kernels.predictive import twins
-from dphist.kernels.predictive.splits import size_class
+from dphist.kernels.predictive.splits import WAYS, infer_split, size_class
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
 
 
 @kernel
@@ -114,6 +115,54 @@ def _inside(
         products[axis], contrasts[axis] = _products(
             lengths[axis], parts[axis], spans[axis, 0], spans[axis, 1], spans[axis, 2], spans[axis, 3]
         )
+
+
+@kernel
+def infer_for_boxes(
+    left: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    size: FloatArray,
+    best: FloatArray,
+    spread: FloatArray,
+    chances: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    slope: FloatArray,
+    rest: FloatArray,
+    ready: BoolArray,
+    box_low: IntArray,
+    box_high: IntArray,
+) -> None:
+    """Work out the splits that these boxes cut and that were not worked out yet: of very many, few are ever asked."""
+    axes = low.shape[1]
+    stack = np.empty(256, dtype=np.int64)
+    logs = np.empty(len(WAYS))
+    for box in range(len(box_low)):
+        stack[0] = 0
+        waiting = 1
+        while waiting > 0:
+            waiting -= 1
+            i = stack[waiting]
+            if left[i] < 0:
+                continue
+            inside = True
+            outside = False
+            for a in range(axes):
+                if box_low[box, a] > low[i, a] or box_high[box, a] < high[i, a]:
+                    inside = False
+                if box_low[box, a] >= high[i, a] or box_high[box, a] <= low[i, a]:
+                    outside = True
+            if inside or outside:
+                continue
+            if not ready[i]:
+                infer_split(i, left, size, best, spread, chances, mean, variance, slope, rest, logs)
+                ready[i] = True
+            if waiting + 2 > stack.size:
+                stack = np.concatenate((stack, np.empty_like(stack)))
+            stack[waiting] = left[i] + 1
+            stack[waiting + 1] = left[i]
+            waiting += 2
 
 
 @kernel_with_twin(twins.ask_boxes, cost=twins.boxes_cost)
