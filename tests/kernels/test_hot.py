@@ -68,8 +68,8 @@ def test_twins_give_the_same_bits(monkeypatch):
                 release.project("x0")
     assert {
         "side_by_side", "breadth_first", "gather_up", "hand_down", "divide_pools", "paint_boxes", "add_box_sums",
-        "halve_families", "best_totals", "infer_splits", "least_squares_splits", "path_variances", "ask_cells",
-        "ask_boxes", "largest_label", "part_sums",
+        "halve_families", "best_totals", "learn_ways", "infer_splits", "least_squares_splits", "path_variances",
+        "ask_cells", "ask_boxes", "largest_label", "part_sums",
     } <= tried  # fmt: skip
 
 

@@ -20,9 +20,15 @@ from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.cells import ask_cells, path_variances
 from dphist.kernels.predictive.halving import halve_cells, halve_families
-from dphist.kernels.predictive.splits import best_totals, infer_root, infer_splits, least_squares_splits
+from dphist.kernels.predictive.splits import (
+    best_totals,
+    infer_root,
+    infer_splits,
+    learn_ways,
+    least_squares_splits,
+)
 from dphist.kernels.predictive.visits import ask_boxes, infer_for_boxes
-from dphist.kernels.predictive.ways import CARRIED, FIRST, WAYS, learn_ways, size_classes
+from dphist.kernels.predictive.ways import CARRIED, FIRST, WAYS, size_classes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -10,7 +10,7 @@ A total t whose left part has a share f of the cells divides in one of these way
 Given t, the left part was seen as z = v(b_l/v_l + (t − b_r)/v_r) with 1/v = 1/v_l + 1/v_r, where b, v are the best
 linear totals of the parts and their variances; each way then has a mean, a slope in t and a variance in closed form.
 How often each way occurs is learned by expectation–maximisation, size by size, larger sizes handing down what they
-learned (`ways.learn_ways`).
+learned (`learn_ways`).
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dphist.kernels.compile import kernel, kernel_with_twin
 from dphist.kernels.levels.likelihood import scaled_tail
 from dphist.kernels.predictive import twins, ways
-from dphist.kernels.predictive.ways import NEAR, ROOT_TWO_PI, VAGUE, WAYS
+from dphist.kernels.predictive.ways import CARRIED, FIRST, NEAR, ROOT_TWO_PI, ROUNDS, SAMPLE, VAGUE, WAYS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -125,6 +125,68 @@ def _log_chances(total: float, share: float, seen: float, spread: float, out: Fl
     whole_side = _exponential_log(total - seen, spread, 2.0 * deviation)
     top = max(none, whole_side)
     out[NEAR + 2] = top + math.log((1.0 - share) * math.exp(none - top) + share * math.exp(whole_side - top))
+
+
+@kernel_with_twin(ways.learn_ways, cost=9.0)
+def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray) -> FloatArray:
+    """How often each way to divide occurs, for every size class: by expectation–maximisation, largest sizes first."""
+    number = len(WAYS)
+    classes = size_class(size[0]) + 1
+    chances = np.empty((classes, number))
+    prior = np.empty(number)
+    whole = 0.0
+    for k in range(number):
+        whole += FIRST[k]
+    for k in range(number):
+        prior[k] = FIRST[k] / whole
+    count = np.zeros(classes, dtype=np.int64)
+    for i in range(left.size):
+        if left[i] >= 0:
+            count[size_class(size[i])] += 1
+    # Every so many-th split of each class is looked at.
+    chosen = np.empty((classes, SAMPLE), dtype=np.int64)
+    taken = np.zeros(classes, dtype=np.int64)
+    met = np.zeros(classes, dtype=np.int64)
+    for i in range(left.size):
+        if left[i] < 0:
+            continue
+        this = size_class(size[i])
+        met[this] += 1
+        if met[this] % ((count[this] + SAMPLE - 1) // SAMPLE) == 0:
+            chosen[this, taken[this]] = i
+            taken[this] += 1
+    evidence = np.empty((SAMPLE, number))
+    gathered = np.empty(number)
+    for this in range(classes - 1, -1, -1):
+        rows = taken[this]
+        for j in range(rows):
+            i = chosen[this, j]
+            c = left[i]
+            total = max(best[i], 0.5 * math.sqrt(spread[i]), 1e-3)
+            seen, vague, _ = _view(total, best[c], spread[c], best[c + 1], spread[c + 1])
+            row = evidence[j]
+            _log_chances(total, size[c] / size[i], seen, vague, row)
+            top = row.max()
+            for k in range(number):
+                row[k] = math.exp(row[k] - top)
+        weight = prior.copy()
+        for _ in range(ROUNDS if rows > 0 else 0):
+            for k in range(number):
+                gathered[k] = CARRIED * prior[k]
+            for j in range(rows):
+                whole = 0.0
+                for k in range(number):
+                    whole += evidence[j, k] * weight[k]
+                for k in range(number):
+                    gathered[k] += evidence[j, k] * weight[k] / whole
+            whole = 0.0
+            for k in range(number):
+                whole += gathered[k]
+            for k in range(number):
+                weight[k] = gathered[k] / whole
+        for k in range(number):
+            chances[this, k] = prior[k] = weight[k]
+    return chances
 
 
 @kernel

@@ -1,8 +1,8 @@
 """How totals divide, learned and weighed for many splits at once in NumPy; what each way means is said in `splits`.
 
-Learning looks at a sample of every size, so it has no loop that machine code would gain by. Weighing serves trees of
-some ten thousand nodes while numba is not loaded. Elementary functions are Python's own, number by number: NumPy's
-differ from machine code's in the last bit, and which of the two has run must not show.
+Both are twins of the kernels of the same name, and serve trees of some ten thousand nodes while numba is not loaded.
+Elementary functions are Python's own, number by number: NumPy's differ from machine code's in the last bit, and which
+of the two has run must not show.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FIRST = (2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 NEAR = 7
 # What a size inherits from the next larger one, in observations.
 CARRIED = 4.0
-_ROUNDS = 20
+ROUNDS = 20
 # Splits of one size that are looked at.
-_SAMPLE = 1536
+SAMPLE = 1536
 # A split that tells nothing has a view as vague as this many times the total.
 VAGUE = 10.0
 ROOT_TWO_PI = 2.5066282746310002
@@ -56,7 +56,7 @@ def levels(left: IntArray) -> Iterator[slice]:
 
 
 def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray) -> FloatArray:
-    """How often each way to divide occurs, for every size class: by expectation–maximisation, largest sizes first."""
+    """As the kernel of this name, a size class at a time."""
     inner = np.flatnonzero(left >= 0)
     # Small whole numbers are sorted in one pass.
     found = size_classes(size[inner]).astype(np.uint8)
@@ -69,11 +69,11 @@ def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: Float
     for this in range(classes - 1, -1, -1):
         # Every so many-th split of the class is looked at.
         mine = inner[order[starts[this] : starts[this + 1]]]
-        every = (mine.size + _SAMPLE - 1) // _SAMPLE
+        every = (mine.size + SAMPLE - 1) // SAMPLE
         weight = prior
         if mine.size:
             evidence = _evidence(mine[every - 1 :: every], left, size, best, spread)
-            for _ in range(_ROUNDS):
+            for _ in range(ROUNDS):
                 weighted = evidence * weight
                 whole = _sum(weighted.T)
                 gathered = _sum(np.vstack([CARRIED * prior, weighted / whole[:, None]]))
