@@ -103,7 +103,7 @@ def test_equal_scores_come_in_the_order_of_every_version():
         np.testing.assert_array_equal(pruning.quicksorted(values), theirs(values))
 
 
-def test_python_and_machine_code_agree():
+def test_python_and_machine_code_agree(monkeypatch):
     """Kernels that Python runs while they are cold, without a twin."""
     mirror_threshold: Any = pruning.mirror_threshold
     best_shares: Any = shares.best_shares
@@ -114,10 +114,20 @@ def test_python_and_machine_code_agree():
         np.array([0.1, 0.5, 2.0, 9.0]), np.array([64.0, 16.0, 4.0, 1.0]), np.zeros(4), 0.9, 1, 1.0,
         np.array([0.1, 3.0]), np.array([0.5, 0.5]), 0.1,
     )  # fmt: skip
-    with np.errstate(all="ignore"):
-        expected, found = best_shares.compiled()(*arguments), best_shares.function(*arguments)
-    assert expected[0] == found[0]
-    np.testing.assert_array_equal(expected[1], found[1])
+    # Without densities, by one descent: many levels, in both currencies.
+    descents = [
+        (rng.exponential(size=levels), 2.0 ** np.arange(levels)[::-1], np.zeros(levels), left, 0, 1.7,
+         np.zeros(0), np.zeros(0), 1.0, power)
+        for levels, left, power in itertools.product((3, 9, 13, 21), (1.0, 0.3), (1, 2))
+    ]  # fmt: skip
+    for given in [arguments, *descents]:
+        expected = best_shares.compiled()(*given)
+        monkeypatch.setattr(compiling._running, "inside", True)
+        with np.errstate(all="ignore"):
+            found = best_shares.function(*given)
+        monkeypatch.setattr(compiling._running, "inside", False)
+        assert expected[0] == found[0]
+        np.testing.assert_array_equal(expected[1], found[1])
 
 
 def _count(values):

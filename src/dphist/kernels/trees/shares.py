@@ -9,6 +9,8 @@ noise and 1 for Gaussian noise. Everything here reads public facts and released 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +23,9 @@ FloatArray = NDArray[np.float64]
 def _precision(share: float, scale: float, power: int) -> float:
     """One over the variance that a share buys."""
     if power == 2:
-        return 0.5 * (share / scale) ** 2
+        # Not a power: Python's and the machine's may differ in the last bit.
+        ratio = share / scale
+        return 0.5 * (ratio * ratio)
     return 0.5 * share / (scale * scale)
 
 
@@ -93,8 +97,12 @@ def _convex_shares(
         trial = np.empty(levels)
         for j in range(levels):
             step = min(2.0, max(-2.0, slope[j] / weighted - 1.0))
-            trial[j] = max(1e-9, shares[j] * np.exp(pace * step))
-        trial /= trial.sum()
+            trial[j] = max(1e-9, shares[j] * math.exp(pace * step))
+        # Written out: NumPy adds eight and more numbers in another order.
+        whole = 0.0
+        for j in range(levels):
+            whole += trial[j]
+        trial /= whole
         cost = range_error(weight, cells, none, trial, 1.0, nothing, nothing, waste, power)
         if cost <= least:
             settled = least - cost < 1e-10 * least
@@ -130,7 +138,7 @@ def best_shares(
     """
     if densities.size == 0:
         least, sure = _convex_shares(weight, cells, waste, power)
-        whole = (scale / left) ** 2 if power == 2 else scale * scale / left
+        whole = (scale / left) * (scale / left) if power == 2 else scale * scale / left
         return least * whole, sure * left
     levels = weight.size
     lowest = np.inf
