@@ -93,7 +93,7 @@ def files(folder: Path, records: int) -> Iterator[Data]:
         yield Data(path.stem, "line" if weights.ndim == 1 else "plane", _drawn(weights, records))
 
 
-def cubes(folder: Path | None, *, quick: bool, largest: int = 8) -> Iterator[Data]:
+def cubes(folder: Path | None, *, quick: bool, smallest: int = 3, largest: int = 8) -> Iterator[Data]:
     """Cubes of three to eight attributes of the census records in the folder; else of made-up people."""
     path = None if folder is None else folder / "adult-records.csv"
     if quick or path is None or not path.is_file():
@@ -105,8 +105,8 @@ def cubes(folder: Path | None, *, quick: bool, largest: int = 8) -> Iterator[Dat
     with path.open() as file:
         rows = list(csv.DictReader(file))
     for count in ADULT_CUBES:
-        if count > largest:
-            break
+        if not smallest <= count <= largest:
+            continue
         names = ADULT[:count]
         coarse = count > 5
         attributes: list[Ordinal | Nominal] = []

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from dphist.errors import DphistError
 from dphist.inference.estimate import Interval
 from dphist.mechanisms.spec import parse
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.testing.gates import run
@@ -51,7 +53,7 @@ class Outcome:
     kind: str
     data: str
     records: int
-    epsilon: str
+    spent: str
     held: tuple[float, ...]
     width: float
     error: float
@@ -71,7 +73,7 @@ class Outcome:
     @property
     def name(self) -> str:
         """The case in words."""
-        return f"{self.data}, {self.records:,} records, ε = {self.epsilon}"
+        return f"{self.data}, {self.records:,} records, {self.spent}"
 
 
 def questions(sort: str, domain: Domain) -> dict[str, Workload]:
@@ -107,9 +109,15 @@ _TOLD: dict[str, Callable[[Domain], Workload]] = {
 
 
 def outcomes(
-    data: Data, records: int, epsilon: str, draws: int, mechanisms: tuple[str, ...]
+    data: Data, records: int, epsilon: str, draws: int, mechanisms: tuple[str, ...], *, rho: bool = False
 ) -> Iterator[Outcome]:
-    """Try every mechanism on some counts; kinds that are announced alike share their runs."""
+    """Try every mechanism on some counts; kinds that are announced alike share their runs.
+
+    With ``rho`` ε²/2 of ρ is spent instead, which gives a cell Gaussian noise of deviation 1/ε.
+    """
+    half = Fraction(epsilon) ** 2 / 2
+    budget: Budget | str = Budget.of(rho=half) if rho else epsilon
+    spent = f"ρ = {half}" if rho else f"ε = {epsilon}"
     domain, counts = data.histogram.domain, data.histogram.counts
     asked = questions(data.sort, domain)
     truths = {kind: np.asarray(each.answer(counts), dtype=np.float64) for kind, each in asked.items()}
@@ -123,7 +131,7 @@ def outcomes(
             tallies = {kind: _Tally() for kind in kinds}
             for draw in range(draws):
                 try:
-                    estimate = run(mechanism, data.histogram, epsilon, seed=1000 + draw, workload=hint)
+                    estimate = run(mechanism, data.histogram, budget, seed=1000 + draw, workload=hint)
                 except DphistError:
                     break  # it does not take such data
                 for kind in kinds:
@@ -136,7 +144,7 @@ def outcomes(
             for kind, tally in tallies.items():
                 if tally.draws:
                     yield Outcome(
-                        name, data.sort, kind, data.name, records, epsilon, *tally.close(float(epsilon))
+                        name, data.sort, kind, data.name, records, spent, *tally.close(float(epsilon))
                     )
 
 
@@ -214,6 +222,8 @@ def measure(
     only: Literal["all", "line", "plane", "cube"] = "all",
     mechanisms: Annotated[tuple[str, ...], "these instead of the usual ones"] = (),
     attributes: Annotated[int, "cubes of the census with at most so many"] = 8,
+    fewest: Annotated[int, "and at least so many"] = 3,
+    rho: Annotated[bool, "spend ρ = ε²/2 instead of ε"] = False,
     minutes: Annotated[float, "begin no case after so long; cases come in a shuffled order"] = math.inf,
     page: Annotated[Path | None, "write the result as a page"] = None,
 ) -> Iterator[Line]:
@@ -223,7 +233,7 @@ def measure(
     found: list[Outcome] = []
     every = [
         (some, records, epsilon)
-        for some, records in _data(quick, data, made_up or data is None, scales, attributes)
+        for some, records in _data(quick, data, made_up or data is None, scales, (fewest, attributes))
         for epsilon in epsilons
         if only in ("all", some.sort)
     ]
@@ -234,7 +244,8 @@ def measure(
         if time.monotonic() - started > 60.0 * minutes:
             break
         tried += 1
-        for outcome in outcomes(some, records, epsilon, draws, mechanisms or MECHANISMS[some.sort]):
+        tried_here = mechanisms or MECHANISMS[some.sort]
+        for outcome in outcomes(some, records, epsilon, draws, tried_here, rho=rho):
             found.append(outcome)
             yield outcome.row()
     source = "made up" if data is None else "a folder of vectors, planes and census records"
@@ -248,14 +259,14 @@ def measure(
 
 
 def _data(
-    quick: bool, folder: Path | None, made: bool, scales: tuple[int, ...], attributes: int
+    quick: bool, folder: Path | None, made: bool, scales: tuple[int, ...], attributes: tuple[int, int]
 ) -> Iterator[tuple[Data, int]]:
     for records in scales:
         if made:
             yield from ((some, records) for some in made_up_data(records, quick=quick))
         if folder is not None:
             yield from ((some, records) for some in files(folder, records))
-    for cube in cubes(folder, quick=quick, largest=attributes):
+    for cube in cubes(folder, quick=quick, smallest=attributes[0], largest=attributes[1]):
         yield cube, int(cube.histogram.counts.sum())
 
 
