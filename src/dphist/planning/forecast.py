@@ -36,7 +36,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.nuclear import limit
-from dphist.planning.populations import POPULATIONS, questions
+from dphist.planning.populations import LIMIT, POPULATIONS, questions
 from dphist.planning.wide import wide_error
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
@@ -66,8 +66,8 @@ class Forecast:
     """How far answers will be from the truth, by the root of their mean squared error, and how that is known.
 
     ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why. Where it was simulated, ``error``
-    is the median over five made-up populations, ``best`` and ``worst`` are the least and the largest over
-    all runs on all of them, and ``cases`` has the error on each. ``epsilon_needed`` brings ``error`` down to what was
+    is the median over made-up populations (all of them but the even one), ``best`` and ``worst`` are the least and the
+    largest over all runs on all of them, and ``cases`` has the error on each. ``epsilon_needed`` brings ``error`` down to what was
     wanted; for a budget in ρ, also one that an (ε, δ) bought, it is a ρ.
 
     Args:
@@ -370,5 +370,10 @@ def _root_mean_square(errors: Sequence[float]) -> float:
 
 
 def _typical(found: Mapping[str, Sequence[float]]) -> float:
-    """The median over the populations: no extreme one moves it."""
-    return float(np.median([_root_mean_square(each) for each in found.values()]))
+    """The median over the populations but the even one, which bounds what to hope for: no extreme one moves it.
+
+    Of an even number of them, the geometric mean of the two in the middle.
+    """
+    errors = sorted(_root_mean_square(each) for name, each in found.items() if name != LIMIT)
+    middle = errors[(len(errors) - 1) // 2 : len(errors) // 2 + 1]
+    return math.exp(sum(math.log(max(error, 1e-12)) for error in middle) / len(middle))

@@ -109,11 +109,19 @@ _TOLD: dict[str, Callable[[Domain], Workload]] = {
 
 
 def outcomes(
-    data: Data, records: int, epsilon: str, draws: int, mechanisms: tuple[str, ...], *, rho: bool = False
+    data: Data,
+    records: int,
+    epsilon: str,
+    draws: int,
+    mechanisms: tuple[str, ...],
+    *,
+    rho: bool = False,
+    guaranteed: bool = False,
 ) -> Iterator[Outcome]:
     """Try every mechanism on some counts; kinds that are announced alike share their runs.
 
-    With ``rho`` ε²/2 of ρ is spent instead, which gives a cell Gaussian noise of deviation 1/ε.
+    With ``rho`` ε²/2 of ρ is spent instead, which gives a cell Gaussian noise of deviation 1/ε. With ``guaranteed``
+    the intervals are those that a theorem vouches for.
     """
     half = Fraction(epsilon) ** 2 / 2
     budget: Budget | str = Budget.of(rho=half) if rho else epsilon
@@ -139,7 +147,10 @@ def outcomes(
                         asked[kind].answer(estimate.counts.reshape(domain.shape)), dtype=np.float64
                     )
                     published = estimate.errors.answer(asked[kind], summed)
-                    bounds = [estimate.errors.interval(asked[kind], published, level) for level in LEVELS]
+                    bounds = [
+                        estimate.errors.interval(asked[kind], published, level, guaranteed=guaranteed)
+                        for level in LEVELS
+                    ]
                     tallies[kind].add(truths[kind], published, bounds)
             for kind, tally in tallies.items():
                 if tally.draws:
@@ -224,6 +235,7 @@ def measure(
     attributes: Annotated[int, "cubes of the census with at most so many"] = 8,
     fewest: Annotated[int, "and at least so many"] = 3,
     rho: Annotated[bool, "spend ρ = ε²/2 instead of ε"] = False,
+    guaranteed: Annotated[bool, "guaranteed intervals instead of calibrated ones"] = False,
     minutes: Annotated[float, "begin no case after so long; cases come in a shuffled order"] = math.inf,
     page: Annotated[Path | None, "write the result as a page"] = None,
 ) -> Iterator[Line]:
@@ -245,7 +257,7 @@ def measure(
             break
         tried += 1
         tried_here = mechanisms or MECHANISMS[some.sort]
-        for outcome in outcomes(some, records, epsilon, draws, tried_here, rho=rho):
+        for outcome in outcomes(some, records, epsilon, draws, tried_here, rho=rho, guaranteed=guaranteed):
             found.append(outcome)
             yield outcome.row()
     source = "made up" if data is None else "a folder of vectors, planes and census records"
