@@ -67,8 +67,8 @@ class Forecast:
 
     ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why. Where it was simulated, ``error``
     is the median over made-up populations (all of them but the even one), ``best`` and ``worst`` are the least and the
-    largest over all runs on all of them, and ``cases`` has the error on each. ``epsilon_needed`` brings ``error`` down to what was
-    wanted; for a budget in ρ, also one that an (ε, δ) bought, it is a ρ.
+    largest over all runs on all of them, and ``cases`` has the error on each. ``epsilon_needed`` brings ``error`` down
+    to what was wanted; for a budget in ρ, also one that an (ε, δ) bought, it is a ρ.
 
     Args:
         mechanism: Its text.
