@@ -7,6 +7,8 @@ they care to stop; so they reach a thousandfold with probability at most 1/1000 
 refutes the claim, 1 ÷ (largest capital so far) is a p-value, and nobody needs to say beforehand how many runs there
 will be. Which event to bet on and how much may depend on all earlier runs, never on the one that is bet on.
 
+Of a claim (ε, δ) it is P(A) ≤ e^ε · P′(A) + δ, so the ticket costs δ besides, whatever happens. All else is the same.
+
 Half of the capital bets that the first side is likelier, half on the other. A ladder of claims below and above ε is
 bet against in the same way; the highest rung up to which all have fallen is a lower bound on the true ε. (In this
 order only the first true rung could fall wrongly, so the whole ladder errs as rarely as one bet.)
@@ -40,9 +42,10 @@ class Look:
 
 
 class Contest:
-    """Bets against a claim and a ladder of claims around it, batch after batch."""
+    """Bets against a claim and a ladder of claims around it, batch after batch; all of them at the same δ."""
 
-    def __init__(self, epsilon: float) -> None:
+    def __init__(self, epsilon: float, delta: float = 0.0) -> None:
+        self.delta = delta
         rungs = np.concatenate([np.arange(1, 61) / 50, np.arange(13, 61) / 10])
         # A hair above the claim itself: who refutes that has refuted the claim.
         self.rungs = epsilon * np.where(rungs == 1, 1 + 1e-9, rungs)
@@ -87,13 +90,18 @@ class Contest:
             for look in looks:
                 likely, rare = (look.earlier_one, look.earlier_other)[:: int(sign)]
                 now_likely, now_rare = (look.now_one, look.now_other)[:: int(sign)]
-                growth, threshold, stake = _plan(sign * likely, sign * rare, self.rungs)
+                growth, threshold, stake = _plan(sign * likely, sign * rare, self.rungs, self.delta)
                 better = growth > best
                 if not better.any():
                     continue
                 best[better] = growth[better]
                 gains[direction][:, better] = _gains(
-                    sign * now_likely, sign * now_rare, self.rungs[better], threshold[better], stake[better]
+                    sign * now_likely,
+                    sign * now_rare,
+                    self.rungs[better],
+                    threshold[better],
+                    stake[better],
+                    self.delta,
                 )
         paths = self._capital[:, None, :] + np.cumsum(gains, axis=1)
         whole = np.logaddexp(paths[0], paths[1]) - np.log(2)
@@ -104,7 +112,7 @@ class Contest:
 
 
 def _plan(
-    likely: FloatArray, rare: FloatArray, rungs: FloatArray
+    likely: FloatArray, rare: FloatArray, rungs: FloatArray, delta: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Choose for every rung the event {score ≥ t} and the stake by which capital would have grown fastest."""
     nothing = np.zeros(rungs.size)
@@ -116,9 +124,10 @@ def _plan(
     q = 1 - np.searchsorted(np.sort(rare), thresholds) / rare.size
     p = np.maximum(0.0, p - _MODESTY * np.sqrt((p * (1 - p) + 1 / likely.size) / likely.size))
     q = np.minimum(1.0, q + _MODESTY * np.sqrt((q * (1 - q) + 1 / rare.size) / rare.size) + 0.5 / rare.size)
-    # What happens to the capital (in logarithms) if the event came on the likely side only, the other only, on both.
-    cases = np.stack(_outcomes(rungs[:, None], _STAKES[None, :]))
-    chances = np.stack([p * (1 - q), (1 - p) * q, p * q], axis=1)
+    # What happens to the capital (in logarithms) if the event came on the likely side only, the other only, on both, on
+    # neither.
+    cases = np.stack(_outcomes(rungs[:, None], _STAKES[None, :], delta))
+    chances = np.stack([p * (1 - q), (1 - p) * q, p * q, (1 - p) * (1 - q)], axis=1)
     growth = np.tensordot(chances, cases, axes=1).transpose(1, 0, 2).reshape(rungs.size, -1)
     place = growth.argmax(axis=1)
     return (
@@ -128,15 +137,28 @@ def _plan(
     )
 
 
-def _outcomes(rungs: FloatArray, stakes: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    share = stakes * np.exp(-rungs)
-    return np.log1p(share), np.log1p(-stakes) + 0 * rungs, np.log1p(share - stakes)
+def _outcomes(
+    rungs: FloatArray, stakes: FloatArray, delta: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    # The most that one ticket can lose is e^ε + δ; a stake is a part of the capital over that.
+    share = stakes / (np.exp(rungs) + delta)
+    return (
+        np.log1p(share * (1 - delta)),
+        np.log1p(-stakes) + 0 * rungs,
+        np.log1p(share - stakes),
+        np.log1p(-share * delta),
+    )
 
 
 def _gains(
-    likely: FloatArray, rare: FloatArray, rungs: FloatArray, thresholds: FloatArray, stakes: FloatArray
+    likely: FloatArray,
+    rare: FloatArray,
+    rungs: FloatArray,
+    thresholds: FloatArray,
+    stakes: FloatArray,
+    delta: float,
 ) -> FloatArray:
     """Give the growth of the capital run by run: float64[runs, rungs]."""
     won, lost = likely[:, None] >= thresholds, rare[:, None] >= thresholds
-    only, other, both = _outcomes(rungs, stakes)
-    return np.asarray(np.where(won, np.where(lost, both, only), np.where(lost, other, 0.0)))
+    only, other, both, neither = _outcomes(rungs, stakes, delta)
+    return np.asarray(np.where(won, np.where(lost, both, only), np.where(lost, other, neither)))

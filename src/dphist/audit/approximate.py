@@ -1,0 +1,228 @@
+"""Refute a claim of (ε, δ) by winning money against it.
+
+Whatever the event A, the claim says P(A) ≤ e^ε · P′(A) + δ. A ticket that pays 1 when A happens on the first side, and
+costs e^ε when it happens on the other and δ in any case, loses on average if the claim is true; `dphist.audit.betting`
+has the rest. Two kinds of releases are attacked: mechanisms behind the gate, by the loss that the twin computes from
+the laws they claim, and keys that nobody declared (`dphist.private.discovery`), by whether a key shows that only one
+person brought, and by the noisy count of a key that all share.
+
+A claim with a δ of 10⁻⁹ fails by events that nobody will see happen. Claims are attacked at a δ of a hundredth or so:
+noise and thresholds are computed by the same code for every δ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.audit.betting import Contest, Look
+from dphist.audit.neighbours import Pair, worst_pairs
+from dphist.audit.twin import Stage, Tally
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import show
+from dphist.model.budget import Budget
+from dphist.model.exact import Number, exact, positive
+from dphist.model.unit import Unit
+from dphist.private.discovery import discover
+
+FloatArray = NDArray[np.float64]
+# Scores of so many runs on one side (0 or 1): the likelier a run is on the first side, the larger.
+Scores = Callable[[int, int], FloatArray]
+
+_FIRST_BATCH = 200
+_GROWTH = 1.5
+# Records of everybody else under the key that all share.
+_OTHERS = 40
+
+
+@dataclass(frozen=True)
+class DeltaReport:
+    """What the attack found: with the stated confidence, at this δ the true ε is at least ``epsilon_lower``.
+
+    Args:
+        mechanism: What was attacked.
+        epsilon: The ε it claims.
+        delta: The δ it claims.
+        epsilon_lower: What it loses at least at that δ.
+        confidence: How sure that is.
+        runs: Runs a side, at most.
+        pair: The neighbours on which it showed most.
+
+    Example:
+        >>> DeltaReport("mine", 1.0, 0.01, 1.7, 0.999, 500, "one record more").passed
+        False
+    """
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    epsilon_lower: float
+    confidence: float
+    runs: int
+    pair: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim stands: no evidence that more is lost than claimed."""
+        return self.epsilon_lower <= self.epsilon
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain values.
+
+        Returns:
+            A mapping of plain values.
+        """
+        return {**self.__dict__, "passed": self.passed}
+
+
+def audit_delta(
+    mechanism: Mechanism,
+    *,
+    epsilon: Number = 1,
+    delta: Number = "1/100",
+    budget: Budget | None = None,
+    runs: int = 20_000,
+    pairs: Sequence[Pair] | None = None,
+    confidence: float = 0.999,
+    unit: Unit | None = None,
+) -> DeltaReport:
+    """Search for evidence that a mechanism is not (ε, δ)-private.
+
+    A sound mechanism is refuted with probability at most 1 − confidence.
+
+    Args:
+        mechanism: What to attack.
+        epsilon: The ε of the claim.
+        delta: The δ of the claim.
+        budget: What it spends; the ρ that (ε, δ) buys unless told. Gaussian noise keeps far more than that implies, so
+            a sharper claim about the same noise finds smaller mistakes.
+        runs: How often to run it on each side, at most: a claim that has fallen is not attacked any further.
+        pairs: Neighbours; the worst we know unless told. With a unit of several rows they may differ by as many.
+        confidence: How sure a refutation must be.
+        unit: Who is protected; one row if it is not said.
+
+    Returns:
+        The largest lower bound on ε that was found, and whether the claim stands.
+
+    Example:
+        >>> from dphist.mechanisms import Gaussian
+        >>> audit_delta(Gaussian(), epsilon=1, delta="1/20", runs=400).passed
+        True
+    """
+    claim = positive(epsilon, "epsilon"), exact(delta, "delta")
+    spent, who = budget or Budget.of(epsilon, delta=delta), unit or Unit()
+    attacks = []
+    for pair in worst_pairs() if pairs is None else pairs:
+        stages = Stage(pair.one, pair.other, spent, who), Stage(pair.other, pair.one, spent, who)
+        attacks.append((pair.name, _losses(mechanism, stages)))
+    return _report(show(mechanism), attacks, claim, runs, confidence)
+
+
+def audit_discovery(
+    *,
+    epsilon: Number = 1,
+    delta: Number = "1/100",
+    budget: Budget | None = None,
+    hidden: Number | None = None,
+    unit: Unit | None = None,
+    runs: int = 20_000,
+    confidence: float = 0.999,
+) -> DeltaReport:
+    """Search for evidence that keys which nobody declared are not found (ε, δ)-privately.
+
+    Args:
+        epsilon: The ε of the claim.
+        delta: The δ of the claim, in all.
+        budget: What the noise costs; pure ε unless told.
+        hidden: Of δ, what the threshold takes: all of it unless told.
+        unit: Who is protected; one row unless told.
+        runs: How often to look for keys on each side, at most.
+        confidence: How sure a refutation must be.
+
+    Returns:
+        The largest lower bound on ε that was found, and whether the claim stands.
+
+    Example:
+        >>> audit_discovery(epsilon=1, delta="1/10", runs=400).passed
+        True
+    """
+    claim = positive(epsilon, "epsilon"), exact(delta, "delta")
+    spent, who = budget or Budget.of(epsilon), unit or Unit()
+    taken = claim[1] if hidden is None else exact(hidden, "hidden")
+    keys, each = (who.cells, who.per_cell or 1) if who.cells else (1, who.rows)
+    nobody = np.full((1, 1), _OTHERS, dtype=np.int64)
+    alone = np.concatenate([nobody, np.full((keys, 1), each, dtype=np.int64)])
+    moved = nobody + each
+
+    def shown(side: int, count: int) -> FloatArray:
+        """How many keys show that only one person brought: on the other side there are none."""
+        rows = (alone, nobody)[side]
+        kept, _ = _found(rows, count, spent, who, taken)
+        return np.bincount(kept[kept % len(rows) > 0] // len(rows), minlength=count).astype(np.float64)
+
+    def counted(side: int, count: int) -> FloatArray:
+        """The noisy count of the key that all share; none where it does not show."""
+        kept, values = _found((moved, nobody)[side], count, spent, who, taken)
+        scores = np.full(count, -1e9)
+        scores[kept] = values.reshape(-1)
+        return scores
+
+    attacks = [("a person with keys of their own", shown), ("a person more under a shared key", counted)]
+    return _report("discovered keys", attacks, claim, runs, confidence)
+
+
+def _found(
+    rows: NDArray[np.int64], runs: int, budget: Budget, unit: Unit, delta: Fraction
+) -> tuple[NDArray[np.int64], Any]:
+    """Many runs at once: rows are looked at one by one, each with noise of its own, so copies of them are runs."""
+    copies = np.tile(rows, (runs, 1))
+    kept, transcript = discover(copies, budget, unit, delta, sort=lambda numbers: numbers)
+    return kept, transcript[0].answer
+
+
+def _losses(mechanism: Mechanism, stages: tuple[Stage, Stage]) -> Scores:
+    def scores(side: int, runs: int) -> FloatArray:
+        found = np.empty(runs)
+        for i in range(runs):
+            tally = Tally()
+            mechanism.estimate(stages[side].open(tally))
+            found[i] = (1 - 2 * side) * tally.loss
+        return np.round(found, 9)
+
+    return scores
+
+
+def _report(
+    name: str,
+    attacks: Sequence[tuple[str, Scores]],
+    claim: tuple[Fraction, Fraction],
+    runs: int,
+    confidence: float,
+) -> DeltaReport:
+    epsilon, delta = map(float, claim)
+    alpha = (1 - confidence) / len(attacks)
+    best, where = -np.inf, ""
+    for pair, scores in attacks:
+        contest = Contest(epsilon, delta)
+        past = np.empty(0), np.empty(0)
+        # Whoever has won may stop: the bound holds at any time.
+        while contest.runs < runs and not contest.fell(alpha):
+            size = min(runs - contest.runs, max(_FIRST_BATCH, int(contest.runs * (_GROWTH - 1))))
+            now = scores(0, size), scores(1, size)
+            if past[0].size:
+                contest.bet([Look(*past, *now)])
+            else:
+                contest.watch(size)
+            past = np.append(past[0], now[0]), np.append(past[1], now[1])
+        bound = contest.bound(alpha)
+        # The ladder falls rung by rung from below; the claim alone may fall before them all.
+        if contest.fell(alpha):
+            bound = max(bound, float(contest.rungs[contest.claim]))
+        if bound > best:
+            best, where = bound, pair
+    return DeltaReport(name, epsilon, delta, float(best), confidence, runs, where)
