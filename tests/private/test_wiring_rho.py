@@ -64,7 +64,8 @@ def factor(way: str, unit: Unit, moves: str) -> Fraction:
         squared = dict.fromkeys(squared, steps)
     if way == "coarser":
         squared["apart"] = squared["alike"]
-    return Fraction(squared[moves]) / (2 * RHO * WAYS[way][1])
+    share: Fraction = WAYS[way][1]
+    return Fraction(squared[moves]) / (2 * RHO * share)
 
 
 def stated(question: Any, layout: Layout) -> Counter[Fraction]:

@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("dp_accounting.json")
 RHOS = ("1/100000", "1/10000", "1/1000", "3/200", "1/100", "1/20", "1/10", "1/4", "1/2", "1", "2", "5", "20")
 DELTAS = ("1e-3", "1e-5", "1e-6", "1e-9", "1e-12")
 # How many of which pure ε, a ρ beside them (0: none), and the ε at which δ is asked for.
-MIXES = (
+MIXES: tuple[tuple[list[tuple[str, int]], str, float], ...] = (
     ([("1/10", 226)], "0", 10.0),
     ([("1/10", 226)], "1/100", 10.0),
     ([("1/100", 400)], "0", 1.0),
@@ -69,8 +69,8 @@ def answers() -> None:
     from math import sqrt
 
     import numpy as np
-    from dp_accounting.pld import common, privacy_loss_distribution
-    from dp_accounting.rdp import rdp_privacy_accountant
+    from dp_accounting.pld import common, privacy_loss_distribution  # type: ignore[import-not-found]
+    from dp_accounting.rdp import rdp_privacy_accountant  # type: ignore[import-not-found]
 
     def delta(pure: list[tuple[str, int]], rho: Fraction, epsilon: float) -> float:
         whole: Any = None
