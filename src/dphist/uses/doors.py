@@ -19,7 +19,9 @@ class ReleaseUses:
 
     def cube(self, release: Release, where: Mapping[str, Any] | None) -> Cube:
         """Read the release as a cube, restricted."""
-        if where is not None and not isinstance(where, Mapping):
+        if where is not None and not (
+            isinstance(where, Mapping) and all(isinstance(name, str) for name in where)
+        ):
             raise QueryError("where must map attributes to what is asked of them")
         return Cube(release).dice(**(where or {}))
 

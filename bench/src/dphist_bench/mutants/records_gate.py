@@ -217,14 +217,16 @@ MUTANTS = [
         _CODED,
         "flat, rows, _ = occupied(source, domain, unit)",
         "flat, rows, _ = occupied(source, domain, Unit())",
-        "tests/door/test_bounding_by_cell.py",
+        "tests/door/test_bounding_by_cell.py::"
+        "test_through_sqlite_coded_records_are_bounded_and_those_without_a_cell_left_out",
         "through Ibis people's rows are not bounded when records are coded",
     ),
     _bug(
         _CODED,
         "            kept &= cell >= 0\n",
         "",
-        "tests/door/test_bounding_by_cell.py",
+        "tests/door/test_bounding_by_cell.py::"
+        "test_through_sqlite_coded_records_are_bounded_and_those_without_a_cell_left_out",
         "through Ibis records without a cell are counted in another",
     ),
     _bug(
