@@ -165,12 +165,7 @@ def plant_all(
     with tempfile.TemporaryDirectory(prefix="dphist-mutants-") as folder:
         copies = [Copy(Path(folder) / str(number)) for number in range(workers)]
         try:
-            files: dict[str, list[str]] = {}
-            for killer in sorted({killers[m.name] for m in mutants if m.name in killers}):
-                files.setdefault(killer.partition("::")[0], []).append(killer)
-            clean: dict[tuple[str, ...], Answer]
-            clean = dict(_shared(copies, [tuple(each) for each in files.values()], Copy.noticed, say))
-            quick = {one: answer for some, answer in clean.items() if answer.noticed == "no" for one in some}
+            quick = _clean(copies, [killers[m.name] for m in mutants if m.name in killers], say)
             _share_compiled(copies)
 
             def plant(copy: Copy, mutant: Planted) -> Verdict:
@@ -183,13 +178,7 @@ def plant_all(
                 verdict = copy.plant(mutant, _light(mutant.tests), 2 * _LIMIT)
                 if verdict.outcome == "survived":
                     verdict = copy.plant(mutant, mutant.tests, 2 * _LIMIT)
-                if verdict.outcome != "killed":
-                    return verdict
-                # Whoever noticed must be content without the bug; if nobody has a name, all of them.
-                doubted = (verdict.by,) if "::" in verdict.by else mutant.tests
-                if doubted not in clean:
-                    clean[doubted] = copy.noticed(doubted)
-                return verdict if clean[doubted].noticed == "no" else replace(verdict, outcome="untested")
+                return verdict
 
             def told(copy: Copy, mutant: Planted) -> Verdict:
                 learn(verdict := plant(copy, mutant))
@@ -198,11 +187,29 @@ def plant_all(
             # Those that share tests follow each other, so that what the tests need is in the disk's cache.
             ordered = sorted(mutants, key=lambda one: (killers.get(one.name, ""), one.tests, one.file))
             verdicts = [verdict for _, verdict in _shared(copies, ordered, told, say)]
+            # Whoever noticed must be content without the bug.
+            doubted = [
+                one.by for one in verdicts if one.outcome == "killed" and one.by and one.by not in quick
+            ]
+            content = quick | _clean(copies, doubted, say)
+            verdicts = [
+                replace(one, outcome="untested") if one.by and one.by not in content else one
+                for one in verdicts
+            ]
             say(f"{sum(copy.processor for copy in copies) / 60:.1f} minutes of the processor's time")
             return verdicts
         finally:
             for copy in copies:
                 copy.close()
+
+
+def _clean(copies: list[Copy], tests: Sequence[str], say: Any) -> dict[str, Answer]:
+    """Those of some tests that pass without a bug, run file by file; of a file with a failure, none is taken."""
+    files: dict[str, list[str]] = {}
+    for test in sorted(set(tests)):
+        files.setdefault(test.partition("::")[0], []).append(test)
+    answers = _shared(copies, [tuple(each) for each in files.values()], Copy.noticed, say)
+    return {one: answer for some, answer in answers if answer.noticed == "no" for one in some}
 
 
 def _light(tests: tuple[str, ...]) -> tuple[str, ...]:
