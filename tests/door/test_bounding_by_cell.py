@@ -16,7 +16,7 @@ from test_engines import engine, postgres  # noqa: F401 -- fixtures
 from test_sources_bounding import DOMAIN, row, table_of
 
 from dphist import publish
-from dphist.model.domain import Domain, Ordinal
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
 from dphist.sources import count
@@ -171,3 +171,7 @@ def test_through_sqlite_coded_records_are_bounded_and_those_without_a_cell_left_
         assert found.sum() == kept
         assert found.tolist() == count(table, domain, unit).counts.tolist()
         assert found[[0, 255]].sum() == 0
+    words = connection.create_table("words", pa.table({"word": ["w1", "none of these", "w2", None]}))
+    named = Domain([Nominal("word", [f"w{i}" for i in range(256)])])
+    (found,) = coded(words, named).tables([(0,)])
+    assert (found.sum(), found[[0, 255]].sum()) == (2, 0)

@@ -5,7 +5,7 @@ import pytest
 
 from dphist.errors import QueryError
 from dphist.inference.estimate import IndependentNoise, PieceNoise, integers, nonnegative
-from dphist.inference.intervals import Spread, half_widths
+from dphist.inference.intervals import Spread, half_widths, normal_quantile
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
@@ -130,3 +130,7 @@ def test_integers_keep_the_rounded_total():
         assert (rounded == np.round(rounded)).all()
         assert np.abs(rounded - counts).max() < 1
         assert rounded.sum() == round(counts.sum())
+
+
+def test_a_confidence_next_to_one_has_a_quantile() -> None:
+    assert 8.0 < normal_quantile(1.0 - 2.0**-53) < 9.0

@@ -93,7 +93,10 @@ def half_widths(spread: Spread, confidence: float) -> FloatArray:
 
 def normal_quantile(confidence: float) -> float:
     """How many deviations to either side a normal error stays within, with this confidence."""
-    return NormalDist().inv_cdf(0.5 + read_confidence(confidence) / 2.0)
+    sure = read_confidence(confidence)
+    above = 0.5 + sure / 2.0
+    # So near to one that a half more rounds to it: the other tail is still told apart from zero.
+    return NormalDist().inv_cdf(above) if above < 1.0 else -NormalDist().inv_cdf((1.0 - sure) / 2.0)
 
 
 def chernoff_widths(variance: FloatArray, heaviest: FloatArray, confidence: float) -> FloatArray:

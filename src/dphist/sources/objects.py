@@ -38,7 +38,8 @@ def open_json(connection: Any, source: str, needed: Sequence[str]) -> Text:
         with connection.cursor() as cursor:
             cursor.register("pieces", pyarrow.table([objects], names=["object"]))
             # Once for an object, here: in the statement that counts, DuckDB would take it apart for every field.
-            asked = f"SELECT CASE WHEN json_valid(object) THEN json_transform(object, {literal(shape)}) END FROM pieces"  # noqa: S608
+            # TRY, because to ask first whether it is good JSON would read it twice; row by row, like any function.
+            asked = f"SELECT TRY(json_transform(object, {literal(shape)})) FROM pieces"  # noqa: S608
             fields = cursor.execute(asked).to_arrow_table().column(0).combine_chunks()
         fields = fields.filter(fields.is_valid())
         made = pyarrow.record_batch([fields.field(place) for place in range(len(needed))], names=list(needed))

@@ -223,14 +223,6 @@ MUTANTS = [
     ),
     _bug(
         _CODED,
-        "            kept &= cell >= 0\n",
-        "",
-        "tests/door/test_bounding_by_cell.py::"
-        "test_through_sqlite_coded_records_are_bounded_and_those_without_a_cell_left_out",
-        "through Ibis records without a cell are counted in another",
-    ),
-    _bug(
-        _CODED,
         "        if held > room:\n            return Passes(source, domain, unit)\n",
         "        if held > room:\n            return Passes(source, domain, Unit())\n",
         _ENGINES,
