@@ -62,7 +62,7 @@ def rows_kept(unit: Unit, *columns: str) -> int:
     for line in table.to_pylist():
         people.setdefault(line["user"], Counter())[tuple(line[name] for name in columns)] += 1
     if unit.id is None:
-        return table.num_rows
+        return int(table.num_rows)
     if unit.cells is None:
         return sum(min(cells.total(), unit.rows) for cells in people.values())
     # With at most so many rows in a cell it depends on which cells are chosen, unless nobody has more of them.

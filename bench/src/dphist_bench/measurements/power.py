@@ -89,7 +89,7 @@ def _rho(mutant: Quieter, here: Pair, seconds: float) -> str:
 def _by_law(name: str, faults: Sequence[Fault]) -> dict[str, str]:
     """Runs until choices, partitions or shared draws were told from their law; empty where there is no such fault."""
     here = pair("a lump", np.array([9, 0, 3, 40, 2]), 3)
-    found = {}
+    found: dict[str, str] = {}
     possible = faults_of(name, here)
     for fault in faults:
         if fault in possible:
