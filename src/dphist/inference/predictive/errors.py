@@ -32,8 +32,8 @@ _SMALL_CLASSES = 4
 # Boxes of a size class have up to so many times its cells.
 _SAME_SIZE = 1.5
 # From here on, in variances of its noise, a sum may be biased by more than noise; and one question departs too far. On
-# made-up lines (52 cases, 8 draws) answers about long ranges then have 0.86 of the noisy sums' error, 1.05 at worst; with
-# 1.5 it was 0.80 and 1.12. On planes (32 cases, 4 draws) 0.81 and 1.00.
+# made-up lines (52 cases, 8 draws) answers about long ranges then have 0.86 of the noisy sums' error, 1.05 at worst;
+# with 1.5 it was 0.80 and 1.12. On planes (32 cases, 4 draws) 0.81 and 1.00.
 _BIASED = 1.1
 _FAR = 9.0
 
