@@ -36,7 +36,9 @@ def measure(
     *,
     quick: bool,
     data: Annotated[Path | None, "a folder with vectors and census records"] = None,
-    runs: Annotated[int, "draws of the noise each error is measured with; an eighth of it from 8,192 cells on"] = 32,
+    runs: Annotated[
+        int, "draws of the noise each error is measured with; an eighth of it from 8,192 cells on"
+    ] = 32,
     vectors: Annotated[tuple[str, ...], "which vectors of the folder"] = ("HEPTH", "MEDCOST"),
     only: Annotated[tuple[str, ...], "only these data"] = (),
 ) -> Iterator[Line]:
