@@ -64,6 +64,8 @@ SALT = "dphist|"
 DIGITS = 15
 # Nobody's rows are as many; engines multiply places by this number.
 _MOST = 2**31 - 1
+# Places that are worked out together.
+_TOGETHER = 1 << 20
 
 
 def kept(person: str, cells: Sequence[int], rows: int) -> list[int]:
@@ -163,8 +165,7 @@ def counted(
     else:
         chosen = _by_cell(changes, cells, totals, bound, hashes)
     if not values:
-        found, kept = np.unique(cells[chosen], return_counts=True)
-        return found, kept.astype(np.int64)
+        return _tallied(cells[chosen])
     found, place, kept = np.unique(cells[chosen], return_inverse=True, return_counts=True)
     whose = (np.cumsum(changes) - 1)[chosen]
     sums = []
@@ -174,6 +175,16 @@ def counted(
         np.add.at(total, place.reshape(-1), cut)
         sums.append(total)
     return found, kept.astype(np.int64), *sums
+
+
+def _tallied(cells: Integers) -> tuple[Integers, Integers]:
+    """Each cell once, and how often it occurs: counted by place where there are about as many rows as cells."""
+    if not cells.size or int(cells.max()) > 4 * cells.size:
+        found, kept = np.unique(cells, return_counts=True)
+        return found, kept.astype(np.int64)
+    rows = np.bincount(cells)
+    found = np.flatnonzero(rows)
+    return found, rows[found].astype(np.int64)
 
 
 def at_places(
@@ -199,9 +210,14 @@ def at_places(
     if many.any():
         begins = (np.cumsum(totals) - totals)[many]
         sizes = totals[many]
-        among = np.flatnonzero(~chosen)
-        places = among - np.repeat(begins, sizes)
-        chosen[among] = (np.repeat(starts % sizes, sizes) - places * rows) % np.repeat(sizes, sizes) < rows
+        first = starts % sizes
+        # Place by place for all groups: fewer numbers than members, as these groups have more than so many. The
+        # quotient is split, so that no product is larger than a group.
+        whole, rest = np.divmod(sizes, rows)
+        at_once = max(1, _TOGETHER // len(sizes))
+        for low in range(0, rows, at_once):
+            place = np.arange(low, min(low + at_once, rows), dtype=np.int64)[:, None]
+            chosen[begins + place * whole + (first + place * rest) // rows] = True
     return chosen
 
 
