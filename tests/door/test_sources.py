@@ -446,3 +446,47 @@ def test_importing_sources_loads_no_engine() -> None:
     code = f"import dphist.sources, sys; sys.exit(' '.join(m for m in {names} if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == "\n"
+
+
+def test_many_uneven_edges_are_counted_as_few_are(tmp_path: Path) -> None:
+    """A list too long for a CASE is searched while the rows pass by: the same cells, alone, beside others, bounded."""
+    rng = np.random.default_rng(3)
+    edges = np.sort(np.concatenate([[0.0, 50.0], rng.uniform(0, 50, 198)])).tolist()
+    x = rng.uniform(-2, 52, 5000)
+    x[::11], x[1], x[2], x[3] = np.nan, edges[7], edges[-1], edges[0]
+    whole = rng.integers(-3, 5000, 5000)
+    table = pa.table(
+        {
+            "x": pa.array(x, from_pandas=True),
+            "whole": pa.array(whole, mask=rng.random(5000) < 0.1),
+            "s": rng.choice(["a", "b"], 5000),
+            "id": rng.integers(0, 900, 5000),
+        }
+    )
+    wholes = sorted({0, 5000, *rng.integers(1, 4999, 150).tolist()})
+    domain = Domain(
+        [
+            Ordinal("x", edges=edges),
+            Ordinal("whole", edges=wholes),
+            Nominal("s", ["a", "b"]),
+        ]
+    )
+    rows = table.to_pandas()
+    rows = rows[(rows.x >= 0) & (rows.x <= 50) & (rows.whole >= 0) & (rows.whole <= 5000)]
+    wanted = np.zeros(domain.shape, dtype=np.int64)
+    places = [
+        np.minimum(np.searchsorted(each, rows[name], side="right") - 1, len(each) - 2)
+        for name, each in (("x", edges), ("whole", wholes))
+    ]
+    np.add.at(wanted, (*places, (rows.s == "b").to_numpy().astype(int)), 1)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    table.to_pandas().to_csv(tmp_path / "rows.csv", index=False)
+    sources: list[Any] = [table, tmp_path / "rows.parquet", tmp_path / "rows.csv", table.to_pandas()]
+    for source in sources:
+        np.testing.assert_array_equal(count(source, domain).counts, wanted)
+        held = count(source, domain, Unit(rows=1, id="id")).counts
+        assert held.sum() == rows.id.nunique()
+        assert (held <= wanted).all()
+    np.testing.assert_array_equal(
+        count(ibis.duckdb.connect().create_table("t", table), domain).counts, wanted
+    )

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
+from dphist.kernels.bins import bins_of
 from dphist.model.coded import code_type
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
-from dphist.sources.sql import Sql
+from dphist.sources.sql import Sql, quote
 from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
 # The types of codes, and how many rows are handed over at a time.
 _CODES: dict[Any, str] = {np.uint8: "UTINYINT", np.uint16: "USMALLINT", np.int32: "INTEGER"}
 _BATCH = 1 << 18
+_STREAM = "dphist rows with bins"
 _WIDTHS = (("SMALLINT", 2**15), ("INTEGER", 2**31))
 
 
@@ -64,9 +66,12 @@ class Duck(Sql):
         self.connection = connection
         self.relation = relation
         self.what = what
+        self.counts_by_position = 0
         # Whether the number of rows is known without reading them.
         self.sized = sized
         self.check = check
+        # Values that are searched in a list of edges on the way: the SQL that gives each, and its edges.
+        self._bins: dict[str, tuple[str, npt.NDArray[Any]]] = {}
         described = self._run(f"DESCRIBE SELECT * FROM {relation}").fetchall()
         self.columns = tuple(
             Column(str(name), "undeclared values", "undeclared", inferred)
@@ -79,13 +84,60 @@ class Duck(Sql):
         import duckdb
 
         try:
-            return self.connection.execute(sql)
+            used = [name for name in self._bins if self.quote(name) in sql]
+            return self._run_binned(sql, used) if used else self.connection.execute(sql)
         except duckdb.OutOfMemoryException:
             raise SourceError(
                 f"counting {self.what} ran out of memory; set DPHIST_SPILL to a folder on a large disk"
             ) from None
         except duckdb.Error:
             raise unreadable(self.what) from None
+
+    def _run_binned(self, sql: str, used: Sequence[str]) -> Any:
+        """Run a query on rows that pass by here on their way, and get the bins of their values.
+
+        DuckDB takes a block of rows at a time, and a block of random values takes every branch of a long CASE.
+        """
+        import pyarrow as pa
+
+        columns = [each.name for each in self.columns if self.quote(each.name) in sql]
+        asked = [self.quote(name) for name in columns]
+        for name in used:
+            value, edges = self._bins[name]
+            kind = "BIGINT" if edges.dtype.kind == "i" else "DOUBLE"
+            asked.append(f"TRY_CAST({value} AS {kind}) AS {self.quote(name)}")
+        answer = self.connection.execute(f"SELECT {', '.join(asked)} FROM {self.relation}")
+        rows = (answer.to_arrow_reader if hasattr(answer, "to_arrow_reader") else answer.fetch_record_batch)(
+            _BATCH
+        )
+        schema = pa.schema(
+            [*(rows.schema.field(name) for name in columns), *(pa.field(name, pa.int32()) for name in used)]
+        )
+
+        def binned() -> Iterator[Any]:
+            for batch in rows:
+                found = [
+                    pa.array(_binned(batch.column(len(columns) + place), self._bins[name][1]))
+                    for place, name in enumerate(used)
+                ]
+                yield pa.RecordBatch.from_arrays([*batch.columns[: len(columns)], *found], schema=schema)
+
+        # On a cursor, which has names of its own.
+        cursor = self.connection.cursor()
+        if self.counts_by_position:
+            count_by_position(cursor, self.counts_by_position)
+        cursor.register(_STREAM, pa.RecordBatchReader.from_batches(schema, binned()))
+        return cursor.execute(sql.replace(f"FROM {self.relation}", f"FROM {quote(_STREAM)}"))
+
+    def bin(self, value: str, edges: Sequence[Any]) -> str | None:
+        """The bin of a value known to lie between many edges: found here, while the rows pass by."""
+        if any(column.type in ("HUGEINT", "UHUGEINT") for column in self.columns):
+            # Numbers that Arrow has no type for would come back as others.
+            return None
+        whole = all(isinstance(edge, int) for edge in edges)
+        name = f"dphist bin {len(self._bins)}"
+        self._bins[name] = value, np.array(edges, dtype=np.int64 if whole else np.float64)
+        return self.quote(name)
 
     def watch(self, tally: Tally) -> None:
         """Say how many rows there are: what a table or a file's own description knows, no column is read for it."""
@@ -140,6 +192,7 @@ class Duck(Sql):
         if self.sized:
             ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
             count_by_position(self.connection, int(rows))
+            self.counts_by_position = int(rows)
         with shown_progress(self.connection, 1) as done:
             answer = self._run(self.statement(keys, values)).fetchnumpy()
             done()
@@ -270,6 +323,14 @@ class Duck(Sql):
         starts = np.empty(len(people), dtype=np.int64)
         starts[found["place"]] = found["start"].byteswap() >> np.uint64(64 - 4 * DIGITS)
         return starts
+
+
+def _binned(column: Any, edges: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """The bins of some values; whatever stands where one is NULL is not looked at."""
+    values = np.frombuffer(column.buffers()[1], dtype=edges.dtype)[
+        column.offset : column.offset + len(column)
+    ]
+    return bins_of(values, edges).astype(np.int32)
 
 
 def _unmasked(column: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:

@@ -211,7 +211,14 @@ def _bins(
 
 
 def _search(value: Expression, edges: Sequence[Any], engine: Engine) -> Expression:
-    """The bin of a value known to lie between the edges, by halving: log₂(bins) comparisons a row."""
+    """The bin of a value known to lie between the edges, by halving: log₂(bins) comparisons a row.
+
+    An engine that goes over rows in blocks visits, for every block, all branches that some row of it takes: there
+    thousands of edges are searched otherwise.
+    """
+    found = getattr(engine, "bin", lambda *_: None)(value, edges) if len(edges) > _SHORT else None
+    if found is not None:
+        return found
 
     def halve(start: int, stop: int) -> Expression:
         if stop - start == 1:

@@ -125,7 +125,7 @@ class Sql:
         raise NotImplementedError
 
     def bin(self, value: str, edges: Sequence[Any]) -> str | None:
-        """The bin of a value known to lie between many edges, if the engine can search a list; else None."""
+        """The bin of a value known to lie between many edges, if the engine has a way of its own; else None."""
         return None
 
     def when(self, condition: str, value: Any, otherwise: Any) -> str:
