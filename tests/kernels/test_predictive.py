@@ -208,12 +208,17 @@ def test_too_much_smoothing_is_noticed():
     assert comb.caution.min() >= LEAST_CAUTION
 
 
+@pytest.mark.parametrize("lone", [False, True])
 @pytest.mark.parametrize("shape", [(37, 21), (400,)])
-def test_single_cells_by_their_path_are_boxes_of_one_cell(shape):
+def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
     from dphist.kernels.predictive.cells import ask_cells, path_variances
     from dphist.kernels.predictive.visits import ask_boxes
 
-    counts = np.random.default_rng(4).poisson(2, shape)
+    rng = np.random.default_rng(4)
+    counts = rng.poisson(2, shape)
+    if lone:
+        # Empty blocks on both sides of a full one are pooled: what bounds them reaches around it.
+        counts = np.where(rng.random(shape) < 0.02, 50_000, 0)
     domain = dphist.Domain([dphist.Ordinal(f"a{i}", range(n)) for i, n in enumerate(shape)])
     release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/5", mechanism="adaptivetree")
     engine = release._estimate.errors.engine  # type: ignore[attr-defined]

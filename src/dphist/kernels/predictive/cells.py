@@ -51,21 +51,36 @@ def ask_cells(
     unevenness: FloatArray,
     cells: IntArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean and variance of cells, as `ask_boxes` gives them for boxes of one cell."""
+    """Mean and variance of cells, as `ask_boxes` gives them for boxes of one cell.
+
+    A hull that holds a cell may reach around it (blocks that were pooled need not be neighbours): then the other side
+    of the split is kept in mind, until a leaf is found, and leaves are boxes.
+    """
     axes = low.shape[1]
+    other = np.empty(256, dtype=np.int64)
     means = np.zeros(len(cells))
     variances = np.zeros(len(cells))
     inner = np.zeros(len(cells))
     beyond = np.empty(axes, dtype=np.int64)
     for j in range(len(cells)):
+        other[0] = 0
+        waiting = 1
         i = 0
-        while left[i] >= 0:
-            c = left[i]
-            for a in range(axes):
-                if cells[j, a] < low[c, a] or cells[j, a] >= high[c, a]:
-                    c = left[i] + 1
-                    break
-            i = c
+        while waiting > 0:
+            waiting -= 1
+            i = other[waiting]
+            if left[i] < 0:
+                break
+            if waiting + 2 > other.size:
+                other = np.concatenate((other, np.empty_like(other)))
+            for c in (left[i] + 1, left[i]):
+                holds = True
+                for a in range(axes):
+                    if cells[j, a] < low[c, a] or cells[j, a] >= high[c, a]:
+                        holds = False
+                if holds:
+                    other[waiting] = c
+                    waiting += 1
         share = 1.0
         for a in range(axes):
             share /= high[i, a] - low[i, a]

@@ -199,13 +199,15 @@ def ask_cells(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """As the kernel of this name."""
     at = np.zeros(len(cells), dtype=np.int64)
-    going = np.flatnonzero(left[at] >= 0)
+    going, node = np.arange(len(cells)), at
     while going.size:
-        child = left[at[going]]
-        cell = cells[going]
-        child += ((cell < low[child]) | (cell >= high[child])).any(axis=1)
-        at[going] = child
-        going = going[left[child] >= 0]
+        leaf = left[node] < 0
+        at[going[leaf]] = node[leaf]
+        going, first = np.repeat(going[~leaf], 2), left[node[~leaf]]
+        node = np.stack([first, first + 1], axis=1).reshape(-1)
+        # A hull that holds a cell may reach around it: both sides of a split are followed where both may hold it.
+        holds = ((cells[going] >= low[node]) & (cells[going] < high[node])).all(axis=1)
+        going, node = going[holds], node[holds]
     share = np.ones(len(cells))
     for axis in range(low.shape[1]):
         share /= high[at, axis] - low[at, axis]
