@@ -92,3 +92,29 @@ def uncounted(
         )
     release.save(output)
     screen.line(f"{output}: {release.answer()} rows were not counted")
+
+
+@app.command()
+def add(
+    release: Annotated[Path, typer.Argument(metavar="OUT", help="A release of tables.", show_default=False)],
+    source: Annotated[str, typer.Argument(help="The same records again, as `publish` reads them.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the larger release goes.")],
+    marginals: Annotated[
+        list[str], typer.Option(help="A further table, such as age,sex; may be given several times.")
+    ],
+    epsilon: Annotated[str | None, typer.Option(help="What the further tables may cost.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Or in ρ, if the release was paid for in ρ.")] = None,
+    delta: Annotated[str | None, typer.Option(help="With --epsilon: the δ of (ε, δ); buys a ρ.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="The ledger that paid for the release.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Which budget in it: the one that paid before.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
+) -> None:
+    """Measure further tables of the records that a release is about, and publish all together."""
+    from dphist.cli.publishing import add_to_file
+
+    with screen.progress("counting records") as say:
+        made = add_to_file(
+            release, source, output, marginals, epsilon=epsilon, rho=rho, delta=delta, ledger=ledger,
+            dataset=dataset, force=force, say=say,
+        )  # fmt: skip
+    screen.line(f"{output}: {made!r}")

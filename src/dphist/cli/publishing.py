@@ -15,10 +15,11 @@ from dphist.model.schema import Schema
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.ledger import Ledger
+from dphist.publishing.adding import add_tables
 from dphist.publishing.checking import digest
 from dphist.publishing.custody import ALLOWED
 from dphist.publishing.door import DEFAULT_MECHANISM, publish
-from dphist.release import Release
+from dphist.release import Release, load
 from dphist.release.file import atomic
 
 
@@ -83,6 +84,39 @@ def publish_file(
         if release.receipt is not None:
             book.complete(release.receipt[1], digest(output))
     return release
+
+
+def add_to_file(
+    release: Path,
+    source: str,
+    output: Path,
+    marginals: list[str],
+    *,
+    epsilon: str | None,
+    rho: str | None,
+    delta: str | None,
+    ledger: str | None,
+    dataset: str | None,
+    force: bool,
+    say: Callable[[str], None],
+) -> Release:
+    """Add tables to a release in a file, and write the larger one to another."""
+    from contextlib import nullcontext
+
+    if (ledger is None) != (dataset is None):
+        raise InputError("--ledger and --dataset belong together: give both or neither")
+    check_output(output, force)
+    before = load(release)
+    with nullcontext() if ledger is None else Ledger.open(ledger) as book:
+        made = add_tables(
+            before, source, "marginals:" + ";".join(marginals), epsilon, rho=rho, delta=delta,
+            ledger=book, dataset=dataset,
+        )  # fmt: skip
+        say("writing the release")
+        made.save(output)
+        if book is not None and made.receipt is not None:
+            book.complete(made.receipt[1], digest(output))
+    return made
 
 
 def read_declared(path: Path) -> Schema:

@@ -78,6 +78,7 @@ class TableResiduals:
 
     def __init__(self, shape: Sequence[int], measured: Sequence[Measured]) -> None:
         self.shape = tuple(shape)
+        self.measured = tuple(measured)
         summed: dict[Axes, FloatArray] = {}
         precision: dict[Axes, float] = {}
         heaviest: dict[Axes, float] = {}

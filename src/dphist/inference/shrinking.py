@@ -6,7 +6,9 @@ make of it:
 
     m + f (y − m),   f = max(0, 1 − (1 − 2/k) Σ variance ÷ ‖y − m‖²),
 
-with k degrees of freedom, Π (values − 1); below three there is nothing to gain, and the measurement stands.
+with k degrees of freedom, Π (values − 1); below three there is nothing to gain, and the measurement stands. Many tables
+together (`shrink_together`) lend each other what they know of how far models are from measurements (empirical Bayes,
+Efron and Morris 1973): so tables of two values shrink as well, each of which could not by itself.
 
 Where the model is wrong by more than the noise the measurement speaks; where it is not, the model does. The nearest
 table without negative cells and with the same total follows; `dphist.inference.fitting.settle` then makes tables agree.
@@ -16,17 +18,22 @@ Arithmetic on released numbers throughout.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
+from dphist.inference.residuals import TableResiduals
+from dphist.inference.tables import Axes, centred
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # A value is merged into its neighbours unless the group's last one could stand alone with this part of the threshold.
 _NEARLY = 0.3
+# Degrees of freedom that a table borrows from all tables together.
+_BORROWED = 6.0
 
 
 def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray) -> FloatArray:
@@ -52,6 +59,86 @@ def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray
     energy = float((apart * apart).sum())
     kept = max(0.0, 1.0 - noise / energy) if energy > noise else 0.0
     return nonnegative(model + kept * apart, float(model.sum()))
+
+
+def shrink_together(
+    measured: TableResiduals, tables: Sequence[Axes], model: Callable[[Axes], FloatArray]
+) -> dict[Axes, FloatArray]:
+    """Move measured tables towards a model of them, all tables of as many attributes by what they show together.
+
+    Each table is judged by its own residual alone (what it says beyond its margins, which have tables of their own):
+    e = ‖residual of y − m‖² ÷ variance is about k where noise explains the difference. A table trusts its own e as so
+    many degrees of freedom as it has, and what all tables show, R = Σe ÷ Σk, as a few more:
+    f = max(0, 1 − (k + few)(1 − 2/Σk) ÷ (e + few · R)).
+
+    Args:
+        measured: All that was measured, by residuals.
+        tables: Tables that are covered.
+        model: What a model says of a table, as counts.
+
+    Returns:
+        Tables between both, without negative cells, of the model's total.
+
+    Example:
+        >>> import numpy as np
+        >>> from dphist.inference.residuals import Measured, TableResiduals
+        >>> noisy = np.array([[11.0, 9.0, 10.0], [9.0, 11.0, 10.0], [10.0, 10.0, 10.0]])
+        >>> near = TableResiduals((3, 3), [Measured((0, 1), noisy, 100.0, 0.0)])
+        >>> float(shrink_together(near, [(0, 1)], lambda axes: np.full((3, 3), 10.0))[(0, 1)].max())
+        10.0
+    """
+    found: dict[Axes, FloatArray] = {}
+    for ways in sorted({len(axes) for axes in tables}):
+        here = [axes for axes in tables if len(axes) == ways]
+        apart = {axes: measured.table(axes) - model(axes) for axes in here}
+        energy = {axes: _energy(measured, axes, apart[axes]) for axes in here}
+        freedom = {axes: math.prod(size - 1 for size in apart[axes].shape) for axes in here}
+        every = max(1, sum(freedom.values()))
+        shown = sum(energy.values()) / every
+        for axes in here:
+            noise = (freedom[axes] + _BORROWED) * max(0.0, 1.0 - 2.0 / every)
+            seen = energy[axes] + _BORROWED * shown
+            kept = 1.0 - noise / seen if seen > noise else 0.0
+            said = model(axes)
+            found[axes] = nonnegative(said + kept * apart[axes], float(said.sum()))
+    return found
+
+
+def disagreement(
+    measured: TableResiduals, tables: Sequence[Axes], model: Callable[[Axes], FloatArray]
+) -> tuple[float, float]:
+    """Say how far tables are from a model beyond their margins, in units of their noise: Σe ÷ Σk, and its deviation.
+
+    Noise alone makes it 1 for a model that knows nothing of the measurement. It is far below 1 for a model so rich that
+    it follows the noise.
+
+    Args:
+        measured: All that was measured, by residuals.
+        tables: Tables that are covered.
+        model: What a model says of a table, as counts.
+
+    Returns:
+        The ratio, and the deviation that noise alone would give it.
+
+    Example:
+        >>> import numpy as np
+        >>> from dphist.inference.residuals import Measured, TableResiduals
+        >>> far = TableResiduals((2, 2), [Measured((0, 1), np.array([[90.0, 0.0], [0.0, 90.0]]), 1.0, 0.0)])
+        >>> disagreement(far, [(0, 1)], lambda axes: np.full((2, 2), 45.0))[0]
+        8100.0
+    """
+    energy = sum(_energy(measured, axes, measured.table(axes) - model(axes)) for axes in tables)
+    freedom = max(1, sum(math.prod(measured.shape[axis] - 1 for axis in axes) for axes in tables))
+    return energy / freedom, math.sqrt(2.0 / freedom)
+
+
+def _energy(measured: TableResiduals, axes: Axes, apart: FloatArray) -> float:
+    """What a table differs by beyond its margins, squared, in units of its noise's variance."""
+    kept = measured.kept(axes)
+    if kept != axes:
+        return 0.0
+    left = centred(apart)
+    return float((left * left).sum()) * measured.residuals[axes].precision
 
 
 def merge_values(counts: FloatArray, least: float, *, ordered: bool) -> IntArray:

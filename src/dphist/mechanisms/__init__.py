@@ -15,6 +15,7 @@ from dphist.mechanisms.registry import CLASSES, INGREDIENTS, MECHANISMS, Entry, 
 
 if TYPE_CHECKING:
     from dphist.mechanisms.adaptivetree import AdaptiveTree
+    from dphist.mechanisms.added import Added
     from dphist.mechanisms.auto import Auto
     from dphist.mechanisms.baseline import Gaussian, Laplace, Uniform
     from dphist.mechanisms.blocks import Blocks, Sort
@@ -50,6 +51,7 @@ __all__ = [
     "SPA",
     "AdaptiveGrid",
     "AdaptiveTree",
+    "Added",
     "Auto",
     "Blocks",
     "ByPart",

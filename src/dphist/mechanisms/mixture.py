@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial, reduce
 from itertools import combinations
 
 import numpy as np
@@ -17,16 +18,17 @@ from dphist.inference.fitting import rake, settle
 from dphist.inference.mixture import MixtureModel, NoisyTable, fit_mixture
 from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
-from dphist.inference.shrinking import merge_values, shares_within, shrink
+from dphist.inference.shrinking import disagreement, merge_values, shares_within, shrink, shrink_together
 from dphist.inference.synthesis import PublishedModel
 from dphist.inference.tables import Axes, subsets
 from dphist.mechanisms.mixtureplan import (
     CHOICE_SHARE,
     COUNT_SHARE,
-    DEPENDENCE_SHARE,
     DISTANCE_SHARE,
+    FIRST_PART,
     Strength,
     all_pairs,
+    looking_share,
     pair_shares,
     planned_deviations,
     too_weak,
@@ -49,15 +51,17 @@ IntArray = NDArray[np.int64]
 _SMALL_CUBE = 1 << 16
 _RAKING_ROUNDS = 30
 # Pairs are measured if they are further from the model than noise would be, by so many deviations of that look at them.
-_SURE = 1.0
+_SURE = 2.0
+# A model nearer to measured pairs than this part of their noise follows it.
+_FOLLOWS = 0.5
+# All pairs are measured on if the first part of them shows that much more than noise.
+_SHOWN = 0.15
 # Rounds of choosing pairs; after the first the model knows what was measured.
 _ROUNDS = 2
 # Tables of three and more attributes take part in the fit while they have so many cells together.
 _MOST_FITTED = 20_000
 # Dependence costs less where noise is small: this part at least, all of it from a tenth of total variation on.
 _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
-# Below this expected total variation tables are published as least squares has them: a model could only spoil them.
-_AS_MEASURED = 0.005
 
 
 @checked
@@ -128,37 +132,89 @@ class Mixture:
         pairs = sorted({pair for axes in wanted for pair in combinations(axes, 2)})
         if not pairs:
             return self._planned(data, asked, wanted)
-        counting, looking, rest = data.split(
-            COUNT_SHARE, DEPENDENCE_SHARE, 1 - COUNT_SHARE - DEPENDENCE_SHARE
-        )
+        cells = np.array([shape[a] * shape[b] for a, b in pairs], dtype=np.float64)
+        noise = planned_deviations(data.law(), shape, wanted, pairs)
+        look = looking_share(data.law(), noise, cells)
+        counting, looking, rest = data.split(COUNT_SHARE, look, 1 - COUNT_SHARE - look)
         counted = counting.measure(TableTotals(((),), (Fraction(1),)))
         strength = Strength(rest.law(), max(1.0, float(counted.values[0])))
         seen = looking.measure(Dependence(tuple(pairs)))
         unit = 2.0 * strength.total * len(pairs)
         apart, doubt = float(seen.values[0]) / unit, math.sqrt(float(np.max(seen.variance))) / unit
-        noise = planned_deviations(rest.law(), shape, wanted, pairs)
-        cells = np.array([shape[a] * shape[b] for a, b in pairs], dtype=np.float64)
-        if all_pairs(strength, noise, cells, apart, doubt):
+        together = all_pairs(strength, noise, cells, apart, doubt)
+        if together is None and data.law().gaussian:
+            return self._tried(rest, asked, wanted, pairs, strength)
+        if together:
             return self._planned(rest, asked, wanted)
         return self._chosen(rest, asked, pairs, strength)
 
+    def _tried(
+        self,
+        data: PrivateRecords,
+        asked: Sequence[Axes],
+        wanted: Sequence[Axes],
+        pairs: Sequence[Axes],
+        strength: Strength,
+    ) -> TableEstimate:
+        """Measure all tables with a part of the budget, and go on with them if they show more than noise."""
+        trying, rest = data.split(FIRST_PART, 1 - FIRST_PART)
+        part = measure_residuals(trying, wanted)
+        total = max(1.0, float(part.table(())))
+        ones = {
+            axes: nonnegative(part.table(axes), total)
+            for axis in range(len(data.shape))
+            for axes in [(axis,)]
+        }
+        far, deviation = disagreement(part, pairs, partial(_by_chance, ones, total))
+        if far < 1.0 + max(_SHOWN, 2.0 * deviation):
+            return self._chosen(rest, asked, pairs, replace(strength, law=rest.law()), part)
+        return self._planned(rest, asked, wanted, part)
+
     # ---- all wanted tables ------------------------------------------------------------------------------
 
-    def _planned(self, data: PrivateRecords, asked: Sequence[Axes], wanted: Sequence[Axes]) -> TableEstimate:
+    def _planned(
+        self,
+        data: PrivateRecords,
+        asked: Sequence[Axes],
+        wanted: Sequence[Axes],
+        before: TableResiduals | None = None,
+    ) -> TableEstimate:
         residuals = measure_residuals(data, wanted)
-        total = max(1.0, float(residuals.table(())))
-        known = sorted({inner for axes in wanted for inner in subsets(axes) if inner}, key=len)
-        noisy = [NoisyTable(axes, residuals.table(axes), residuals.cell_variance(axes)) for axes in known]
-        model = self._fit(data.shape, noisy, total)
-        if _raw(noisy, total) < _AS_MEASURED:
-            near = {table.axes: table.values for table in noisy}
-        else:
-            near = {
-                table.axes: shrink(table.values, table.variance, total * model.table(table.axes))
-                for table in noisy
-            }
+        if before is not None:
+            residuals = TableResiduals(data.shape, [*before.measured, *residuals.measured])
         note = f"{len(wanted)} tables were measured together, and a mixture of products fitted to them"
-        return _published(data.shape, asked, total, near, model, residuals, note)
+        return self.together(residuals, asked, note)
+
+    def together(self, residuals: TableResiduals, asked: Sequence[Axes], note: str) -> TableEstimate:
+        """Fit a model to all that was measured, and publish tables between both.
+
+        Args:
+            residuals: What was measured.
+            asked: The tables to publish; those that are not covered are the model's guess.
+            note: How it came about.
+
+        Returns:
+            The tables, with their errors and the model.
+        """
+        total = max(1.0, float(residuals.table(())))
+        every = [*asked, *((axis,) for axis in range(len(residuals.shape)))]
+        inside = {residuals.kept(inner) for axes in every for inner in subsets(axes)} - {()}
+        known = sorted(
+            (axes for axes in inside if residuals.covers(axes)), key=lambda axes: (len(axes), axes)
+        )
+        noisy = [NoisyTable(axes, residuals.table(axes), residuals.cell_variance(axes)) for axes in known]
+        model = self._fit(residuals.shape, noisy, total)
+        near = {axes: nonnegative(residuals.table(axes), total) for axes in known if len(axes) == 1}
+        pairs = [axes for axes in known if len(axes) == 2]
+        said, chance = partial(_said, model, total), partial(_by_chance, near, total)
+        if pairs:
+            far, deviation = disagreement(residuals, pairs, chance)
+            # A model that follows the noise says nothing beyond the measurement, and one is not needed where noise
+            # alone explains how far pairs are from independence.
+            alone = far < 1.0 + 2.0 * deviation or disagreement(residuals, pairs, said)[0] < _FOLLOWS
+            near |= shrink_together(residuals, pairs, chance if alone else said)
+        near |= shrink_together(residuals, [axes for axes in known if len(axes) > 2], said)
+        return publish_near(residuals.shape, asked, total, near, model, residuals, note)
 
     def _fit(self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float) -> MixtureModel:
         large = sum(table.values.size for table in noisy if len(table.axes) > 2)
@@ -170,13 +226,20 @@ class Mixture:
     # ---- chosen tables ----------------------------------------------------------------------------------
 
     def _chosen(
-        self, data: PrivateRecords, asked: Sequence[Axes], pairs: Sequence[Axes], strength: Strength
+        self,
+        data: PrivateRecords,
+        asked: Sequence[Axes],
+        pairs: Sequence[Axes],
+        strength: Strength,
+        before: TableResiduals | None = None,
     ) -> TableEstimate:
         shape, columns = data.shape, len(data.shape)
         ones = tuple((axis,) for axis in range(columns))
         even = (Fraction(1, columns),) * columns
         if too_weak(strength):
-            return self._singles(data, asked, [_tables(data.measure(TableTotals(ones, even)), ones, shape)])
+            return self._singles(
+                data, asked, _tables(data.measure(TableTotals(ones, even)), ones, shape), before
+            )
         one, look, rest = data.split(strength.singles, DISTANCE_SHARE, 1 - strength.singles - DISTANCE_SHARE)
         first = _tables(one.measure(TableTotals(ones, even)), ones, shape)
         total = _total(first)
@@ -209,8 +272,9 @@ class Mixture:
         if not worth:
             # If there was no pair to look at, that share is spent on single attributes as well.
             rights = [rest] if open_pairs else [look, rest]
-            again = [_tables(right.measure(TableTotals(ones, even)), ones, shape) for right in rights]
-            return self._singles(data, asked, [first, *again])
+            for right in rights:
+                first = [*first, *_tables(right.measure(TableTotals(ones, even)), ones, shape)]
+            return self._singles(data, asked, first, before)
         measured = [_merged(table, groups) for table in first]
         model, chosen = self._rounds(rest.merge(groups), open_pairs, picks, measured, start, total)
         within = [shares_within(single[axis], groups[axis]) for axis in range(columns)]
@@ -225,12 +289,15 @@ class Mixture:
             near[table.axes] = near_coarse[np.ix_(groups[a], groups[b])] * np.outer(within[a], within[b])
         # Intervals hold where cells were measured as they are published: single attributes, pairs that were not merged.
         whole = [t for t in chosen if all(coarse[axis] == shape[axis] for axis in t.axes)]
-        errors = TableResiduals(shape, [_as_measured(table, strength.law) for table in [*first, *whole]])
+        told = [] if before is None else before.measured
+        errors = TableResiduals(
+            shape, [*told, *(_as_measured(table, strength.law) for table in [*first, *whole])]
+        )
         note = (
             f"tables of one attribute were measured, then {len(chosen)} of {len(pairs)} pairs, chosen where a model "
             "was furthest from the records, rare values merged; a mixture of products says the rest"
         )
-        return _published(shape, asked, total, near, fine, errors, note)
+        return publish_near(shape, asked, total, near, fine, errors, note)
 
     def _rounds(
         self,
@@ -265,26 +332,30 @@ class Mixture:
         return model, chosen
 
     def _singles(
-        self, data: PrivateRecords, asked: Sequence[Axes], rounds: Sequence[Sequence[NoisyTable]]
+        self,
+        data: PrivateRecords,
+        asked: Sequence[Axes],
+        tables: Sequence[NoisyTable],
+        before: TableResiduals | None,
     ) -> TableEstimate:
         """Publish what single attributes say: that they go together by chance alone is the guess."""
-        tables = [_averaged(each) for each in zip(*rounds, strict=True)]
-        total = _total(tables)
-        near = {table.axes: nonnegative(table.values, total) for table in tables}
-        rows = np.concatenate([near[(axis,)] / total for axis in range(len(data.shape))])
-        model = MixtureModel(data.shape, np.ones(1), rows[:, None])
-        law = data.law()
-        errors = TableResiduals(
-            data.shape, [_as_measured(table, law) for round_ in rounds for table in round_]
-        )
+        shape, law = data.shape, data.law()
+        told = [] if before is None else before.measured
+        errors = TableResiduals(shape, [*told, *(_as_measured(table, law) for table in tables)])
+        total = max(1.0, float(errors.table(())))
+        near = {
+            axes: nonnegative(errors.table(axes), total) for axis in range(len(shape)) for axes in [(axis,)]
+        }
+        rows = np.concatenate([near[(axis,)] / total for axis in range(len(shape))])
+        model = MixtureModel(shape, np.ones(1), rows[:, None])
         note = (
             "tables of one attribute were measured with the whole budget: it sees too little of pairs, or there was "
             "too little to see; that attributes go together by chance alone is a guess"
         )
-        return _published(data.shape, asked, total, near, model, errors, note)
+        return publish_near(data.shape, asked, total, near, model, errors, note)
 
 
-def _published(
+def publish_near(
     shape: Sequence[int],
     asked: Sequence[Axes],
     total: float,
@@ -293,7 +364,20 @@ def _published(
     measured: TableResiduals,
     note: str,
 ) -> TableEstimate:
-    """Settle the announced tables, and those of single attributes, so that all agree."""
+    """Settle the announced tables, and those of single attributes, so that all agree.
+
+    Args:
+        shape: How many values each attribute has.
+        asked: The announced tables.
+        total: The number of records.
+        near: What was made of measured tables.
+        model: What says something of all others.
+        measured: What was measured.
+        note: How it came about.
+
+    Returns:
+        The tables, with their errors and the model.
+    """
     every = [*asked, *((axis,) for axis in range(len(shape)))]
 
     def table(axes: Axes) -> FloatArray:
@@ -303,6 +387,17 @@ def _published(
 
     settled = settle(shape, every, table)
     return TableEstimate(settled, ResidualNoise(measured), note, PublishedModel(model, settled))
+
+
+def _said(model: MixtureModel, total: float, axes: Axes) -> FloatArray:
+    """A table as the model has it."""
+    return np.asarray(total * model.table(axes), dtype=np.float64)
+
+
+def _by_chance(near: Mapping[Axes, FloatArray], total: float, axes: Axes) -> FloatArray:
+    """A table whose attributes go together by chance alone."""
+    parts = [near[(axis,)] / max(float(near[(axis,)].sum()), 1e-300) for axis in axes]
+    return np.asarray(total * reduce(np.multiply.outer, parts), dtype=np.float64)
 
 
 def _raw(tables: Sequence[NoisyTable], total: float) -> float:
@@ -323,13 +418,6 @@ def _tables(noisy: object, tables: Sequence[Axes], shape: Sequence[int]) -> list
         found.append(NoisyTable(axes, values[begin:end].astype(np.float64).reshape(sides), each))
         begin = end
     return found
-
-
-def _averaged(tables: Sequence[NoisyTable]) -> NoisyTable:
-    """Several measurements of one table, by their precision."""
-    weights = np.array([1.0 / float(np.mean(table.variance)) for table in tables])
-    values = sum(weight * table.values for weight, table in zip(weights, tables, strict=True))
-    return NoisyTable(tables[0].axes, np.asarray(values) / weights.sum(), 1.0 / float(weights.sum()))
 
 
 def _total(tables: Sequence[NoisyTable]) -> float:

@@ -28,15 +28,16 @@ DEPENDENCE_SHARE = Fraction(1, 100)
 # Of what is left then, to see whether pairs are worth measuring, and to choose among them.
 DISTANCE_SHARE = Fraction(1, 50)
 CHOICE_SHARE = Fraction(1, 20)
-# All pairs are measured where their noise is below sampling error: deviation · √(cells ÷ records) below this,
-_RICH = 1.0
-# or where their expected total variation is at most this times that of independence,
-_DEPENDENT = 1.8
-# or, under ρ, where it is below this and pairs are further from independence than sampling can bring them: tables with
-# few values that matter, most of whose noise falls on empty cells and is cut away.
-_SPARSE = 1.2
-# The total variation that sampling alone makes between independent attributes, over √(cells ÷ records), at most.
-_SAMPLING = 0.28
+# All pairs are measured where their expected total variation is at most this times that of independence; they may turn
+# out to be worth it up to that much (most of the noise may fall on empty cells, and be cut away).
+_WORTH, _HOPE = 1.4, 4.0
+# Tables without negative cells are nearer: an expected variation of v becomes v ÷ (1 + this · v).
+_CUT = 1.2
+# The total variation that sampling alone makes between independent attributes, over √(cells ÷ records): at most, and
+# where values are uneven.
+_SAMPLING, _LEAST_SAMPLING = 0.28, 0.16
+# Under ρ nothing is lost by measuring pairs in two parts: where it cannot be told beforehand, the first part shows it.
+FIRST_PART = Fraction(1, 4)
 # The strength of a budget is counted in records × ε; under ρ one deviation is worth so much ε.
 _LAPLACE_WORTH, _GAUSSIAN_WORTH = math.sqrt(2.0), 5.77
 _USUAL = 3e4
@@ -124,8 +125,8 @@ def planned_deviations(
 
 def all_pairs(
     strength: Strength, noise: FloatArray, cells: FloatArray, dependence: float, doubt: float
-) -> bool:
-    """Whether to measure all pairs at once: where noise is small beside sampling error, or beside dependence.
+) -> bool | None:
+    """Whether to measure all pairs at once: where their noise is small beside how far they are from independence.
 
     Args:
         strength: Of the budget.
@@ -135,16 +136,39 @@ def all_pairs(
         doubt: The deviation of that measurement.
 
     Returns:
-        Whether all pairs are worth measuring.
+        Whether all pairs are worth measuring; None where that cannot be told.
     """
-    sampling = np.sqrt(cells / strength.total)
-    raw = float(np.mean(0.4 * noise * cells / strength.total))
-    beyond = dependence - 2.0 * doubt > _SAMPLING * float(np.mean(sampling))
-    return (
-        float(np.mean(noise * sampling)) < _RICH
-        or raw < _DEPENDENT * (dependence - doubt)
-        or (strength.law.gaussian and raw < _SPARSE and beyond)
-    )
+    raw = 0.4 * noise * cells / strength.total
+    expected = float(np.mean(raw / (1.0 + _CUT * raw)))
+    sampling = float(np.mean(np.sqrt(cells / strength.total)))
+    # Under ε it cannot be tried out: pairs that turn out independent cost less than dependence that was not looked at.
+    least = _LEAST_SAMPLING if strength.law.gaussian else _SAMPLING
+    if expected < _WORTH * max(dependence - 2.0 * doubt, least * sampling):
+        return True
+    if expected > _HOPE * max(dependence + 2.0 * doubt, _SAMPLING * sampling):
+        return False
+    return None
+
+
+def looking_share(law: NoiseLaw, noise: FloatArray, cells: FloatArray) -> Fraction:
+    """What the look at dependence may cost: enough to tell it from the noise of pairs, between 1 and 3 hundredths.
+
+    Both noises fall with the number of records alike, so public sizes decide. Under ε a hundredth of the budget is a
+    hundredth more noise for all that follows, so it stays at one.
+
+    Args:
+        law: Of the whole budget.
+        noise: The deviation that each pair's cells would have.
+        cells: How many cells each pair has.
+
+    Returns:
+        The share.
+    """
+    if not law.gaussian:
+        return DEPENDENCE_SHARE
+    wanted = 0.5 * float(np.mean(0.4 * noise * cells))
+    share = (2.0 * float(law.deviation) / wanted) ** 2
+    return fraction(float(np.clip(share, float(DEPENDENCE_SHARE), 3.0 * float(DEPENDENCE_SHARE))))
 
 
 def too_weak(strength: Strength) -> bool:

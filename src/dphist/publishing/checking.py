@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from dphist.errors import VerificationError
+from dphist.mechanisms.added import Added
 from dphist.release.file import load
 from dphist.release.release import Release
 
@@ -55,16 +58,28 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Rele
     if release.receipt is None:
         raise VerificationError("the release says of no ledger that it paid")
     dataset, number = release.receipt
-    entry = next((entry for entry in ledger.entries(dataset) if entry.id == number), None)
-    if entry is None:
-        raise VerificationError(f"the ledger has no payment {number} for dataset {dataset!r}")
-    paid = entry.epsilon if release.budget.pure else entry.rho
-    promised = (release.budget.amount, release.guarantee.delta, release.guarantee.unit.describe())
-    if (paid, entry.delta, entry.unit) != promised:
-        raise VerificationError("the release promises something else than the ledger paid for")
+    entries = {entry.id: entry for entry in ledger.entries(dataset)}
+    for payment, amount in _payments(release, number):
+        entry = None if payment is None else entries.get(payment)
+        if entry is None:
+            raise VerificationError(f"the ledger has no payment {payment} for dataset {dataset!r}")
+        paid = entry.epsilon if release.budget.pure else entry.rho
+        promised = (amount, release.guarantee.delta, release.guarantee.unit.describe())
+        if (paid, entry.delta, entry.unit) != promised:
+            raise VerificationError("the release promises something else than the ledger paid for")
+    entry = entries[number]
     if entry.digest != digest(path):
         raise VerificationError("this is not the file that was published: its digest is not the ledger's")
     return release
+
+
+def _payments(release: Release, number: int) -> Iterator[tuple[int | None, Fraction]]:
+    """The payments behind a release and what each must be of: of one that was added to, every part's own."""
+    mechanism, payment, amount = release.mechanism, cast(int | None, number), release.budget.amount
+    while isinstance(mechanism, Added):
+        yield payment, amount * mechanism.share
+        mechanism, payment, amount = mechanism.first, mechanism.paid, amount * (1 - mechanism.share)
+    yield payment, amount
 
 
 def digest(path: str | PathLike[str]) -> str:

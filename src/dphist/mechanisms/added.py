@@ -1,0 +1,118 @@
+"""Tables that were measured later on the same records, fitted together with what was measured before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from dphist.errors import MechanismError
+from dphist.inference.estimate import Estimate
+from dphist.inference.fitting import agreeing, rake
+from dphist.inference.published import ResidualNoise, TableEstimate
+from dphist.inference.residuals import TableResiduals
+from dphist.inference.shrinking import shrink_together
+from dphist.inference.synthesis import PublishedModel
+from dphist.inference.tables import Axes, subsets
+from dphist.mechanisms.mixture import Mixture, publish_near
+from dphist.mechanisms.options import checked
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.residualplan import wanted_tables
+from dphist.mechanisms.residuals import Residuals, announced, measure_residuals
+from dphist.model.domain import Domain
+from dphist.model.workload import Workload
+from dphist.private.gate import PrivateCounts
+from dphist.private.records import PrivateRecords
+
+_ROUNDS = 30
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    """Publish with one mechanism first, measure further tables afterwards, and fit everything together.
+
+    What `dphist.publishing.adding.add_tables` makes of a release: the first part of the budget was spent before, by
+    ``first``; the rest measures the residuals of further tables with the best shares (as `Residuals` does). Least
+    squares takes both at once, so a table that was measured twice is better known, and one that overlaps an older one
+    agrees with it. Where the first fitted a model, it is fitted anew to all tables that were measured as they are
+    published; where rare values were merged for it, the older model stays and new tables are shrunk towards it.
+
+    Private by sequential composition: two questions about the same records, whose shares sum to one, each private
+    by its own proof. That the second was chosen after seeing the answer to the first changes nothing (adaptive
+    composition holds for ε and for ρ), since its price was fixed before it was asked.
+
+    Args:
+        first: What published before.
+        tables: The further tables, each by its axes; all pairs unless told.
+        share: Of the whole budget, what the further tables cost.
+        paid: The ledger's number of the payment for the first, if one paid.
+
+    Example:
+        >>> from dphist.mechanisms import Added
+        >>> from dphist.testing import run
+        >>> run(Added(), [[9, 9], [0, 1], [0, 0], [5, 5]], epsilon=1, seed=1).counts.shape
+        (4, 2)
+    """
+
+    first: Mechanism = field(default_factory=Residuals)
+    tables: tuple[Axes, ...] | None = None
+    share: Fraction = Fraction(1, 2)
+    paid: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise MechanismError("share must lie between 0 and 1")
+        if not hasattr(self.first, "estimate_tables"):
+            raise MechanismError(
+                "first must be a mechanism that publishes tables, such as residuals or mixture"
+            )
+
+    def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
+        """Whether tables are published rather than a cube: as the first would."""
+        wide: bool = self.first.goes_wide(domain, workload)  # type: ignore[attr-defined]
+        return wide
+
+    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+        """Measure both, and publish what they say together."""
+        shape = data.shape
+        before, more = data.split(1 - self.share, self.share)
+        known: TableEstimate = self.first.estimate_tables(before)  # type: ignore[attr-defined]
+        wanted = wanted_tables(shape, announced(more, self.tables, 2))
+        further = measure_residuals(more, wanted)
+        old = known.errors
+        if not isinstance(old, ResidualNoise):
+            raise MechanismError("first must publish tables with the noise of least squares")
+        residuals = TableResiduals(shape, [*old.residuals.measured, *further.measured])
+        asked = sorted({*known.tables, *(inner for axes in wanted for inner in subsets(axes))} - {()})
+        note = f"{known.note}; {len(wanted)} further {'table was' if len(wanted) == 1 else 'tables were'} added later"
+        if not isinstance(known.model, PublishedModel):
+            settled = agreeing(shape, asked, residuals.table)
+            return TableEstimate(settled, ResidualNoise(residuals), note)
+        pairs = [axes for axes in known.tables if len(axes) == 2]
+        measured = [old.residuals.covers(axes) for axes in pairs]
+        if all(measured) or not any(len(each.axes) > 1 for each in old.residuals.measured):
+            return self._mixture.together(residuals, asked, note)
+        total = max(1.0, float(residuals.table(())))
+        model = known.model.mixture
+        new = [axes for axes in {inner for axes in wanted for inner in subsets(axes)} if axes]
+        near = {axes: np.asarray(table) for axes, table in known.tables.items() if axes}
+        near |= shrink_together(residuals, new, lambda axes: total * model.table(axes))
+        return publish_near(shape, asked, total, near, model, residuals, note)
+
+    @property
+    def _mixture(self) -> Mixture:
+        """Who fits: the first, if it says how."""
+        first: object = self.first
+        while isinstance(first, Added):
+            first = first.first
+        return first if isinstance(first, Mixture) else Mixture()
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Give a dense estimate, where one fits: the cube that has the published tables, nothing else assumed."""
+        found = self.estimate_tables(PrivateRecords(data))
+        start = np.full(data.shape, found.total / math.prod(data.shape))
+        targets = {axes: table for axes, table in found.tables.items() if axes}
+        return Estimate(rake(start, targets, _ROUNDS, 1e-3), found.errors, found.note)
