@@ -96,7 +96,9 @@ def test_what_was_chosen_and_merged_stays_beside_what_is_added():
     domain = dphist.Domain([dphist.Ordinal(f"x{place}", range(size)) for place, size in enumerate(sizes)])
     frame = pd.DataFrame(
         {
-            f"x{place}": (np.where(draw.random(30_000) < 0.45, hidden, draw.random(30_000)) * size).astype(int)
+            f"x{place}": (np.where(draw.random(30_000) < 0.45, hidden, draw.random(30_000)) * size).astype(
+                int
+            )
             for place, size in enumerate(sizes)
         }
     )

@@ -86,7 +86,7 @@ class Added:
         if not isinstance(old, ResidualNoise):
             raise MechanismError("first must publish tables with the noise of least squares")
         residuals = TableResiduals(shape, [*old.residuals.measured, *further.measured])
-        asked = sorted({*known.tables, *(inner for axes in wanted for inner in subsets(axes))} - {()})
+        asked = sorted({*known.tables, *(inner for axes in wanted for inner in subsets(axes))})
         note = f"{known.note}; {len(wanted)} further {'table was' if len(wanted) == 1 else 'tables were'} added later"
         if not isinstance(known.model, PublishedModel):
             settled = agreeing(shape, asked, residuals.table)

@@ -230,8 +230,17 @@ class TableCells:
                 ends[start - begin : stop - begin] = side.reshape(-1)[start - offset : stop - offset]
         return low, high
 
-    def records(self, release: Release, count: int | None, seed: int) -> pandas.DataFrame:
-        """Draw synthetic records from the model that was fitted to the tables."""
+    def codes(self, release: Release, count: int | None = None, seed: int = 0) -> tuple[IntArray, ...]:
+        """Draw synthetic records from the model that was fitted to the tables: the places of every attribute's values.
+
+        Args:
+            release: Whose cells these are.
+            count: How many; the released total unless told.
+            seed: A public number: another one gives other records.
+
+        Returns:
+            For each attribute an array with a place for each record.
+        """
         estimate = self._estimate(release)
         draw = getattr(estimate.model, "sample", None)
         if draw is None:
@@ -242,8 +251,11 @@ class TableCells:
         wanted = max(0, round(estimate.total)) if count is None else count
         if wanted < 0:
             raise QueryError("count must not be negative")
-        places = draw(wanted, seed)
-        return to_frame(label_table(self.domain, tuple(places)))
+        return tuple(np.asarray(places, dtype=np.int64) for places in draw(wanted, seed))
+
+    def records(self, release: Release, count: int | None, seed: int) -> pandas.DataFrame:
+        """Draw synthetic records, in the attributes' own values."""
+        return to_frame(label_table(self.domain, self.codes(release, count, seed)))
 
     # ---- trusting ---------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from dphist.uses.classify import ReleaseID3, weighted_cells
     from dphist.uses.cube import Cube
     from dphist.uses.exporting import export
+    from dphist.uses.keeping import records_keep
     from dphist.uses.linkage import Blocking
     from dphist.uses.sql import ask_sql
 
@@ -18,9 +19,10 @@ _HOMES = {
     "ReleaseID3": "classify",
     "ask_sql": "sql",
     "export": "exporting",
+    "records_keep": "keeping",
     "weighted_cells": "classify",
 }
-__all__ = ["Blocking", "Cube", "ReleaseID3", "ask_sql", "export", "weighted_cells"]
+__all__ = ["Blocking", "Cube", "ReleaseID3", "ask_sql", "export", "records_keep", "weighted_cells"]
 
 
 def __getattr__(name: str) -> Any:

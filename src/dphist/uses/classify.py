@@ -28,6 +28,7 @@ from dphist.publishing.account import account
 from dphist.publishing.preflight import empty, preflight
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
+from dphist.release.wide import TableCells
 from dphist.uses.columns import column, column_names
 
 if TYPE_CHECKING:
@@ -117,6 +118,16 @@ class ReleaseID3:
     def _fit(self, release: Release | Histogram) -> ReleaseID3:
         self.domain_: Domain = release.domain
         names = self._features(release.domain)
+        if isinstance(release, Release) and isinstance(release.cells, TableCells):
+            # Tables of few attributes out of very many: the tree grows on records of the model fitted to them.
+            codes = release.cells.codes(release)
+            axes = [release.domain.axis(name) for name in (*names, self.target)]
+            sizes = [release.domain.shape[axis] for axis in axes]
+            self.classes_ = np.array(list(release.domain.attribute(self.target).labels), dtype=object)
+            self.tree_ = self._grow_records(
+                np.stack([codes[axis] for axis in axes], axis=1), sizes, list(range(len(names))), names, 0
+            )
+            return self
         axes = [release.domain.axis(name) for name in names] + [release.domain.axis(self.target)]
         counts = np.maximum(np.asarray(release.counts, dtype=np.float64), 0.0).reshape(release.domain.shape)
         others = tuple(a for a in range(counts.ndim) if a not in axes)
@@ -232,13 +243,41 @@ class ReleaseID3:
         }
         return Node(weights, names[best], children)
 
+    def _grow_records(
+        self, rows: IntArray, sizes: list[int], left: list[int], names: tuple[str, ...], depth: int
+    ) -> Node:
+        """Grow as `_grow` does, on records: a column for each feature, the class behind them."""
+        classes = sizes[-1]
+        weights = np.bincount(rows[:, -1], minlength=classes).astype(np.float64)
+        deep = self.max_depth is not None and depth >= self.max_depth
+        if not left or deep or len(rows) < self.least_records or np.count_nonzero(weights) < 2:
+            return Node(weights)
+        gains = [
+            _gain(
+                np.bincount(rows[:, place] * classes + rows[:, -1], minlength=sizes[place] * classes)
+                .reshape(sizes[place], classes)
+                .astype(np.float64)
+            )
+            for place in left
+        ]
+        best = int(np.argmax(gains))
+        if gains[best] < self.least_gain:
+            return Node(weights)
+        place, below = left[best], left[:best] + left[best + 1 :]
+        children = {
+            int(value): self._grow_records(rows[rows[:, place] == value], sizes, below, names, depth + 1)
+            for value in np.unique(rows[:, place])
+        }
+        return Node(weights, names[place], children)
+
 
 @explained
 def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[Any], FloatArray]:
     """Give ``X, y, weight`` for any classifier: a row for each cell that the release says is not empty.
 
     Attributes are one number each, the place of the cell; encode nominal ones (for example one-hot) if the classifier
-    needs it. Use them as ``classifier.fit(X, y, sample_weight=weight)``.
+    needs it. Use them as ``classifier.fit(X, y, sample_weight=weight)``. Of tables out of very many columns the rows
+    are synthetic records, each of weight one.
 
     Args:
         release: What to learn from.
@@ -259,6 +298,10 @@ def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[A
     """
     domain = _released(release, "weighted_cells").domain
     axis = domain.axis(target)
+    if isinstance(release.cells, TableCells):
+        made = np.stack(release.cells.codes(release), axis=1)
+        known = np.array(list(domain.attributes[axis].labels), dtype=object)
+        return np.delete(made, axis, axis=1).astype(np.float64), known[made[:, axis]], np.ones(len(made))
     flat = np.maximum(release.counts.reshape(-1), 0.0)
     full = np.flatnonzero(flat > 0)
     places = np.stack(np.unravel_index(full, domain.shape), axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from dphist.kernels.paint import paint_boxes
 from dphist.mechanisms.dpcube import box_tree
 from dphist.model.domain import Domain
 from dphist.release import Release
+from dphist.release.wide import TableCells
 from dphist.uses.columns import column
 
 FloatArray = NDArray[np.float64]
@@ -58,7 +59,9 @@ class Blocking:
     kept: BoolArray
 
     @classmethod
-    def from_releases(cls, first: Release, second: Release, *, least: float = 0.0) -> Blocking:
+    def from_releases(
+        cls, first: Release, second: Release, *, least: float = 0.0, attributes: Sequence[str] | None = None
+    ) -> Blocking:
         """Cut the domain where either release says the density of records changes, and drop blocks that look empty.
 
         Blocks are what both releases' own boxes have in common (the leaves of DPCube, of trees and grids); a release
@@ -66,10 +69,14 @@ class Blocking:
         block. A block is kept if both sides are estimated at more than ``least`` records: a higher bar drops more
         pairs, and may drop true ones. Only released numbers are read, so this costs no budget on either side.
 
+        Of releases of tables out of very many columns, one table that both published is cut: the one that promises to
+        spare most comparisons, unless ``attributes`` names another.
+
         Args:
             first: One party's release.
             second: The other's, over the same domain.
             least: How many records both sides of a block must be thought to hold.
+            attributes: The attributes to block on; all of them, or those of the best table, unless told.
 
         Returns:
             The blocks.
@@ -78,7 +85,18 @@ class Blocking:
             raise InputError(
                 "both releases must have the same domain; project them to the attributes they share"
             )
-        one, other = _boxes(first), _boxes(second)
+        if (
+            attributes is not None
+            or isinstance(first.cells, TableCells)
+            or isinstance(second.cells, TableCells)
+        ):
+            names = _best_table(first, second) if attributes is None else tuple(attributes)
+            domain, sides = first.domain.project(names), [first.project(*names), second.project(*names)]
+            one, other = (_even(side.counts) for side in sides)
+            counts = [np.asarray(side.counts, dtype=np.float64) for side in sides]
+        else:
+            domain, one, other = first.domain, _boxes(first), _boxes(second)
+            counts = [first.counts, second.counts]
         labels = (
             np.unique(one * (int(other.max()) + 1) + other, return_inverse=True)[1]
             .reshape(-1)
@@ -86,10 +104,9 @@ class Blocking:
         )
         count = int(labels.max()) + 1
         sizes: list[FloatArray] = [
-            np.bincount(labels, release.counts.reshape(-1), minlength=count).astype(np.float64)
-            for release in (first, second)
+            np.bincount(labels, side.reshape(-1), minlength=count).astype(np.float64) for side in counts
         ]
-        return cls(first.domain, labels, sizes[0], sizes[1], (sizes[0] > least) & (sizes[1] > least))
+        return cls(domain, labels, sizes[0], sizes[1], (sizes[0] > least) & (sizes[1] > least))
 
     def __len__(self) -> int:
         return int(self.kept.sum())
@@ -187,12 +204,40 @@ def _boxes(release: Release) -> IntArray:
     shape = release.domain.shape
     leaves = getattr(release._estimate.errors, "leaves", None)
     if leaves is None:
-        cells = np.rint(np.maximum(release.counts, 0.0) * _LATTICE).astype(np.int64)
-        # Even enough: a box whose cells differ by about a record.
-        return box_tree(cells, variance=float(_LATTICE**2)).labels
+        return _even(release.counts)
     low, high = leaves()
     labels = np.empty(release.domain.size, dtype=np.int64)
     strides = np.array([int(np.prod(shape[a + 1 :])) for a in range(len(shape))], dtype=np.int64)
     number = np.arange(len(low))
     paint_boxes(number, np.ascontiguousarray(low), np.ascontiguousarray(high), number, strides, labels)
     return labels
+
+
+def _even(counts: FloatArray) -> IntArray:
+    """Boxes in which an estimate is even: its cells differ by about a record."""
+    cells = np.rint(np.maximum(counts, 0.0) * _LATTICE).astype(np.int64)
+    return box_tree(cells, variance=float(_LATTICE**2)).labels
+
+
+def _best_table(first: Release, second: Release) -> tuple[str, ...]:
+    """The attributes of the published table that spares most comparisons if its cells are the blocks."""
+    tables = [
+        set(release.cells.tables) for release in (first, second) if isinstance(release.cells, TableCells)
+    ]
+    best, least = (), np.inf
+    for axes in sorted(set.intersection(*tables) - {()}):
+        names = tuple(first.domain.names[axis] for axis in axes)
+        shares = []
+        for release in (first, second):
+            held = (
+                release.cells.tables[axes]
+                if isinstance(release.cells, TableCells)
+                else release.project(*names).counts
+            )
+            shares.append(np.maximum(held, 0.0) / max(float(np.maximum(held, 0.0).sum()), 1e-300))
+        left = float((shares[0] * shares[1]).sum())
+        if left < least:
+            best, least = names, left
+    if not best:
+        raise InputError("both releases must have published a table of the same attributes")
+    return best
