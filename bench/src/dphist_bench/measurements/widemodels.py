@@ -1,14 +1,18 @@
 """`mixture` on wide tables: error beside independence and plain residual tables, records, coverage, a classifier.
 
 Error is the mean total variation over all pairs, or triples of at most 10⁵ cells, of counts divided by records. Without
-options on made-up tables of 5, 15 and 40 columns; ``--data FILE`` reads a CSV with a header, whose numbers are cut into
-at most 100 bins between their least and largest and whose words are taken as the public list (for measuring only).
+options on made-up tables of 5, 15 and 40 columns; ``--peers PYTHON`` runs OpenDP's AIM and MST beside `mixture`;
+``--data FILE`` reads a CSV with a header, whose numbers are cut into at most 100 bins between their least and largest
+and whose words are taken as the public list (for measuring only).
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import math
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -47,8 +51,14 @@ def measure(
     target: Annotated[str, "the column a classifier learns, with --data; the last unless told"] = "",
     runs: Annotated[int, "releases of each kind"] = 3,
     draws: Annotated[int, "releases whose intervals are counted"] = 16,
+    peers: Annotated[str, "a Python that has opendp[mbi], for its AIM and MST beside ours"] = "",
+    seconds: Annotated[float, "processor time that one of them may take"] = 3600.0,
 ) -> Iterator[Line]:
     """Give errors, what records keep, coverage, and what a classifier makes of records."""
+    if peers:
+        held = made(5, (3, 5, 10), 0.6, 2_000) if data is None else read(data)
+        yield from beside(held, target, peers, seconds, quick)
+        return
     if data is not None:
         held = read(data)
         yield from errors("file", held, 1 if quick else runs, quick)
@@ -207,29 +217,96 @@ def coverage(held: CodedColumns, draws: int, quick: bool) -> Iterator[Line]:
 
 def classifier(held: CodedColumns, target: str, quick: bool) -> Iterator[Line]:
     """Train on records of a release at ε = 1 and on true rows; accuracy on true rows that neither has seen."""
-    try:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-    except ImportError:
-        yield "a classifier needs scikit-learn"
-        return
-    place = held.domain.axis(target) if target else len(held.domain.shape) - 1
-    rows = np.stack([column.astype(np.int64) for column in held.columns], axis=1)
-    test = np.arange(len(rows)) % 5 == 0
-    seen = CodedColumns(held.domain, tuple(column[~test] for column in held.columns))
-    budget = Budget.of(epsilon=1)
-    mechanism = Mixture(classes=8, steps=30) if quick else Mixture()
-    estimate = mechanism.estimate_tables(_right(seen, budget, 0))
+    rows, test, place = _halves(held, target)
+    estimate = _quick(quick).estimate_tables(_right(_seen(held, test), Budget.of(epsilon=1), 0))
     made_up = np.stack(estimate.model.sample(round(estimate.total), 0), axis=1)  # type: ignore[union-attr]
     line: dict[str, Any] = {"classifier of": held.domain.names[place]}
     for name, train in (("true rows", rows[~test]), ("records, ε 1", made_up)):
-        model = HistGradientBoostingClassifier(max_iter=20 if quick else 100, random_state=0)
-        model.fit(np.delete(train, place, axis=1), train[:, place])
-        line[name] = float(model.score(np.delete(rows[test], place, axis=1), rows[test][:, place]))
+        line[name] = accuracy(train, rows[test], place, quick)
     line["most frequent"] = float(np.bincount(rows[test][:, place]).max() / test.sum())
     line["kept: TV of pairs"] = float(
         np.mean([kept(made_up, t, a) for a, t in estimate.tables.items() if len(a) == 2])
     )
     yield line
+
+
+def accuracy(train: NDArray[np.int64], test: NDArray[np.int64], place: int, quick: bool) -> float:
+    """The share of true rows whose column ``place`` a classifier trained on other rows guesses; NaN without sklearn."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+    except ImportError:
+        return math.nan
+    model = HistGradientBoostingClassifier(max_iter=20 if quick else 100, random_state=0)
+    model.fit(np.delete(train, place, axis=1), train[:, place])
+    return float(model.score(np.delete(test, place, axis=1), test[:, place]))
+
+
+def beside(held: CodedColumns, target: str, python: str, seconds: float, quick: bool) -> Iterator[Line]:
+    """OpenDP's contingency tables by AIM and MST, and `mixture`, on four fifths of the rows at the ρ of (1, 10⁻⁹).
+
+    Error of the model's and of the records' pairs, a classifier on the records, processor seconds and memory.
+    """
+    rows, test, place = _halves(held, target)
+    seen = _seen(held, test)
+    pairs = list(combinations(range(len(held.domain.shape)), 2))
+    # A ρ of few binary digits: OpenDP refuses some others by their last one.
+    rho = math.floor(float(Budget.of(epsilon=1, delta="1e-9").amount) * 4096) / 4096
+    start = time.process_time()
+    estimate = _quick(quick).estimate_tables(_right(seen, Budget.of(rho=rho), 0))
+    fitted = time.process_time() - start
+    records = np.stack(estimate.model.sample(round(estimate.total), 0), axis=1)  # type: ignore[union-attr]
+    yield {
+        "by": "mixture", "model": variation(seen, pairs, estimate.tables.__getitem__),
+        "records": variation(seen, pairs, _counted(records, held)),
+        "classifier": accuracy(records, rows[test], place, quick),
+        "CPU s": fitted, "with records": time.process_time() - start, "GB": peak_memory() / 1e9,
+    }  # fmt: skip
+    script = Path(__file__).parents[1] / "peers" / "with_opendp_tables.py"
+    with tempfile.TemporaryDirectory() as folder:
+        codes, sizes = rows[~test], np.array(held.domain.shape)
+        np.savez(Path(folder) / "columns.npz", codes=codes, sizes=sizes, rho=np.array(rho))
+        for name in ("MST",) if quick else ("MST", "AIM of 10 MB", "AIM"):
+            command = [python, str(script), folder, name, str(seconds)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                said = (done.stderr.strip().splitlines() or ["killed"])[-1]
+                yield {"by": f"OpenDP, {name}", "failed": said[:120]}
+                continue
+            took = json.loads(done.stdout.strip().splitlines()[-1])
+            with np.load(Path(folder) / f"{name}-pairs.npz") as found:
+                model = variation(seen, pairs, lambda t: found[f"{t[0]},{t[1]}"])
+            made_up = np.load(Path(folder) / f"{name}-records.npy").astype(np.int64)
+            yield {
+                "by": f"OpenDP, {name}", "model": model, "records": variation(seen, pairs, _counted(made_up, held)),
+                "classifier": accuracy(made_up, rows[test], place, quick), "CPU s": took["fit"],
+                "with records": took["all"], "GB": took["memory"] / 1e9,
+            }  # fmt: skip
+    yield {"by": "true rows", "classifier": accuracy(rows[~test], rows[test], place, quick)}
+
+
+def _quick(quick: bool) -> Mixture:
+    return Mixture(classes=8, steps=30) if quick else Mixture()
+
+
+def _halves(held: CodedColumns, target: str) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
+    """All rows as codes, which fifth of them is held out, and the column to be guessed."""
+    place = held.domain.axis(target) if target else len(held.domain.shape) - 1
+    rows = np.stack([column.astype(np.int64) for column in held.columns], axis=1)
+    return rows, np.arange(len(rows)) % 5 == 0, place
+
+
+def _seen(held: CodedColumns, test: NDArray[np.bool_]) -> CodedColumns:
+    return CodedColumns(held.domain, tuple(column[~test] for column in held.columns))
+
+
+def _counted(codes: NDArray[np.int64], held: CodedColumns) -> Callable[[Axes], FloatArray]:
+    """Tables of records that were made up."""
+    columns = tuple(
+        np.minimum(codes[:, place], size - 1).astype(code_type(size))
+        for place, size in enumerate(held.domain.shape)
+    )
+    records = CodedColumns(held.domain, columns)
+    return lambda axes: records.tables([axes])[0].astype(np.float64)
 
 
 def _right(held: CodedColumns, budget: Budget, seed: int) -> PrivateRecords:
@@ -238,9 +315,7 @@ def _right(held: CodedColumns, budget: Budget, seed: int) -> PrivateRecords:
 
 def _recorded(estimate: TableEstimate, held: CodedColumns) -> Callable[[Axes], FloatArray]:
     codes = estimate.model.sample(max(1, round(estimate.total)), 0)  # type: ignore[union-attr]
-    columns = tuple(code.astype(column.dtype) for code, column in zip(codes, held.columns, strict=True))
-    records = CodedColumns(held.domain, columns)
-    return lambda axes: records.tables([axes])[0].astype(np.float64)
+    return _counted(np.stack(codes, axis=1), held)
 
 
 def _cells(held: CodedColumns, axes: Axes) -> int:
