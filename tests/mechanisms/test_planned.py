@@ -139,7 +139,7 @@ def test_a_small_dense_cube_is_no_worse_than_plain_noise(records):
 
 
 def test_it_says_how_much_was_measured():
-    note = run(Auto(), _clusters((32, 32), 5000), 1, seed=1).note
+    note = run(AdaptiveTree(), _clusters((32, 32), 5000), 1, seed=1).note
     assert "boxes were measured" in note
     assert "planned for such ranges" in note
 

@@ -24,18 +24,27 @@ FloatArray = NDArray[np.float64]
 _ROUNDS = 40
 # Rounds of raking a table to the smaller ones inside it, at most, and which part of the total is the same.
 _RAKING = 60
+# Rounds of raking a model that a table is only set beside.
+_MODEL_ROUNDS = 5
 _SAME = 1e-9
 
 
 def settle(
-    shape: Sequence[int], wanted: Sequence[Axes], table: Callable[[Axes], FloatArray]
+    shape: Sequence[int],
+    wanted: Sequence[Axes],
+    table: Callable[[Axes], FloatArray],
+    better: Callable[[Axes, FloatArray, FloatArray], FloatArray] | None = None,
 ) -> dict[Axes, FloatArray]:
     """Give non-negative tables that agree with each other, each as near as can be to what ``table`` says of it.
+
+    With ``better`` a table of two attributes or more is first set beside its model: what the smaller tables inside it,
+    which are settled already, would make of it if nothing else were known.
 
     Args:
         shape: The shape of the cube.
         wanted: The tables, each as the attributes it keeps; all smaller tables inside them are settled first.
         table: What is known of a table by its attributes: an array that may have negative cells.
+        better: What to make of a table by its attributes, given what is known of it and its model.
 
     Returns:
         The tables by their attributes, the smaller ones included.
@@ -49,8 +58,22 @@ def settle(
     settled: dict[Axes, FloatArray] = {}
     needed = {subset for axes in wanted for subset in subsets(tuple(sorted(axes)))}
     for axes in sorted(needed, key=lambda s: (len(s), s)):
-        settled[axes] = _nearest(np.array(table(axes), dtype=np.float64), axes, settled, shape)
+        values = np.array(table(axes), dtype=np.float64)
+        if better is not None and len(axes) > 1 and values.size:
+            values = better(axes, values, _implied(values.shape, axes, settled))
+        settled[axes] = _nearest(values, axes, settled, shape)
     return settled
+
+
+def _implied(shape: tuple[int, ...], axes: Axes, settled: Mapping[Axes, FloatArray]) -> FloatArray:
+    """The table of largest entropy that has the settled tables inside it."""
+    places = range(len(axes))
+    targets = {
+        tuple(other for other in places if other != place): settled[axes[:place] + axes[place + 1 :]]
+        for place in places
+    }
+    even = np.full(shape, float(settled[()]) / math.prod(shape))
+    return rake(even, targets, _MODEL_ROUNDS, 0.0)
 
 
 def agreeing(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
 from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
+from dphist.inference.tables import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Gaussian, Laplace
+from dphist.mechanisms.choice import Forecaster, asked_kinds
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import checked
@@ -18,20 +21,25 @@ from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.prefixsums import PrefixSums
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.residuals import Residuals
-from dphist.mechanisms.tableplan import plan_tables
 from dphist.mechanisms.tree import Tree
-from dphist.model.domain import Domain, Ordinal
+from dphist.model.domain import Domain
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Totals
 from dphist.private.queries.prefixes import LONGEST
 from dphist.private.records import PrivateRecords
 
 # Ranges up to this many cells are better added up from single cells than read off a tree.
 _SMALL_RANGE = 32
-# An ordered attribute of so many values is asked for ranges.
-_LONG = 16
+# What a noisy total costs, where candidates part company by how many records there are: under two percent.
+_TOTAL = Fraction(1, 64)
+# A tree adapts to what it finds, which its forecast does not know; it also fits boxes more than tables. On made-up
+# cubes it wins from this part of the tables' forecast on.
+_TREE = 0.9
 # Cubes above this take too long to rake to their tables.
 _LARGEST_TABULAR = 1 << 24
+# Tables of cubes up to this are moved towards smaller ones; beyond, that takes too long.
+_LARGEST_SHRUNK = 1 << 20
 # Cubes above this are not written out whatever will be asked.
 _LARGEST_DENSE = 1 << 29
 # Of so many attributes nobody asks for boxes in all of them.
@@ -46,17 +54,19 @@ class Auto:
     """Choose what to measure from what will be asked, and what to infer from what was measured.
 
     Single cells are noised one by one and inferred from their neighbours (`Posterior`). Prefixes, ranges and questions
-    nobody announced get a tree measured where it is full (`AdaptiveTree`); in several dimensions its levels and
-    shares are worked out for these ranges, down to single cells if that is best. Marginals are measured directly
-    (`Marginals`). Of a domain with more cells than anybody can write out, tables of few attributes are published with
-    a model fitted to them (`Mixture`). The choice reads public facts only: the shape of the domain and the workload.
-    What depends on the data is decided inside: by noisy totals that are paid for, or among models by their evidence
-    in values that are already released.
+    nobody announced about one attribute get a tree measured where it is full (`AdaptiveTree`). Of several attributes
+    tables, the cube among them (`Marginals`), or a tree of boxes are measured, whichever is expected to be off by less
+    on what will be asked, or on a mixture of cells, tables, ranges and boxes if nobody said (see
+    `dphist.mechanisms.choice`). Of a domain with more cells than anybody can write out, tables of few attributes are
+    published with a model fitted to them (`Mixture`). The choice reads public facts only, the shape of the domain and
+    the workload, and in several dimensions a noisy total that is paid for. What else depends on the data is decided
+    inside: by noisy totals, or among models by their evidence in values that are already released.
 
     Where (ε, δ) is allowed it is also chosen which promise to keep, that of the ρ it buys or that of pure ε
     (`dphist.mechanisms.currency`).
 
-    Private because it hands the whole right to one mechanism, chosen without looking at a count.
+    Private because a part of the right buys the total, and the rest goes to one mechanism, chosen without looking at
+    anything but that.
 
     ``workload`` names what will be asked if it is not handed over as a workload: "cells", "prefixes", "all_ranges",
     "marginals" or "ranges". With ``guaranteed`` only mechanisms are chosen whose guaranteed intervals are narrow,
@@ -82,14 +92,28 @@ class Auto:
     why: str = field(default="", compare=False)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
-        """Choose, then let the chosen mechanism use the right."""
-        mechanism, reason = self.choose(data)
+        """Choose, then let the chosen mechanism use the right, or what a noisy total has left of it."""
+        records = None
+        if self._pays_for_total(data):
+            first, data = data.split(_TOTAL, 1 - _TOTAL)
+            noisy = first.measure(Totals())
+            # A total lost in its noise may be as large as the noise.
+            records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
+        mechanism, reason = self.choose(data, records)
         estimate = mechanism.estimate(data)
         return replace(estimate, note=f"{reason}; {estimate.note}." if estimate.note else f"{reason}.")
 
-    def choose(self, data: PrivateCounts) -> tuple[Mechanism, str]:
-        """Say which mechanism fits, and why, from public facts."""
-        mechanism, reason = self._fitting(data)
+    def choose(self, data: PrivateCounts, records: float | None = None) -> tuple[Mechanism, str]:
+        """Say which mechanism fits, and why, from public facts and, where one was paid for, a noisy total.
+
+        Args:
+            data: A right, of which only public facts are read.
+            records: A noisy total.
+
+        Returns:
+            The mechanism, and why.
+        """
+        mechanism, reason = self._fitting(data, records)
         if not self.guaranteed or isinstance(mechanism, Marginals):
             return mechanism, reason
         # What is asked decides as before; whoever adapts to noise gives way to whoever measures the same on all data.
@@ -133,70 +157,89 @@ class Auto:
         found = Mixture().estimate_tables(data)
         return replace(found, note=f"{reason} and a model fitted to them (mixture); {found.note}.")
 
-    def _fitting(self, data: PrivateCounts) -> tuple[Mechanism, str]:
+    def _kind(self, data: PrivateCounts) -> Kind | None:
+        return self.workload or (None if data.workload is None else data.workload.kind)
+
+    def _pays_for_total(self, data: PrivateCounts) -> bool:
+        """Whether candidates part company by how many records there are, and the choice may depend on that."""
+        # Tables that were announced are measured however few records there are, and cells one by one.
+        told = self._kind(data) in ("cells", "marginals") or self._short(data)
+        return len(data.shape) > 1 and data.size <= _LARGEST_SHRUNK and not self.guaranteed and not told
+
+    def _fitting(self, data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
         """The most accurate mechanism, and why."""
-        kind = self.workload or (None if data.workload is None else data.workload.kind)
+        kind = self._kind(data)
         several = len(data.shape) > 1
         if kind == "cells" or (kind == "marginals" and not several):
             return (
                 Posterior(),
                 "single cells will be asked for, so every cell is measured by itself (posterior)",
             )
-        if kind == "marginals":
-            asked = None
-            if data.workload is not None and data.workload.kind == "marginals":
-                asked = tables_of(data.workload)
-            tables = asked or tuple((axis,) for axis in range(len(data.shape)))
-            if any(len(table) == len(data.shape) for table in tables):
-                return (
-                    Posterior(),
-                    "a table of all attributes will be asked for: every cell is measured (posterior)",
-                )
+        if self._short(data):
             return (
-                Marginals(tables=tables),
-                "marginals will be asked for, so these tables are measured (marginals)",
+                Posterior(),
+                f"the ranges that will be asked for typically hold {self._typical(data)} cells, so every cell is "
+                "measured (posterior)",
             )
+        if several and data.size <= _LARGEST_TABULAR:
+            return self._forecast(data, kind, records)
         if kind == "ranges":
-            typical = self._typical(data)
-            if typical is not None and typical <= _SMALL_RANGE:
-                return (
-                    Posterior(),
-                    f"the ranges that will be asked for typically hold {typical} cells, so every cell is measured "
-                    "(posterior)",
-                )
             return (
                 AdaptiveTree(),
                 "ranges of many cells will be asked for, so a tree is measured (adaptivetree)",
-            )
-        if kind is None and self._tabular(data):
-            plan = plan_tables(data.shape)
-            return (
-                Marginals(tables=plan.tables, shares=plan.shares),
-                "nobody said what will be asked, so tables of few attributes and the whole cube are measured, with "
-                "shares that serve tables of one, two and three attributes and cells alike (marginals)",
             )
         if kind is None:
             return (
                 AdaptiveTree(),
                 "nobody said what will be asked, so a tree is measured that serves ranges of all sizes (adaptivetree)",
             )
+        if kind == "marginals":
+            tables: tuple[Axes, ...] = tuple((axis,) for axis in range(len(data.shape)))
+            if data.workload is not None and data.workload.kind == "marginals":
+                tables = tables_of(data.workload)
+            return Marginals(tables=tables), "marginals will be asked for, so they are measured (marginals)"
         return AdaptiveTree(), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
+
+    def _forecast(
+        self, data: PrivateCounts, kind: Kind | None, records: float | None
+    ) -> tuple[Mechanism, str]:
+        """Tables or a tree, whichever is expected to be off by less on what will be asked."""
+        asked = asked_kinds(data.shape, data.domain, data.workload, kind)
+        if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
+            return (
+                Posterior(),
+                "a table of all attributes will be asked for: every cell is measured (posterior)",
+            )
+        shrink = not self.guaranteed and data.size <= _LARGEST_SHRUNK
+        forecaster = Forecaster(data.shape, asked, data.law(), records)
+        plan, tree = forecaster.tables(), forecaster.tree().score
+        said = {
+            None: "nobody said what will be asked; cells, tables, ranges and boxes all count",
+            "marginals": "marginals will be asked for",
+        }.get(kind, "ranges of many cells will be asked for")
+        of = "" if records is None else f" of about {_round(records):,} records"
+        mean = plan.forecast.score
+        if kind != "marginals" and tree < _TREE * mean:
+            return (
+                AdaptiveTree(),
+                f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
+                f"few attributes by {mean:,.3g}",
+            )
+        beside = "" if kind == "marginals" else f", a tree of boxes by {tree:,.3g}"
+        return (
+            Marginals(tables=plan.tables, shares=plan.shares, shrink=shrink),
+            f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
+        )
 
     def _curve(self, data: PrivateCounts) -> bool:
         """Whether prefixes of a line are asked for, under a law of noise that makes their root the best question."""
         kind = self.workload or (None if data.workload is None else data.workload.kind)
         return kind == "prefixes" and len(data.shape) == 1 and data.size <= LONGEST and data.law().gaussian
 
-    def _tabular(self, data: PrivateCounts) -> bool:
-        """Whether a cube is rather a table of several attributes than a space of points.
-
-        On made-up cubes tables of few attributes beat a tree of boxes on all sums unless two long ordered attributes or
-        more made a space in which people ask for ranges.
-        """
-        if len(data.shape) < 3 or data.domain is None:
-            return False
-        long = [a for a in data.domain.attributes if isinstance(a, Ordinal) and a.size >= _LONG]
-        return len(long) < 2 and data.size <= _LARGEST_TABULAR
+    def _short(self, data: PrivateCounts) -> bool:
+        """Whether the announced ranges are so short that single cells serve them best."""
+        typical = self._typical(data) if self._kind(data) == "ranges" else None
+        return typical is not None and typical <= _SMALL_RANGE
 
     def _typical(self, data: PrivateCounts) -> int | None:
         """Give the median number of cells of the announced ranges."""
@@ -205,3 +248,9 @@ class Auto:
         low, high = data.workload.low, data.workload.high
         step = math.ceil(len(low) / _SAMPLE)
         return int(np.median(np.prod(np.maximum(high[::step] - low[::step], 0), axis=1)))
+
+
+def _round(records: float) -> int:
+    """Two digits are enough for a reader, and more are noise."""
+    step = 10 ** max(0, math.floor(math.log10(max(records, 1.0))) - 1)
+    return int(round(records / step) * step)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -16,6 +17,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.fitting import rake, settle
 from dphist.inference.intervals import Spread
 from dphist.inference.published import LeastSquaresNoise
+from dphist.inference.shrinking import towards
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.spatial import denoise_field
@@ -32,11 +34,16 @@ _MOST_RAKED = 4e8
 _RAKING_ROUNDS = 30
 # A cube's tables up to so many attributes are published as least squares has them; larger sums follow its cells.
 _HIGHEST_RAKED = 3
+# The same where tables are shrunk: on made-up cubes three cost single cells up to a third and won nothing.
+_HIGHEST_SHRUNK = 2
 # Raking stops when no cell of a table is missed by more than this part of the table's own noise.
 _CLOSE = 0.1
 # The cube that is raked starts from its own denoised cells plus this part of what the tables alone would put there, or
 # of the cell's noise where that is less. Flat from 1 % to 5 % on made-up cubes.
 _DOUBT = 0.02
+# Shrunk cells merely follow the measured ones if they depart by less than this part of their variance; and a sum of
+# them departs too far from so many variances on.
+_FOLLOWING, _FAR = 0.75, 36.0
 # Tables with at most so many cells are denoised before they are settled; for larger ones it takes too long.
 _MOST_DENOISED = 1 << 16
 
@@ -58,10 +65,36 @@ class TableNoise(LeastSquaresNoise):
     """Errors of tables that were measured whole."""
 
     tables: MeasuredTables
+    counts: FloatArray | None = None
+    """The published cube, where its cells were shrunk and long sums of them may be biased."""
 
     def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
         """Give least squares' own answer to every box."""
         return self.tables.answers(low, high)
+
+    def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
+        """Add up the published cells, or answer by least squares where sums of shrunk cells are not to be trusted.
+
+        That is where a sum departs by more than six deviations from the unbiased one, and wherever the published
+        cells merely follow the measured ones, as little was won by shrinking there.
+        """
+        if self.counts is None:
+            return summed
+        plain = self.stand(workload, summed)[0]
+        noise = self.variance(workload)
+        several = workload.cells_in_each > 1
+        departs = (plain - summed) ** 2 > _FAR * noise
+        better = np.where(several & (self._follows | departs), np.maximum(plain, 0.0), summed)
+        return np.where(np.isnan(plain) | np.isnan(noise), summed, better)
+
+    @cached_property
+    def _follows(self) -> bool:
+        """Whether the cube was measured, and its published cells lie within the measured ones' noise."""
+        every = self.tables.everything
+        if self.counts is None or every not in self.tables.axes:
+            return False
+        apart = self.tables.table(every) - self.counts.reshape(self.tables.shape)
+        return float((apart * apart).mean()) < _FOLLOWING * self.tables.cell_variance(every)
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload: not a number where it was not measured."""
@@ -92,6 +125,8 @@ class Marginals:
         shares: What each table costs; they sum to 1. Equal unless told.
         nonnegative: Whether to fit a cube without negative cells; without, it is plain least squares, which sums of
             signed values need.
+        shrink: Whether each table is moved towards what the smaller ones inside it suggest, as far as noise explains
+            the difference; otherwise its cells are inferred from their neighbours.
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -103,6 +138,7 @@ class Marginals:
     tables: tuple[Axes, ...] | None = None
     shares: tuple[Fraction, ...] | None = None
     nonnegative: bool = True
+    shrink: bool = False
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -123,8 +159,12 @@ class Marginals:
         names = ", ".join("×".join(f"axis {a}" for a in table) for table in axes)
         how = "an equal share" if len(set(shares)) == 1 else "a share of its own"
         note = f"{len(axes)} tables were measured directly, each with {how} ({names})"
-        cube = fit_cube(measured) if self.nonnegative else measured.table(measured.everything)
-        return Estimate(cube, TableNoise(measured), note)
+        if not self.nonnegative:
+            return Estimate(measured.table(measured.everything), TableNoise(measured), note)
+        if self.shrink:
+            cube = shrunk_cube(measured)
+            return Estimate(cube, TableNoise(measured, cube), note)
+        return Estimate(fit_cube(measured), TableNoise(measured), note)
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
         axes = self.tables
@@ -164,10 +204,37 @@ def fit_cube(measured: MeasuredTables) -> FloatArray:
     return rake(start, targets, rounds, _CLOSE * noise)
 
 
-def _to_settle(measured: MeasuredTables, cells: int) -> tuple[Axes, ...]:
-    """Which tables a measured cube is raked to: all of three attributes, or fewer where that would take too long."""
+def shrunk_cube(measured: MeasuredTables) -> FloatArray:
+    """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest."""
     every = measured.everything
-    order = min(_HIGHEST_RAKED, len(every) - 1)
+    cells = math.prod(measured.shape)
+    whole = every in measured.axes
+    wanted = _to_settle(measured, cells, _HIGHEST_SHRUNK) if whole else measured.axes
+
+    def better(axes: Axes, values: FloatArray, model: FloatArray) -> FloatArray:
+        # Noise of a table that was measured whole is mostly its own; in sums of others' cells it is all but normal.
+        own = measured.kind == "laplace" and axes in measured.axes
+        return towards(values, measured.cell_variance(axes), model, laplace=own)
+
+    lines = tuple((axis,) for axis in every)
+    settled = settle(measured.shape, wanted, _denoised(measured, lines), better)
+    noise = min(math.sqrt(measured.cell_variance(axes)) for axes in wanted)
+    rounds = max(2, min(_RAKING_ROUNDS, int(_MOST_RAKED / (cells * len(wanted)))))
+    targets = {axes: settled[axes] for axes in wanted}
+    cube = np.full(measured.shape, float(settled[()]) / cells)
+    cube = rake(cube, targets, min(rounds, 3) if whole else rounds, _CLOSE * noise)
+    if not whole:
+        return cube
+    found, variance = better(every, measured.table(every), cube), measured.cell_variance(every)
+    # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
+    found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
+    return rake(found, targets, rounds, _CLOSE * noise)
+
+
+def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:
+    """Which tables a measured cube is raked to: all of so many attributes, or fewer where that would take too long."""
+    every = measured.everything
+    order = min(highest, len(every) - 1)
     while order > 1 and math.comb(len(every), order) * cells * 3 > _MOST_RAKED:
         order -= 1
     return tuple(combinations(every, max(order, 0)))

@@ -1,0 +1,349 @@
+"""How far off each candidate is expected to be on what will be asked: closed forms of public sizes and a noisy total.
+
+Three families can measure a cube of several attributes: every cell by itself, a tree of boxes, and tables of few
+attributes with the cube among them. All are weighted least squares, so the expected squared error of any box is known
+before anything is measured: for tables it is a sum over residuals (`dphist.inference.tables`), for trees one over
+levels (`dphist.mechanisms.trees.shares`). What is not there need not be measured: with a noisy total at hand, a
+residual of few records is reckoned with the smaller of its noise and of what it can hold, as inference shrinks it.
+
+Nothing here asks anything, and no count is read but a noisy total that was paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.tables import Axes, subsets
+from dphist.kernels.trees.shares import best_shares
+from dphist.mechanisms.trees.planning import CONSTANTS, asked_ranges
+from dphist.mechanisms.trees.shares import box_energy, halvings, volumes
+from dphist.model.domain import Domain
+from dphist.model.law import NoiseLaw
+from dphist.model.workload import Kind, Workload
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Tables of more attributes than this are read off the cube unless they were announced, and so many are looked at.
+_HIGHEST, _MOST_TABLES = 3, 700
+# Tables times cells that are counted and raked at most: about a second.
+_MOST_WORK = 4e8
+# Steps of the search; the error is flat near its least, and so many come within a thousandth of it.
+_STEPS = 80
+# Shares are multiples of one over this, and a table with less than so many of them is left out: what a platform rounds
+# otherwise must not change a share.
+_GRID, _LEAST = 1000, 4
+# Single cells count so much beside each other kind if nothing was announced: other kinds are sums of them.
+_CELLS = 2.0
+# A cube that questions may need has at least this share: what was never measured has no interval.
+_CUBE = 0.05
+# How uneven a residual is taken to be, as a part of its mean.
+_UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One kind of question: boxes, how often each is asked (parts of one), and how much the kind counts."""
+
+    name: str
+    low: IntArray
+    high: IntArray
+    times: FloatArray
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a candidate is expected to be off by, for every kind of question; its score is the geometric mean."""
+
+    score: float
+    errors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tables by the attributes they keep and the share of each, with what they are expected to be off by."""
+
+    tables: tuple[Axes, ...]
+    shares: tuple[Fraction, ...]
+    forecast: Forecast
+
+
+def asked_kinds(
+    shape: tuple[int, ...], domain: Domain | None, workload: Workload | None, kind: Kind | None
+) -> tuple[Asked, ...]:
+    """What will be asked: what was announced, or a mixture if nobody said, in which every kind but cells counts alike.
+
+    Args:
+        shape: How many values each attribute has.
+        domain: The domain, where there is one.
+        workload: What was announced.
+        kind: Its kind, or a kind announced by its name alone.
+
+    Returns:
+        The kinds: cells, tables of one attribute, of two, ranges of two attributes and boxes if nothing was announced.
+
+    Example:
+        >>> [each.name for each in asked_kinds((8, 4, 2), None, None, None)]
+        ['cells', 'tables of 1', 'tables of 2', 'ranges of 2', 'boxes']
+    """
+    every = range(len(shape))
+    if kind == "marginals":
+        from dphist.mechanisms.marginals import tables_of
+
+        told = workload is not None and workload.kind == "marginals"
+        tables = tables_of(workload) if told and workload is not None else tuple((axis,) for axis in every)
+        return (_tables("tables", shape, tables),)
+    if kind == "cells":
+        return (_tables("cells", shape, [tuple(every)]),)
+    if kind is not None:
+        return (_boxes("ranges", asked_ranges(workload, domain, shape)),)
+    some = asked_ranges(None, domain, shape)
+    mixture = [replace(_tables("cells", shape, [tuple(every)]), weight=_CELLS)]
+    if len(shape) > 1:
+        mixture.append(_tables("tables of 1", shape, [(axis,) for axis in every]))
+    if len(shape) > 2:
+        pairs = list(combinations(every, 2))
+        mixture.append(_tables("tables of 2", shape, pairs))
+        low, high = some.low.copy(), some.high.copy()
+        for row in range(len(low)):
+            free = [axis for axis in every if axis not in pairs[row % len(pairs)]]
+            low[row, free], high[row, free] = 0, np.array(shape)[free]
+        mixture.append(Asked("ranges of 2", low, high, np.full(len(low), 1.0 / len(low))))
+    return (*mixture, _boxes("boxes", some))
+
+
+def _tables(name: str, shape: tuple[int, ...], tables: Sequence[Axes]) -> Asked:
+    """Cells of tables: those of one table are alike, so each table is one box, asked as often as it has cells."""
+    low = np.zeros((len(tables), len(shape)), dtype=np.int64)
+    high = np.array(
+        [[1 if a in table else n for a, n in enumerate(shape)] for table in tables], dtype=np.int64
+    )
+    cells = np.array([math.prod(shape[a] for a in table) for table in tables], dtype=np.float64)
+    return Asked(name, low, high.reshape(low.shape), cells / cells.sum())
+
+
+def _boxes(name: str, ranges: Workload) -> Asked:
+    return Asked(name, ranges.low, ranges.high, np.full(len(ranges.low), 1.0 / len(ranges.low)))
+
+
+def _score(errors: FloatArray, weights: FloatArray) -> Forecast:
+    rms = np.sqrt(errors)
+    mean = math.exp(float((weights * np.log(np.maximum(rms, 1e-12))).sum() / weights.sum()))
+    return Forecast(mean, tuple(float(each) for each in rms))
+
+
+@dataclass(frozen=True, eq=False)
+class Forecaster:
+    """Expected errors of candidates for one shape, one law of noise, some kinds of questions and a number of records.
+
+    ``records`` is a noisy total, or None where nothing is known: then all that is measured is taken to be there.
+    """
+
+    shape: tuple[int, ...]
+    kinds: tuple[Asked, ...]
+    law: NoiseLaw
+    records: float | None = None
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return np.array([each.weight for each in self.kinds])
+
+    def cells(self) -> Forecast:
+        """Every cell by itself, as it is: the noise of as many draws as a box has cells."""
+        sizes = [float((each.times * np.prod(each.high - each.low, axis=1)).sum()) for each in self.kinds]
+        return _score(np.array(sizes) * float(self.law.variance), self._weights)
+
+    def tree(self) -> Forecast:
+        """A tree of boxes with the best shares for all kinds together, as many times as they count."""
+        sides = halvings(self.shape)
+        sizes = volumes(self.shape, sides)
+        weights = []
+        for each in self.kinds:
+            step = max(1, len(each.low) // CONSTANTS.sample)
+            energy = [box_energy(self.shape, side, each.low[::step], each.high[::step]) for side in sides]
+            gains = np.diff(np.array(energy), prepend=0.0)
+            weights.append(np.maximum(gains, 1e-12 * energy[-1]))
+        mixed = sum(
+            (w / w.sum() * part for w, part in zip(weights, self._weights, strict=True)), np.zeros(len(sides))
+        )
+        nothing, law = np.zeros(0), (float(self.law.scale), 1.0, self.law.exponent)
+        _, shares = best_shares(
+            *(mixed, sizes, nothing, 1.0, 0, law[0], nothing, nothing, *law[1:]),
+        )
+        # A box of a level is known from it and from all finer ones; its total is as uneven as a table's cell.
+        known = np.cumsum((shares**self.law.exponent * sizes)[::-1])[::-1] / float(self.law.variance)
+        error = 1.0 / known
+        if self.records is not None:
+            held = np.stack([self._held(math.prod(self.shape) / size) / size for size in sizes], axis=1)
+            error = _mixed(known, held, self._chances)[0]
+        return _score(np.array([float(each @ error) for each in weights]), self._weights)
+
+    @cached_property
+    def _chances(self) -> FloatArray:
+        return np.zeros(0) if self.records is None else np.array(CONSTANTS.chances)
+
+    def _held(self, cells: float) -> FloatArray:
+        """Possible squares of what one of so many cells departs from what smaller tables say of it."""
+        if self.records is None:
+            return np.zeros(0)
+        mean = np.array(CONSTANTS.densities) * self.records / cells
+        return np.asarray((_UNEVEN * mean) ** 2 + mean, dtype=np.float64)
+
+    # ---- tables of few attributes ------------------------------------------------------------------------------
+
+    def tables(self) -> Plan:
+        """The best tables and shares: a search from several starts, each of sums and products alone."""
+        some = self._tables_to_try()
+        needed = {subset for axes in some if len(axes) < len(self.shape) for subset in subsets(axes)} | {()}
+        about = sorted(needed, key=lambda axes: (len(axes), axes))
+        cells = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in some])
+        inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
+        # How precisely a table that spends everything knows a residual inside it.
+        speaks = np.array(
+            [
+                [size if set(axes) <= set(table) else 0.0 for table in some]
+                for axes, size in zip(about, inside, strict=True)
+            ]
+        ) / (cells * float(self.law.variance))
+        adds, rest = self._needs(about, inside)
+        if some[-1] == tuple(range(len(self.shape))):
+            # Residuals that only the cube holds are one more: so much of its cells' variance is left to them.
+            only = np.zeros((1, len(some)))
+            only[0, -1] = 1.0 / float(self.law.variance)
+            speaks, inside = np.vstack([speaks, only]), np.append(inside, cells[-1])
+            adds = np.hstack([adds, rest[:, None]])
+        # What no question needs has no say.
+        used = adds.max(axis=0) > 0.0
+        speaks, inside, adds = speaks[used], inside[used], adds[:, used]
+        least = _CUBE if rest.max() > 0.0 else 0.0
+        problem = _Shares(speaks, adds, self._weights, *self._priors(inside), self.law.exponent, least)
+        shares = problem.best([len(axes) for axes in some])
+        counts = np.floor(shares * _GRID).astype(np.int64)
+        counts[(counts < _LEAST) & (self._spare(speaks, shares) | (self.records is not None))] = 0
+        counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
+        kept = np.flatnonzero(counts)
+        return Plan(
+            tuple(some[place] for place in kept),
+            tuple(Fraction(int(counts[place]), _GRID) for place in kept),
+            _score(problem.errors(counts / _GRID), self._weights),
+        )
+
+    @staticmethod
+    def _spare(speaks: FloatArray, shares: FloatArray) -> NDArray[np.bool_]:
+        """Which tables are not alone with what they say."""
+        says = (speaks > 0.0) & (shares * _GRID >= _LEAST)
+        alone = (speaks > 0.0) & (says.sum(axis=1) == 0)[:, None]
+        return np.asarray(~alone.any(axis=0), dtype=np.bool_)
+
+    def _tables_to_try(self) -> list[Axes]:
+        """Tables of up to three attributes, those that were announced, and the cube, which comes last."""
+        every = tuple(range(len(self.shape)))
+        some = {
+            tuple(int(axis) for axis in np.flatnonzero(row))
+            for each in self.kinds
+            if each.name == "tables"
+            for row in np.unique(each.high < np.array(self.shape), axis=0)
+        }
+        room = min(_MOST_TABLES, int(_MOST_WORK / math.prod(self.shape) / 3))
+        for order in range(1, min(_HIGHEST, len(every) - 1) + 1):
+            if order == 1 or sum(math.comb(len(every), k) for k in range(1, order + 1)) <= room:
+                some |= set(combinations(every, order))
+        return sorted((some | {every}) - {()}, key=lambda axes: (len(axes), axes))
+
+    def _needs(self, about: list[Axes], inside: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How the variances of residuals add up to the squared error of each kind, and what only the cube can tell.
+
+        On an axis of n values an interval of k has mean k/n, and k − k²/n is what is left of its squares.
+        """
+        sizes, whole = np.array(self.shape, dtype=np.float64), float(math.prod(self.shape))
+        adds, rest = np.zeros((len(self.kinds), len(about))), np.zeros(len(self.kinds))
+        for row, each in enumerate(self.kinds):
+            length = (each.high - each.low).astype(np.float64)
+            left, mean = np.maximum(length - length**2 / sizes, 0.0), (length / sizes) ** 2
+            for place, axes in enumerate(about):
+                others = [axis for axis in range(sizes.size) if axis not in axes]
+                adds[row, place] = (
+                    each.times * np.prod(left[:, list(axes)], axis=1) * np.prod(mean[:, others], axis=1)
+                ).sum()
+            volume = float((each.times * np.prod(length, axis=1)).sum())
+            rest[row] = volume - float((adds[row] * whole / inside).sum())
+            if rest[row] < 1e-9 * volume:
+                rest[row] = 0.0
+        return adds, rest
+
+    def _priors(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What a cell of every residual may hold, in squares, and how likely; nothing if that is not known."""
+        if self.records is None:
+            return np.zeros((0, inside.size)), np.zeros(0)
+        return np.stack([self._held(float(cells)) for cells in inside], axis=1), self._chances
+
+
+def _mixed(precision: FloatArray, held: FloatArray, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The squared error of what is measured with a precision and shrunk, and how fast that falls with the precision.
+
+    The better mix of a measurement and of nothing has error h / (1 + h·precision), where h is what is there; a part of
+    the noise stays wherever the same mix serves all of them.
+    """
+    error, slope = np.zeros(precision.size), np.zeros(precision.size)
+    parts = [((1.0 - CONSTANTS.waste) * chance, one) for chance, one in zip(chances, held, strict=True)]
+    for part, one in [*parts, (CONSTANTS.waste, chances @ held)]:
+        mix = one / (1.0 + one * precision)
+        error += part * mix
+        slope += part * mix**2
+    return error, slope
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """The problem of sharing a budget among tables: errors of each kind, and the shares with the least product."""
+
+    speaks: FloatArray
+    adds: FloatArray
+    weights: FloatArray
+    held: FloatArray
+    chances: FloatArray
+    power: int
+    least: float
+    """What the last table, the cube, must have."""
+
+    def _each(self, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The squared error of every residual, and how fast it falls with its precision."""
+        precision = (self.speaks * share**self.power).sum(axis=1)
+        if not self.chances.size:
+            precision = np.maximum(precision, 1e-100)
+            return 1.0 / precision, 1.0 / precision**2
+        return _mixed(precision, self.held, self.chances)
+
+    def errors(self, share: FloatArray) -> FloatArray:
+        """The mean squared error of every kind of question."""
+        return np.asarray(self.adds @ self._each(share)[0], dtype=np.float64)
+
+    def best(self, orders: Sequence[int]) -> FloatArray:
+        """Shares are scaled by a power of their gain until all gain alike; starts favour tables of every order."""
+        order = np.array(orders)
+        found = []
+        for favoured in np.unique(order):
+            share = np.where(order == favoured, 1.0, 0.0) / (order == favoured).sum() + 0.5 / order.size
+            share /= share.sum()
+            for _ in range(_STEPS):
+                error, slope = self._each(share)
+                pull = (self.weights / np.maximum(self.adds @ error, 1e-300)) @ self.adds * slope
+                gain = (pull @ self.speaks) * share ** (self.power - 1)
+                share = share * np.sqrt(gain / max(float(gain.max()), 1e-300))
+                share /= share.sum()
+                if share[-1] < self.least:
+                    share[:-1] *= (1.0 - self.least) / max(float(share[:-1].sum()), 1e-300)
+                    share[-1] = self.least
+            found.append(share)
+        return min(
+            found, key=lambda share: float(self.weights @ np.log(np.maximum(self.errors(share), 1e-300)))
+        )

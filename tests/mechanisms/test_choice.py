@@ -1,0 +1,104 @@
+"""Forecasts of candidates: closed forms that agree with what mechanisms say of themselves, and plans that are best."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.choice import Forecaster, asked_kinds
+from dphist.mechanisms.marginals import Marginals
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.law import NoiseLaw
+from dphist.model.workload import Workload
+from dphist.testing import open_counts, run
+
+CUBE = Domain([Ordinal("x", range(9)), Nominal("y", list("abcd")), Nominal("z", list("uv"))])
+LAW = NoiseLaw("laplace", Fraction(1))
+
+
+def _forecaster(workload=None, records=None, domain=CUBE, law=LAW):
+    kind = None if workload is None else workload.kind
+    return Forecaster(domain.shape, asked_kinds(domain.shape, domain, workload, kind), law, records)
+
+
+@pytest.mark.parametrize(
+    "workload", [Workload.marginals(CUBE, 1), Workload.marginals(CUBE, 2), Workload.random(CUBE, 60, seed=2)]
+)
+def test_the_forecast_of_tables_is_the_variance_that_the_release_states(workload):
+    plan = _forecaster(workload).tables()
+    assert sum(plan.shares) == 1
+    fitted = run(
+        Marginals(tables=plan.tables, shares=plan.shares), np.ones(CUBE.shape, dtype=np.int64), 1, seed=1
+    )
+    assert np.sqrt(fitted.errors.variance(workload).mean()) == pytest.approx(plan.forecast.score, rel=1e-6)
+
+
+def test_the_forecast_of_cells_is_that_of_plain_noise():
+    workload = Workload.random(CUBE, 60, seed=2)
+    assert _forecaster(workload).cells().score == pytest.approx(np.sqrt(2 * workload.cells_in_each.mean()))
+
+
+@pytest.mark.parametrize("workload", [None, Workload.marginals(CUBE, 2), Workload.random(CUBE, 60, seed=2)])
+def test_no_plan_nearby_is_better(workload):
+    plan = _forecaster(workload).tables()
+    best, shares = plan.forecast.score, np.array([float(each) for each in plan.shares])
+    kinds = asked_kinds(CUBE.shape, CUBE, workload, None if workload is None else workload.kind)
+    weights = np.array([each.weight for each in kinds])
+    for giver in range(len(shares)):
+        for taker in range(len(shares)):
+            moved = shares.copy()
+            moved[giver] -= 0.02
+            moved[taker] += 0.02
+            if giver == taker or moved[giver] <= 0.01:
+                continue
+            exact = [Fraction(round(each * 1000), 1000) for each in moved]
+            exact[-1] += 1 - sum(exact)
+            errors = run(
+                Marginals(tables=plan.tables, shares=tuple(exact), nonnegative=False),
+                np.ones(CUBE.shape, dtype=np.int64),
+                1,
+                seed=1,
+            ).errors
+            means = [
+                (each.times * errors.variance(Workload(CUBE, each.low, each.high))).sum() for each in kinds
+            ]
+            score = np.exp((weights * np.log(means)).sum() / weights.sum() / 2)
+            assert score >= best * (1 - 1e-3)
+
+
+def test_few_records_promise_less_than_their_noise_and_many_as_much():
+    known = _forecaster().tables().forecast
+    few, many = (_forecaster(records=records).tables().forecast for records in (5.0, 1e9))
+    assert few.score < 0.5 * known.score
+    assert many.score == pytest.approx(known.score, rel=0.01)
+
+
+def test_half_the_noise_is_half_the_error():
+    louder = _forecaster(law=NoiseLaw("laplace", Fraction(2)))
+    assert louder.tables().forecast.score == pytest.approx(2 * _forecaster().tables().forecast.score)
+    assert louder.tree().score == pytest.approx(2 * _forecaster().tree().score)
+
+
+def test_pairs_of_many_small_attributes_are_read_off_the_cube():
+    # 28 tables would share the budget; the cube of 256 cells serves all of them better.
+    domain = Domain([Nominal(f"a{axis}", ["n", "y"]) for axis in range(8)])
+    workload = Workload.marginals(domain, 2)
+    plan = _forecaster(workload, domain=domain).tables()
+    assert plan.tables[-1] == tuple(range(8))
+    assert plan.shares[-1] > Fraction(1, 2)
+    right = open_counts(Histogram(domain, np.ones(domain.shape, dtype=np.int64)), 1, workload=workload)
+    chosen = Auto().choose(right)[0]
+    assert isinstance(chosen, Marginals)
+    assert chosen.tables == plan.tables
+
+
+def test_rectangles_of_a_large_plane_get_a_tree():
+    plane = Domain([Ordinal("x", range(512)), Ordinal("y", range(512))])
+    workload = Workload.random(plane, 200, seed=1)
+    right = open_counts(Histogram(plane, np.zeros(plane.shape, dtype=np.int64)), 1, workload=workload)
+    mechanism, reason = Auto().choose(right)
+    assert isinstance(mechanism, AdaptiveTree)
+    assert "tables of few attributes by" in reason
