@@ -98,8 +98,9 @@ def _measured(histogram: Histogram, workload: str, forecast: Forecast, runs: int
     squares = []
     for seed in range(runs):
         hint = None if silent else told
-        found = run(mechanism, histogram, 1, seed=90_000 + seed, workload=hint).counts
-        squares.append(float(np.mean((asked.answer(found.reshape(histogram.domain.shape)) - truth) ** 2)))
+        found = run(mechanism, histogram, 1, seed=90_000 + seed, workload=hint)
+        summed = np.asarray(asked.answer(found.counts.reshape(histogram.domain.shape)), dtype=np.float64)
+        squares.append(float(np.mean((found.errors.answer(asked, summed) - truth) ** 2)))
     return math.sqrt(sum(squares) / runs)
 
 
