@@ -160,7 +160,7 @@ class Mixture:
         trying, rest = data.split(FIRST_PART, 1 - FIRST_PART)
         part = measure_residuals(trying, wanted)
         total = max(1.0, float(part.table(())))
-        ones = {
+        ones: dict[Axes, FloatArray] = {
             axes: nonnegative(part.table(axes), total)
             for axis in range(len(data.shape))
             for axes in [(axis,)]
@@ -204,16 +204,18 @@ class Mixture:
         )
         noisy = [NoisyTable(axes, residuals.table(axes), residuals.cell_variance(axes)) for axes in known]
         model = self._fit(residuals.shape, noisy, total)
-        near = {axes: nonnegative(residuals.table(axes), total) for axes in known if len(axes) == 1}
+        near: dict[Axes, FloatArray] = {
+            axes: nonnegative(residuals.table(axes), total) for axes in known if len(axes) == 1
+        }
         pairs = [axes for axes in known if len(axes) == 2]
         said, chance = partial(_said, model, total), partial(_by_chance, near, total)
-        if pairs:
-            far, deviation = disagreement(residuals, pairs, chance)
-            # A model that follows the noise says nothing beyond the measurement, and one is not needed where noise
-            # alone explains how far pairs are from independence.
-            alone = far < 1.0 + 2.0 * deviation or disagreement(residuals, pairs, said)[0] < _FOLLOWS
-            near |= shrink_together(residuals, pairs, chance if alone else said)
-        near |= shrink_together(residuals, [axes for axes in known if len(axes) > 2], said)
+        far, deviation = disagreement(residuals, pairs, chance)
+        # A model that follows the noise says nothing beyond the measurement, and none is needed where noise alone
+        # explains how far pairs are from independence.
+        alone = far < 1.0 + 2.0 * deviation or disagreement(residuals, pairs, said)[0] < _FOLLOWS
+        if alone:
+            near |= shrink_together(residuals, pairs, chance)
+        near |= shrink_together(residuals, [axes for axes in known if len(axes) > 2 or not alone], said)
         return publish_near(residuals.shape, asked, total, near, model, residuals, note)
 
     def _fit(self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float) -> MixtureModel:
@@ -343,7 +345,7 @@ class Mixture:
         told = [] if before is None else before.measured
         errors = TableResiduals(shape, [*told, *(_as_measured(table, law) for table in tables)])
         total = max(1.0, float(errors.table(())))
-        near = {
+        near: dict[Axes, FloatArray] = {
             axes: nonnegative(errors.table(axes), total) for axis in range(len(shape)) for axes in [(axis,)]
         }
         rows = np.concatenate([near[(axis,)] / total for axis in range(len(shape))])

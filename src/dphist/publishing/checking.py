@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from dphist.errors import VerificationError
 from dphist.mechanisms.added import Added
@@ -75,10 +75,12 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Rele
 
 def _payments(release: Release, number: int) -> Iterator[tuple[int | None, Fraction]]:
     """The payments behind a release and what each must be of: of one that was added to, every part's own."""
-    mechanism, payment, amount = release.mechanism, cast(int | None, number), release.budget.amount
+    mechanism: Any = release.mechanism
+    payment: int | None = number
+    amount = release.budget.amount
     while isinstance(mechanism, Added):
         yield payment, amount * mechanism.share
-        mechanism, payment, amount = mechanism.first, mechanism.paid, amount * (1 - mechanism.share)
+        payment, amount, mechanism = mechanism.paid, amount * (1 - mechanism.share), mechanism.first
     yield payment, amount
 
 

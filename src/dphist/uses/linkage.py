@@ -224,7 +224,8 @@ def _best_table(first: Release, second: Release) -> tuple[str, ...]:
     tables = [
         set(release.cells.tables) for release in (first, second) if isinstance(release.cells, TableCells)
     ]
-    best, least = (), np.inf
+    best: tuple[str, ...] = ()
+    least = np.inf
     for axes in sorted(set.intersection(*tables) - {()}):
         names = tuple(first.domain.names[axis] for axis in axes)
         shares = []
