@@ -1,5 +1,7 @@
 """Bins of many uneven edges, against a search in the whole list."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,8 @@ def _edges():
 @pytest.mark.parametrize("edges", list(_edges()), ids=lambda edges: f"{len(edges)}{edges.dtype.kind}")
 def test_every_value_lies_in_its_bin(edges, compiled, monkeypatch):
     if compiled:
-        monkeypatch.setattr(bins, "_look_up", bins._look_up.compiled())
+        look_up: Any = bins._look_up
+        monkeypatch.setattr(bins, "_look_up", look_up.compiled())
     rng = np.random.default_rng(2)
     # The edges themselves, their neighbours, and values between them.
     near = [edges[1:-1], edges[1:-1]]
