@@ -21,7 +21,6 @@ from dphist.inference.estimate import (
     shared_confidence,
 )
 from dphist.inference.intervals import Spread, normal_quantile
-from dphist.inference.predictive.errors import whole_counts
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -131,6 +130,9 @@ class PartErrors:
         lean = self.stand(workload, published)[1]
         deviations = normal_quantile(shared_confidence(confidence, len(workload), simultaneous))
         width = deviations * np.sqrt(self.variance(workload) + lean**2)
+        # Loaded here: publishing asks for no interval, and the law of every split is much to load.
+        from dphist.inference.predictive.errors import whole_counts
+
         return Interval(*whole_counts(published, width))
 
     def _gather(

@@ -14,7 +14,6 @@ from dphist.arguments import explained
 from dphist.errors import InputError, MechanismError
 from dphist.frames import closed
 from dphist.mechanisms.bypart import ByPart
-from dphist.mechanisms.currency import settle
 from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
@@ -32,7 +31,6 @@ from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account, counts_rho
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_bounds
 from dphist.publishing.discovering import publish_discovered, undeclared
-from dphist.publishing.measures import publish_measured
 from dphist.publishing.preflight import empty, preflight
 from dphist.publishing.wide import goes_wide, publish_wide
 from dphist.release.about import About
@@ -162,6 +160,9 @@ def publish(
             "declare fewer columns for the sums"
         )
     if budget.epsilon is not None and cells is not None and not counts_rho(ledger, dataset):
+        # Loaded here, and sums below: it knows all mechanisms that there are, and most releases need one.
+        from dphist.mechanisms.currency import settle
+
         # The ledger is charged what is spent, so the choice is made before it is asked.
         recipe, budget = settle(recipe, budget, cells, protected, asked, Fraction(1, 1 + len(added)))
     purpose = " ".join(told.purpose.split()) or show(recipe)
@@ -174,6 +175,8 @@ def publish(
             source = source if isinstance(source, Tallied) else Tallied(source)
             payer.before = partial(refuse_dropped, source.tally, share)
         if added:
+            from dphist.publishing.measures import publish_measured
+
             return publish_measured(
                 _release, source, domain, budget, recipe, protected, asked, added, shares, payer
             ).with_about(told)

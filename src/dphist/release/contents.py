@@ -110,7 +110,7 @@ def _coded(known: pyarrow.Array) -> tuple[pyarrow.Array | dict[Any, int] | None,
 
     Numbers stand for themselves. Arrow's functions take a tenth of a second to load: few texts are looked up without.
     """
-    if _is_plain(known):
+    if is_plain(known):
         return None, np.from_dlpack(known)
     if len(known) <= _FEW:
         values: dict[Any, int] = {}
@@ -123,9 +123,9 @@ def _coded(known: pyarrow.Array) -> tuple[pyarrow.Array | dict[Any, int] | None,
 def _codes(chunk: pyarrow.Array, values: pyarrow.Array | dict[Any, int] | None) -> NDArray[Any]:
     """Which of the known values each row has: -1 where it has none, -2 for one that is not known."""
     if values is None:
-        if hasattr(chunk, "dictionary") and _is_plain(chunk.dictionary) and not chunk.null_count:
+        if hasattr(chunk, "dictionary") and is_plain(chunk.dictionary) and not chunk.null_count:
             return np.asarray(np.from_dlpack(chunk.dictionary)[_filled(chunk.indices, -1)])
-        return np.asarray(np.from_dlpack(chunk)) if _is_plain(chunk) else np.zeros(0)
+        return np.asarray(np.from_dlpack(chunk)) if is_plain(chunk) else np.zeros(0)
     if isinstance(values, dict) and hasattr(chunk, "dictionary") and len(chunk.dictionary) <= _FEW:
         each = [-2 if value is None else values.get(value, -2) for value in chunk.dictionary.to_pylist()]
         return np.append(np.array(each, dtype=np.int64), -1)[_filled(chunk.indices, len(each))]
@@ -152,7 +152,8 @@ def plain_numbers(column: pyarrow.ChunkedArray) -> NDArray[Any]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=kind.to_pandas_dtype())
 
 
-def _is_plain(values: pyarrow.Array) -> bool:
+def is_plain(values: pyarrow.Array) -> bool:
+    """Whether a column holds numbers and nothing is missing."""
     import pyarrow as pa
 
     return not values.null_count and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))

@@ -41,7 +41,14 @@ from dphist.release.about import About
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.columns import Column, as_arrow, free, label_columns
-from dphist.release.contents import check_bytes, check_description, check_labels, check_schema, plain_numbers
+from dphist.release.contents import (
+    check_bytes,
+    check_description,
+    check_labels,
+    check_schema,
+    is_plain,
+    plain_numbers,
+)
 from dphist.release.guarantee import Guarantee
 from dphist.release.readable import readable
 from dphist.release.release import Release, register_writer
@@ -239,6 +246,10 @@ def _label_arrays(
     index = np.unravel_index(np.arange(begin, end), domain.shape)
     arrays = []
     for column, values in zip(labels, known, strict=True):
+        if is_plain(values):
+            # Arrow's own functions take longer to load than a small release to write.
+            arrays.append(as_arrow(np.from_dlpack(values)[index[column.axis]]))
+            continue
         place = as_arrow(index[column.axis].astype(np.int32))
         arrays.append(
             pa.DictionaryArray.from_arrays(place, values)
