@@ -12,7 +12,7 @@ from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.marginals import Marginals, TableNoise, tables_of
 from dphist.mechanisms.tableplan import plan_tables
-from dphist.model.domain import Domain, Nominal
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.testing import RecordingNoise, check_mechanism, open_counts, run
@@ -160,3 +160,9 @@ def test_every_table_is_asked_once_for_its_own_share():
         assert [float(have) for have in drawn] == pytest.approx(wanted)
         assert isinstance(estimate.errors, TableNoise)
         assert estimate.errors.tables.scales == pytest.approx(wanted)
+
+
+def test_a_space_of_points_gets_a_tree():
+    domain = Domain([Ordinal(name, range(20)) for name in "xyz"])
+    histogram = Histogram(domain, np.ones(domain.shape, dtype=np.int64))
+    assert "adaptivetree" in run(Auto(), histogram, 1, seed=1).note
