@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from dphist.arguments import explained
 from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, VerificationError
-from dphist.inference.estimate import Estimate
+from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.intervals import read_confidence
 from dphist.inference.published import TableEstimate
+from dphist.inference.selected import SelectedNoise
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
@@ -444,7 +445,14 @@ class Release(Tables, Doors):
     def _shaped(self, estimate: Estimate | TableEstimate) -> Any:
         if isinstance(estimate, TableEstimate):
             return estimate
-        return replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+        shaped = replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+        if self.guarantee.threshold and isinstance(shaped.errors, IndependentNoise):
+            # Keys that were discovered are shown because their noise was kind to them.
+            errors = SelectedNoise(
+                shaped.errors.law, threshold=self.guarantee.threshold, counts=shaped.counts
+            )
+            return replace(shaped, errors=errors)
+        return shaped
 
     # ---- showing ----------------------------------------------------------------------------------------
 

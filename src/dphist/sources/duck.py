@@ -249,6 +249,15 @@ class Duck(Sql):
         """The first 60 bits of the hash of an id."""
         return f"CAST('0x' || substr(md5('{SALT}' || CAST({person} AS VARCHAR)), 1, {DIGITS}) AS BIGINT)"
 
+    def kept_cells(self, cells: str, most: int) -> str:
+        """The same cells, but only those of people who have too many are ranked: all of the others' are kept."""
+        crowded = f"SELECT person FROM cells GROUP BY person HAVING count(*) > {most}"
+        ranked = super().kept_cells("SELECT * FROM cells SEMI JOIN crowded USING (person)", most)
+        return (
+            f"WITH cells AS MATERIALIZED ({cells}), crowded AS MATERIALIZED ({crowded}) "
+            f"SELECT key, cell, n FROM cells ANTI JOIN crowded USING (person) UNION ALL {ranked}"
+        )
+
     def coded_blocks(
         self, cells: Sequence[Key], sizes: Sequence[int], bound: Bound | None
     ) -> Iterator[list[npt.NDArray[Any]]]:

@@ -333,17 +333,21 @@ class Sql:
                     f"SELECT person, key, cell, least(count(*), {most(bound.per_cell)}) AS n FROM ({placed}) AS placed "
                     "GROUP BY person, key, cell"
                 )
-                ranked = (
-                    "SELECT person, key, cell, n, count(*) OVER (PARTITION BY person) AS total, row_number() OVER "
-                    f"(PARTITION BY person ORDER BY key ASC, cell ASC) - 1 AS place FROM ({cells}) AS cells"
-                )
-                chosen = _at_a_place(self.first_bits("person"), "total", "place", most(bound.cells))
-                kept = f"SELECT key, cell, n FROM ({ranked}) AS ranked WHERE {chosen}"
+                kept = self.kept_cells(cells, most(bound.cells))
                 rows = "CAST(sum(n) AS BIGINT)"
         # A constant is no key to group by.
         grouped = "key" if cell == "0" else "key, cell"
         shown = "key, 0 AS cell" if cell == "0" else "key, cell"
         return f"SELECT {shown}, {rows} AS n FROM ({kept}) AS kept GROUP BY {grouped}"
+
+    def kept_cells(self, cells: str, most: int) -> str:
+        """Of the cells of each person (person, key, cell, n) those at the places that are kept."""
+        ranked = (
+            "SELECT person, key, cell, n, count(*) OVER (PARTITION BY person) AS total, row_number() OVER "
+            f"(PARTITION BY person ORDER BY key ASC, cell ASC) - 1 AS place FROM ({cells}) AS cells"
+        )
+        chosen = _at_a_place(self.first_bits("person"), "total", "place", most)
+        return f"SELECT key, cell, n FROM ({ranked}) AS ranked WHERE {chosen}"
 
     def chosen(
         self, placed: str, cell: Sequence[str], values: Sequence[str], start: str, bound: Bound

@@ -1,0 +1,99 @@
+"""Intervals of keys that are shown because they reached a threshold: their coverage, given that, by the exact law."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist import Domain, Nominal, Workload, publish
+from dphist.inference.estimate import IndependentNoise
+from dphist.inference.selected import SelectedNoise
+from dphist.model.law import NoiseLaw
+
+LAWS = [
+    (NoiseLaw("gaussian", Fraction(100, 3)), 38),
+    (NoiseLaw("gaussian", Fraction(4)), 13),
+    (NoiseLaw("laplace", Fraction(3)), 30),
+    (NoiseLaw("laplace", Fraction(1, 2)), 6),
+]
+
+
+def chances(law: NoiseLaw, threshold: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which noisy counts are shown of a count, and how likely each is given that one is."""
+    reach = int(60 * float(law.deviation)) + 60
+    shown = np.arange(threshold, max(threshold, count) + reach)
+    moved = (shown - count).astype(float)
+    size = float(law.size)
+    logs = -(moved**2) / (2 * size) if law.gaussian else -np.abs(moved) / size
+    weights = np.exp(logs - logs.max())
+    return shown.astype(float), weights / weights.sum()
+
+
+@pytest.mark.parametrize(("law", "threshold"), LAWS)
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.99])
+def test_the_truth_is_held_as_often_as_said_given_that_the_key_is_shown(
+    law: NoiseLaw, threshold: int, confidence: float
+) -> None:
+    plain, least = 1.0, 1.0
+    for count in [1, 2, threshold // 2, *range(threshold - 5, threshold + 6), 2 * threshold, 5 * threshold]:
+        shown, chance = chances(law, threshold, max(1, count))
+        errors = SelectedNoise(law, threshold=threshold, counts=shown)
+        low, high = errors.bounds(shown, confidence)
+        held = float(chance[(low <= max(1, count)) & (max(1, count) <= high)].sum())
+        # The normal tail stands for the discrete one, to within a few parts in a thousand.
+        assert held >= confidence - 0.004, (count, held)
+        width = law.quantile(confidence)
+        plain = min(plain, float(chance[np.abs(shown - max(1, count)) <= width].sum()))
+        least = min(least, held)
+    # Without conditioning hardly any interval of a rare key that is shown would hold it.
+    assert plain < 0.05 < least
+
+
+@pytest.mark.parametrize(("law", "threshold"), LAWS)
+def test_far_above_the_threshold_it_is_the_plain_interval(law: NoiseLaw, threshold: int) -> None:
+    far = np.array([threshold + 60.0 * float(law.deviation) // 1])
+    low, high = SelectedNoise(law, threshold=threshold, counts=far).bounds(far, 0.95)
+    width = law.quantile(0.95)
+    assert low[0] == pytest.approx(far[0] - width, abs=1.5)
+    assert high[0] == pytest.approx(far[0] + width, abs=1.5)
+
+
+def test_sums_lean_less_and_guaranteed_ones_hold_every_part() -> None:
+    law, threshold = LAWS[0]
+    domain = Domain([Nominal("page", [f"p{i}" for i in range(6)])])
+    counts = np.array([38.0, 39.0, 44.0, 60.0, 400.0, 38.0])
+    selected = SelectedNoise(law, threshold=threshold, counts=counts)
+    everything = Workload(domain, [[0]], [[6]])
+    total = np.array([counts.sum()])
+    usual = IndependentNoise(law).interval(everything, total, 0.95)
+    ours = selected.interval(everything, total, 0.95)
+    sure = selected.interval(everything, total, 0.95, guaranteed=True)
+    assert sure.low[0] < ours.low[0] < usual.low[0]
+    assert sure.high[0] >= ours.high[0]
+    each = selected.interval(Workload.cells(domain), counts, 1 - 0.05 / 6)
+    assert sure.low[0] == pytest.approx(each.low.sum())
+    together = selected.interval(Workload.cells(domain), counts, 0.95, simultaneous=True)
+    assert together.low.tolist() == each.low.tolist()
+    # A question of several boxes is a sum as well.
+    parts = Workload(domain, [[0], [3]], [[1], [4]], [0, 0])
+    assert selected.interval(parts, np.array([98.0]), 0.95).low[0] < 98 - 2 * 5.8
+
+
+def test_a_discovered_release_has_them() -> None:
+    import pandas as pd
+
+    pages = ["common"] * 3000 + ["known"] * 300
+    release = publish(
+        pd.DataFrame({"page": pages}), Domain([Nominal("page", discover=True)]), rho="0.015", delta="1e-9"
+    )
+    assert (
+        "above the threshold" in release.answer(where={"page": "common"}).method
+        or release.guarantee.threshold
+    )
+    answer = release.answer(where={"page": "common"})
+    # Six deviations of 5.8.
+    assert abs(answer.value - 3000) < 60
+    assert answer.low <= answer.value <= answer.high
+    release.verify()
