@@ -25,9 +25,10 @@ from dphist.mechanisms.mixtureplan import (
     CHOICE_SHARE,
     COUNT_SHARE,
     DISTANCE_SHARE,
-    FIRST_PART,
+    SHOWN,
     Strength,
     all_pairs,
+    first_part,
     looking_share,
     pair_shares,
     planned_deviations,
@@ -54,8 +55,8 @@ _RAKING_ROUNDS = 30
 _SURE = 2.0
 # A model nearer to measured pairs than this part of their noise follows it.
 _FOLLOWS = 0.5
-# All pairs are measured on if the first part of them shows that much more than noise.
-_SHOWN = 0.15
+# Pairs this much further from independence than noise gain little by any model.
+_CLEAR = 4.0
 # Rounds of choosing pairs; after the first the model knows what was measured.
 _ROUNDS = 2
 # Tables of three and more attributes take part in the fit while they have so many cells together.
@@ -157,7 +158,8 @@ class Mixture:
         strength: Strength,
     ) -> TableEstimate:
         """Measure all tables with a part of the budget, and go on with them if they show more than noise."""
-        trying, rest = data.split(FIRST_PART, 1 - FIRST_PART)
+        first = first_part(data.shape, pairs)
+        trying, rest = data.split(first, 1 - first)
         part = measure_residuals(trying, wanted)
         total = max(1.0, float(part.table(())))
         ones: dict[Axes, FloatArray] = {
@@ -166,7 +168,7 @@ class Mixture:
             for axes in [(axis,)]
         }
         far, deviation = disagreement(part, pairs, partial(_by_chance, ones, total))
-        if far < 1.0 + max(_SHOWN, 2.0 * deviation):
+        if far < 1.0 + max(SHOWN * float(first), 2.0 * deviation):
             return self._chosen(rest, asked, pairs, replace(strength, law=rest.law()), part)
         return self._planned(rest, asked, wanted, part)
 
@@ -210,9 +212,15 @@ class Mixture:
         pairs = [axes for axes in known if len(axes) == 2]
         said, chance = partial(_said, model, total), partial(_by_chance, near, total)
         far, deviation = disagreement(residuals, pairs, chance)
-        # A model that follows the noise says nothing beyond the measurement, and none is needed where noise alone
-        # explains how far pairs are from independence.
-        alone = far < 1.0 + 2.0 * deviation or disagreement(residuals, pairs, said)[0] < _FOLLOWS
+        # A model that follows the noise, or could and need not help much, says nothing beyond the measurement; and none
+        # is needed where noise alone explains how far pairs are from independence.
+        cells = sum(math.prod(residuals.shape[axis] - 1 for axis in axes) for axes in pairs)
+        able = 2 * cells < self.classes * (sum(residuals.shape) - len(residuals.shape))
+        alone = (
+            far < 1.0 + 2.0 * deviation
+            or (able and far > _CLEAR)
+            or disagreement(residuals, pairs, said)[0] < _FOLLOWS
+        )
         if alone:
             near |= shrink_together(residuals, pairs, chance)
         near |= shrink_together(residuals, [axes for axes in known if len(axes) > 2 or not alone], said)

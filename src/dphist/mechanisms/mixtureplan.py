@@ -1,8 +1,8 @@
 """Which recipe `Mixture` follows and what each question costs: from public sizes, the noise law and noisy totals.
 
 Most constants were tried on made-up tables (5 and 15 columns of 2, 10 or mixed numbers of values, with and without
-dependence, 3,000 and 50,000 records, both currencies). Those of single attributes' share under ε, of merging, of sparse
-tables and of the least gain were set looking at the Adult records, so figures on those are not blind.
+dependence, 3,000 and 50,000 records, both currencies). Those of single attributes' share under ε and of merging were
+set looking at the Adult records, and what a first part must show was checked there: figures on those are not blind.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ DISTANCE_SHARE = Fraction(1, 50)
 CHOICE_SHARE = Fraction(1, 20)
 # All pairs are measured where their expected total variation is at most this times that of independence; they may turn
 # out to be worth it up to that much (most of the noise may fall on empty cells, and be cut away).
-_WORTH, _HOPE = 1.4, 4.0
+_WORTH, _HOPE = 1.4, 3.2
 # Tables without negative cells are nearer: an expected variation of v becomes v ÷ (1 + this · v).
 _CUT = 1.2
 # The total variation that sampling alone makes between independent attributes, over √(cells ÷ records): at most, and
 # where values are uneven.
 _SAMPLING, _LEAST_SAMPLING = 0.28, 0.16
-# Under ρ nothing is lost by measuring pairs in two parts: where it cannot be told beforehand, the first part shows it.
-FIRST_PART = Fraction(1, 4)
+# Dependence that may be hoped for where it could not be seen.
+_UNSEEN = 0.04
+# Under ρ nothing is lost by measuring pairs in two parts: where it cannot be told beforehand, the first part shows it;
+# few cells need a larger one. Pairs are worth the rest if they show that much more than noise, for the whole budget.
+_FIRST_PARTS, _FEW = (Fraction(1, 10), Fraction(1, 4)), 2000
+SHOWN = 0.6
 # The strength of a budget is counted in records × ε; under ρ one deviation is worth so much ε.
 _LAPLACE_WORTH, _GAUSSIAN_WORTH = math.sqrt(2.0), 5.77
 _USUAL = 3e4
@@ -145,9 +149,26 @@ def all_pairs(
     least = _LEAST_SAMPLING if strength.law.gaussian else _SAMPLING
     if expected < _WORTH * max(dependence - 2.0 * doubt, least * sampling):
         return True
-    if expected > _HOPE * max(dependence + 2.0 * doubt, _SAMPLING * sampling):
-        return False
-    return None
+    hoped = max(dependence - doubt, _SAMPLING * sampling) + min(2.0 * doubt, _UNSEEN)
+    return None if expected < _HOPE * hoped else False
+
+
+def first_part(shape: Sequence[int], pairs: Sequence[Axes]) -> Fraction:
+    """The part of a ρ that tries out whether pairs are worth the rest.
+
+    Args:
+        shape: How many values each attribute has.
+        pairs: The pairs.
+
+    Returns:
+        The share.
+
+    Example:
+        >>> first_part((2, 2), [(0, 1)])
+        Fraction(1, 4)
+    """
+    freedom = sum((shape[a] - 1) * (shape[b] - 1) for a, b in pairs)
+    return _FIRST_PARTS[1] if freedom < _FEW else _FIRST_PARTS[0]
 
 
 def looking_share(law: NoiseLaw, noise: FloatArray, cells: FloatArray) -> Fraction:
