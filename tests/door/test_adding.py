@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ def first(mechanism, budget, count=600):
 def test_a_table_measured_twice_is_known_as_by_both_and_everything_replays(currency):
     one, two = Budget(Fraction(1), currency), Budget(Fraction(3), currency)
     records, release = first(Residuals(), one)
-    more = added_release(release, records, ((0, 1), (1, 2)), two, noise=Noise(Keystream.for_tests(2)))
+    more: Any = added_release(release, records, ((0, 1), (1, 2)), two, noise=Noise(Keystream.for_tests(2)))
     more.verify()
     assert more.budget.amount == 4
     assert more.transcript.spent() <= 4
@@ -62,7 +63,7 @@ def test_a_table_measured_twice_is_known_as_by_both_and_everything_replays(curre
     # Least squares: precisions of independent measurements of one residual add up.
     whole = more._estimate.errors.residuals
     parts = [Residuals(tables=((0, 1), (2, 3))), Residuals(tables=((0, 1), (1, 2)))]
-    alone = [
+    alone: list[Any] = [
         tables_release(records, budget, part, Unit(), None, noise=Noise(Keystream.for_tests(3)))
         for budget, part in zip((one, two), parts, strict=True)
     ]
@@ -79,11 +80,11 @@ def test_a_table_measured_twice_is_known_as_by_both_and_everything_replays(curre
 def test_a_model_is_fitted_anew_to_old_and_new_tables(epsilon):
     records, release = first(Mixture(classes=6, steps=30), Budget.of(epsilon))
     noise = Noise(Keystream.for_tests(2))
-    more = added_release(release, records, ((4, 5, 6),), Budget.of(50), noise=noise)
+    more: Any = added_release(release, records, ((4, 5, 6),), Budget.of(50), noise=noise)
     more.verify()
     exact = records.tables([(4, 5, 6)])[0]
     assert 0.5 * np.abs(more.cells.tables[(4, 5, 6)] - exact).sum() < 0.2 * exact.sum()
-    again = added_release(more, records, ((7, 8),), Budget.of(50), noise=noise)
+    again: Any = added_release(more, records, ((7, 8),), Budget.of(50), noise=noise)
     again.verify()
     assert again.epsilon == Fraction(epsilon) + 100
     assert len(again.records(20)) == 20
@@ -107,7 +108,7 @@ def test_what_was_chosen_and_merged_stays_beside_what_is_added():
         records, Budget.of(1), Mixture(classes=6, steps=30), Unit(), None, noise=Noise(Keystream.for_tests(1))
     )
     assert "chosen where" in release.note
-    more = added_release(release, records, ((0, 2),), Budget.of(1), noise=Noise(Keystream.for_tests(2)))
+    more: Any = added_release(release, records, ((0, 2),), Budget.of(1), noise=Noise(Keystream.for_tests(2)))
     more.verify()
     assert set(more.cells.tables) >= set(combinations(range(6), 2))
 
@@ -152,7 +153,7 @@ def test_the_same_budget_pays_and_a_file_verifies(tmp_path):
 
 def test_a_changed_answer_of_either_part_is_found_out():
     records, release = first(Residuals(), Budget.of(1))
-    more = added_release(release, records, ((1, 2),), Budget.of(1), noise=Noise(Keystream.for_tests(2)))
+    more: Any = added_release(release, records, ((1, 2),), Budget.of(1), noise=Noise(Keystream.for_tests(2)))
     for place in range(len(more.transcript)):
         entry = more.transcript[place]
         object.__setattr__(entry, "answer", entry.answer + 1)

@@ -41,7 +41,7 @@ def main(folder: Path, name: str, seconds: float) -> None:
     start = time.process_time()
     table = query.release()
     fitted = time.process_time()
-    found = {}
+    found: dict[str, Any] = {}
     for a, b in combinations(range(len(sizes)), 2):
         # The last value of every column is OpenDP's own, for what is none of the others.
         found[f"{a},{b}"] = np.asarray(table.project([names[a], names[b]]))[: sizes[a], : sizes[b]]
