@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.audit.attack import Judged, losses
 from dphist.audit.betting import Contest, Look
 from dphist.audit.neighbours import Pair, worst_pairs
-from dphist.audit.twin import Stage, Tally
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
@@ -41,7 +41,7 @@ _OTHERS = 40
 
 
 @dataclass(frozen=True)
-class DeltaReport:
+class DeltaReport(Judged):
     """What the attack found: with the stated confidence, at this δ the true ε is at least ``epsilon_lower``.
 
     Args:
@@ -67,17 +67,9 @@ class DeltaReport:
     pair: str
 
     @property
-    def passed(self) -> bool:
-        """Whether the claim stands: no evidence that more is lost than claimed."""
-        return self.epsilon_lower <= self.epsilon
-
-    def to_json(self) -> dict[str, Any]:
-        """Give plain values.
-
-        Returns:
-            A mapping of plain values.
-        """
-        return {**self.__dict__, "passed": self.passed}
+    def figures(self) -> tuple[str, float, float]:
+        """ε, the claim, and what is lost at least."""
+        return f"ε at δ = {self.delta:g}", self.epsilon, self.epsilon_lower
 
 
 def audit_delta(
@@ -116,10 +108,11 @@ def audit_delta(
     """
     claim = positive(epsilon, "epsilon"), exact(delta, "delta")
     spent, who = budget or Budget.of(epsilon, delta=delta), unit or Unit()
-    attacks = []
-    for pair in worst_pairs() if pairs is None else pairs:
-        stages = Stage(pair.one, pair.other, spent, who), Stage(pair.other, pair.one, spent, who)
-        attacks.append((pair.name, _losses(mechanism, stages)))
+
+    def on(pair: Pair) -> Scores:
+        return lambda side, size: losses(mechanism, pair, spent, size, side, who)
+
+    attacks = [(pair.name, on(pair)) for pair in (worst_pairs() if pairs is None else pairs)]
     return _report(show(mechanism), attacks, claim, runs, confidence)
 
 
@@ -183,18 +176,6 @@ def _found(
     copies = np.tile(rows, (runs, 1))
     kept, transcript = discover(copies, budget, unit, delta, sort=lambda numbers: numbers)
     return kept, transcript[0].answer
-
-
-def _losses(mechanism: Mechanism, stages: tuple[Stage, Stage]) -> Scores:
-    def scores(side: int, runs: int) -> FloatArray:
-        found = np.empty(runs)
-        for i in range(runs):
-            tally = Tally()
-            mechanism.estimate(stages[side].open(tally))
-            found[i] = (1 - 2 * side) * tally.loss
-        return np.round(found, 9)
-
-    return scores
 
 
 def _report(

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.attack import Judged, collect, strongest
+from dphist.audit.attack import Judged, losses, strongest
 from dphist.audit.neighbours import Pair
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -172,8 +172,7 @@ def _contest(
     # Whoever has won may stop: the bound holds at any time.
     while made < runs and contest.bound(alpha) <= rho:
         size = min(runs - made, max(_FIRST_BATCH, int(made * (_GROWTH - 1))))
-        sides = (collect(mechanism, pair, budget, size, side, stop_early=True, unit=unit) for side in (0, 1))
-        contest.add(*(np.round(np.array(each.losses), 9) for each in sides))
+        contest.add(*(losses(mechanism, pair, budget, size, side, unit) for side in (0, 1)))
         made += size
     return contest, made
 
