@@ -291,3 +291,12 @@ def test_what_wide_tables_do_not_hold_is_refused_before_it_is_counted() -> None:
     told = str(dphist.rehearse(table, huge))
     assert "nobody can write them out" in told
     assert "tables of two attributes: about" in told
+
+
+def test_a_histogram_is_not_taken_for_bounded_records() -> None:
+    """Whose rows were counted in it, and how many of each, nobody can say."""
+    counted = dphist.Histogram(dphist.Domain([dphist.Nominal("sex", ["F", "M"])]), np.array([3, 4]))
+    assert coded(counted).tables([(0,)])[0].tolist() == [3, 4]
+    for domain, unit in ((None, Unit(rows=2, id="who")), (DOMAIN, Unit())):
+        with pytest.raises(dphist.errors.DphistError):
+            coded(counted, domain, unit)
