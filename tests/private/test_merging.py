@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError, RightUsed
+from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -45,6 +46,14 @@ def test_merged_records_and_merged_cells_give_merged_tables():
     again, replay = open_records_replay(DOMAIN, 10**6, Unit(), transcript)
     assert np.array_equal(again.merge(GROUPS).measure(WHOLE).values, noisy.values)
     replay.finish()
+
+
+def test_merged_values_may_bring_all_rows_of_a_person_together():
+    records = CodedColumns(DOMAIN, (CODES[:, 0].astype(np.uint8), CODES[:, 1].astype(np.uint8)))
+    right, _ = open_records_gate(records, Budget.of(rho=1), Unit(id="user", cells=3, per_cell=1))
+    apart, alike = (right.law(moves=moves).variance for moves in ("apart", "alike"))
+    assert apart < alike
+    assert right.merge(GROUPS).law(moves="apart").variance == alike
 
 
 def test_merging_uses_the_right_up_and_groups_cannot_be_changed_afterwards():
