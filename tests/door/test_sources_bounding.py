@@ -20,8 +20,12 @@ from hypothesis import strategies as st
 
 from dphist.errors import InputError, SourceError
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
 from dphist.sources import count, duck, machine
+from dphist.sources.coded import coded
+from dphist.sources.count import count_and_sum, rows_of_people
+from dphist.sources.discovering import keys_of
 from dphist.sources.open import connect
 from dphist.sources.people import kept
 
@@ -278,3 +282,18 @@ def test_half_a_number_is_nobody_whatever_holds_it(tmp_path: Path) -> None:
 def test_nan_among_objects_is_nobody() -> None:
     frame = pd.DataFrame({"user": [float("nan"), 1, "x"], "age": [1] * 3, "sex": ["F"] * 3}, dtype=object)
     assert count(frame, DOMAIN, Unit(rows=3, id="user")).counts.sum() == 2
+
+
+def test_ids_that_floats_cannot_tell_apart_are_refused_by_every_door() -> None:
+    """2⁵³ and 2⁵³ + 1 are one float: two people would share a limit, or one have two."""
+    table = pd.DataFrame({"user": [2.0**53, 1.5, None], "age": [1, 2, 3], "page": ["a", "b", "c"]})
+    domain, unit = Domain([Ordinal("age", range(5))]), Unit(rows=1, id="user")
+    for door in (
+        lambda: count(table, domain, unit),
+        lambda: coded(table, domain, unit).tables([(0,)]),
+        lambda: count_and_sum(table, domain, unit, [Quantity(Measure("age", 0, 5))]),
+        lambda: keys_of(table, Domain([Nominal("page", discover=True)]), unit),
+        lambda: rows_of_people(table, "user"),
+    ):
+        with pytest.raises(SourceError, match=r"floats of 2\^53"):
+            door()

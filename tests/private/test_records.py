@@ -21,6 +21,7 @@ from dphist.private.held import Held, ceiling
 from dphist.private.queries import Identity
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
+from dphist.private.scores.medians import Medians
 from dphist.private.scores.tables import TableErrors, chosen_tables
 from dphist.testing import Draw, RecordingNoise, open_counts
 
@@ -149,10 +150,26 @@ def test_a_right_is_used_once_and_not_copied() -> None:
         opened()[0].split("1/2", "1/3")
 
 
+def test_scores_and_differences_that_do_not_fit_their_tables_are_refused() -> None:
+    none, one = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    for wrong in (
+        lambda: TableTotals(((0,), (1,)), (Fraction(1, 2), Fraction(1, 2)), ((0,),)),
+        lambda: TableTotals(((0,),), (Fraction(1),), ((1,),)),
+        lambda: TableErrors(((0,),), one, one),
+        lambda: TableErrors(((0,),), one, none, picks=0),
+        lambda: TableErrors(((0,),), one, none, picks=2),
+        lambda: opened()[0].choose(TableErrors(((0,),), np.zeros(77, dtype=np.int64), none)),
+    ):
+        with pytest.raises(MechanismError):
+            wrong()
+
+
 def test_only_questions_about_tables_are_asked() -> None:
     right, noise, transcript = opened()
     with pytest.raises(MechanismError, match="TableTotals or Residuals"):
         right.measure(Identity())  # type: ignore[arg-type]
+    with pytest.raises(MechanismError, match="TableErrors"):
+        right.choose(Medians(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)))  # type: ignore[arg-type]
 
     class Cheaper(TableTotals):
         def scales(self, layout: Any) -> Any:
