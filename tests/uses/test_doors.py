@@ -64,6 +64,7 @@ def test_wrong_questions_are_refused_by_name(release):
         lambda: release.mean("height"),
         lambda: release.sum("age", where="north"),
         lambda: release.std("age", where={(1,): "north"}),
+        lambda: release.answer(where={"age": np.array(-5.0)}),
         lambda: release.quantiles("age", [2]),
         lambda: release.by("age").cdf("age"),
     ):

@@ -434,7 +434,7 @@ MUTANTS = [
     ),
     dict(
         file=_OBJECTS,
-        old="CASE WHEN json_valid(object) THEN json_transform(object, {literal(shape)}) END",
+        old="TRY(json_transform(object, {literal(shape)}))",
         new="json_transform(object, {literal(shape)})",
         tests=("tests/attacks/test_lines.py", "-k", "object"),
         why="an object that is no JSON fails for everybody",

@@ -16,6 +16,9 @@ def spans(attribute: Attribute, condition: Any) -> list[tuple[int, int]]:
     """The cells a condition allows, as disjoint half-open ranges in order."""
     if isinstance(condition, range):
         raise QueryError(f"{attribute.name}: give a pair of bounds (low, high), both included, not a range")
+    if isinstance(condition, np.ndarray) and condition.ndim == 0:
+        # One value that NumPy has wrapped.
+        condition = condition.item()
     pair = isinstance(condition, tuple) and not isinstance(attribute, Nominal)
     if isinstance(condition, list | set | frozenset | np.ndarray) or (
         isinstance(condition, tuple) and not pair
