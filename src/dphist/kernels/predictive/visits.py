@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel, kernel_with_twin
 from dphist.kernels.predictive import twins
-from dphist.kernels.predictive.splits import WAYS, infer_split, size_class
+from dphist.kernels.predictive.splits import infer_split, size_class
+from dphist.kernels.predictive.ways import WAYS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
