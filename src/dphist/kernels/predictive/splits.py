@@ -127,7 +127,7 @@ def _log_chances(total: float, share: float, seen: float, spread: float, out: Fl
     out[NEAR + 2] = top + math.log((1.0 - share) * math.exp(none - top) + share * math.exp(whole_side - top))
 
 
-@kernel_with_twin(ways.learn_ways, cost=9.0)
+@kernel_with_twin(ways.learn_ways, cost=ways.learn_cost)
 def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray) -> FloatArray:
     """How often each way to divide occurs, for every size class: by expectation–maximisation, largest sizes first."""
     number = len(WAYS)
@@ -295,7 +295,7 @@ def infer_root(best: float, spread: float) -> tuple[float, float]:
     return _cut_normal(best, math.sqrt(spread), 1e30)
 
 
-@kernel_with_twin(ways.infer_splits, cost=5.0)
+@kernel_with_twin(ways.infer_splits, cost=4.5)
 def infer_splits(
     left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray, chances: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

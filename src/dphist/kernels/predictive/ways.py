@@ -55,6 +55,11 @@ def levels(left: IntArray) -> Iterator[slice]:
         start, stop = stop, stop + 2 * int(np.count_nonzero(left[start:stop] >= 0))
 
 
+def learn_cost(left: IntArray, *others: FloatArray) -> float:
+    """About how many microseconds learning takes: a sample of every size is looked at, and there are few sizes."""
+    return 10_000.0 + 4.0 * min(left.size, 16 * SAMPLE)
+
+
 def learn_ways(left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray) -> FloatArray:
     """As the kernel of this name, a size class at a time."""
     inner = np.flatnonzero(left >= 0)
