@@ -75,7 +75,8 @@ class PredictiveErrors:
         low, high, starts = by_question(workload)
         known, inner = self.engine.ask(low, high, None, starts)[1:]
         if self.engine.doubt:
-            known = self.engine.hedged(known, self.engine.least_squares(low, high, None, starts)[1])
+            noise = self.engine.least_squares(low, high, None, starts)[1]
+            known = self.engine.hedged(known, noise, asked_cells(low, high, starts))
         return (known + inner) * float(np.median(self.engine.caution))
 
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
@@ -95,7 +96,8 @@ class PredictiveErrors:
             return summed
         mean, known, inner = self.engine.ask(low, high, None, starts)
         noisy, noise = self.engine.least_squares(low, high, None, starts)
-        better = np.where(self.engine.caution_of(cells) * (known + inner) < noise, mean, noisy)
+        promised = self.engine.caution_of(cells) * (self.engine.hedged(known, noise, cells) + inner)
+        better = np.where(promised < noise, mean, noisy)
         seen = self._departures
         part = cells[:, None] / np.minimum(2.0 ** np.arange(seen.size), self.counts.size)
         bias = np.where(part <= _SAME_SIZE, np.minimum(part, 1.0) * seen, 0.0).max(axis=1)
@@ -138,9 +140,10 @@ class PredictiveErrors:
         """Expected squared errors of published answers; question j has the boxes ``starts[j]`` to ``starts[j + 1]``."""
         mean, known, inner = self.engine.ask(low, high, None, starts)
         plain, noise = self.engine.least_squares(low, high, None, starts)
-        caution = self.engine.caution_of(asked_cells(low, high, starts))
+        cells = asked_cells(low, high, starts)
+        caution = self.engine.caution_of(cells)
         return np.minimum(
-            caution * (self.engine.hedged(known, noise) + inner) + (mean - published) ** 2,
+            caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2,
             _PLAIN * (noise + 2.0 * inner) + (plain - published) ** 2,
         )
 
