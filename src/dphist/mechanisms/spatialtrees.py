@@ -32,8 +32,11 @@ def _levels_to_cells(shape: tuple[int, ...]) -> int:
 
 
 def _check_height(name: str, height: object) -> None:
-    if height != "auto" and (isinstance(height, bool) or not isinstance(height, int) or height < 0):
-        raise MechanismError(f'{name}: height must be "auto" or 0 or more')
+    # No domain has so many cells that more levels would tell anything apart; each takes a share of the budget.
+    if height != "auto" and (
+        isinstance(height, bool) or not isinstance(height, int) or not 0 <= height <= 64
+    ):
+        raise MechanismError(f'{name}: height must be "auto" or a whole number from 0 to 64')
 
 
 @checked

@@ -37,6 +37,10 @@ IntArray = NDArray[np.int64]
 _ANCHOR = Fraction(1, 20)
 
 
+# Wider, a tree is one level of more cells than are ever counted one by one.
+_WIDEST = 1 << 20
+
+
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Tree:
@@ -70,8 +74,10 @@ class Tree:
     """What the shares are best for; None takes the hint that came with the data, or all ranges."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.fanout, int) and (isinstance(self.fanout, bool) or self.fanout < 2):
-            raise MechanismError("tree: fanout must be 2 or more, 'hb' or 'auto'")
+        if isinstance(self.fanout, int) and (
+            isinstance(self.fanout, bool) or not 2 <= self.fanout <= _WIDEST
+        ):
+            raise MechanismError(f"tree: fanout must be 2 to {_WIDEST:,}, 'hb' or 'auto'")
         if isinstance(self.fanout, str) and self.fanout not in ("hb", "auto"):
             raise MechanismError("tree: fanout must be 2 or more, 'hb' or 'auto'")
         if self.budgets not in ("optimal", "uniform"):

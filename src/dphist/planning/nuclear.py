@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
+from dphist.errors import EpsilonError
 from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
@@ -84,7 +85,11 @@ def limit(
     found = None if workload.size == 0 else _spread(workload, who)
     if found is None:
         return None
-    deviation = math.sqrt(2.0) / float(budget.amount) if budget.pure else 1.0 / math.sqrt(2.0 * budget.amount)
+    try:
+        amount = float(budget.amount)
+        deviation = math.sqrt(2.0) / amount if budget.pure else 1.0 / math.sqrt(2.0 * amount)
+    except (OverflowError, ZeroDivisionError):
+        raise EpsilonError(f"{budget.currency} is out of any useful range") from None
     return deviation * found / math.sqrt(workload.size)
 
 

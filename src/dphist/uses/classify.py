@@ -147,6 +147,8 @@ class ReleaseID3:
         Returns:
             A row for each record, a column for each class.
         """
+        if not hasattr(self, "tree_"):
+            raise InputError("the tree has not been grown: call fit with a release first")
         names = [name for name in self._features(self.domain_) if name in set(column_names(records))]
         cells = {name: self.domain_.attribute(name).cells(column(records, name)) for name in names}
         count = len(column(records, names[0])) if names else 0
@@ -171,7 +173,8 @@ class ReleaseID3:
         Returns:
             A class for each record.
         """
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(records), axis=1)])
+        shares = self.predict_proba(records)
+        return np.asarray(self.classes_[np.argmax(shares, axis=1)])
 
     def score(self, records: Any, truth: Iterable[Any]) -> float:
         """Give the share of records that are guessed right.

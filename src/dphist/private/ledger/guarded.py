@@ -151,9 +151,13 @@ def readable(version: object, place: str) -> None:
 
 def vacant(path: Path) -> None:
     """Refuse to write a backup over a file, or where there is no folder."""
-    if path.exists():
+    try:
+        taken, there = path.exists(), path.parent.is_dir()
+    except OSError as error:
+        raise errors.OutputError(f"the backup cannot be written there: {error.strerror}") from error
+    if taken:
         raise errors.OutputError(f"{path} exists; a backup is never written over another file")
-    if not path.parent.is_dir():
+    if not there:
         raise errors.OutputError(f"the backup {path} cannot be written: there is no such folder")
 
 
