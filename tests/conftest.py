@@ -39,7 +39,7 @@ class _SameKeys:
 
 
 def _draw_the_same(name: str) -> None:
-    keystream.os = _SameKeys(name)  # type: ignore[assignment]
+    vars(keystream)["os"] = _SameKeys(name)
     Noise.system().keystream.renew()
 
 

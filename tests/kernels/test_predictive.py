@@ -13,7 +13,8 @@ from dphist.inference.predictive.engine import LEAST_CAUTION, Engine
 from dphist.inference.predictive.errors import whole_counts
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.halving import halve_cells
-from dphist.kernels.predictive.splits import WAYS, _cut_normal, best_totals
+from dphist.kernels.predictive.splits import _cut_normal, best_totals
+from dphist.kernels.predictive.ways import WAYS
 
 
 def _tree(shape, nodes):

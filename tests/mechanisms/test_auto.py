@@ -101,6 +101,8 @@ def test_a_noisy_total_moves_the_budget_to_small_tables_where_records_are_few():
         mechanism, reason = Auto().choose(right, records)
         assert isinstance(mechanism, Marginals)
         assert f"of about {records:,} records" in reason
+        assert mechanism.tables is not None
+        assert mechanism.shares is not None
         cube[records] = dict(zip(mechanism.tables, mechanism.shares, strict=True))[(0, 1, 2)]
     assert cube[100] < cube[10**7] / 2
 

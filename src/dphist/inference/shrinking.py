@@ -36,7 +36,7 @@ _NEARLY = 0.3
 _BORROWED = 6.0
 
 # How much a cell may depart from the model beside what the model puts there: squares, in parts of the cell's mean, from
-# nothing to anything; the cells themselves say how often each is so. Ten times finer steps change nothing.
+# nothing to anything; the cells themselves say how often each is so.
 _DEPARTURES = np.array([0.0, 0.03, 0.3, 3.0, 30.0, 300.0, 30_000.0])
 _LEARNING = 15
 # How likely each of them is at first.
