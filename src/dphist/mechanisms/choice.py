@@ -36,7 +36,7 @@ IntArray = NDArray[np.int64]
 _HIGHEST, _MOST_TABLES = 3, 700
 # Tables times cells that are counted and raked at most: about a second.
 _MOST_WORK = 4e8
-# Steps of the search; the error is flat near its least, and so many came within a thousandth of it where that was tried.
+# Steps of the search; the error is flat near its least: where it was tried, so many came within a thousandth of it.
 _STEPS = 80
 # Shares are multiples of one over this, and a table with less than so many of them is left out: what a platform rounds
 # otherwise must not change a share.
