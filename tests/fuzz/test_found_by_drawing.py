@@ -1,19 +1,28 @@
 """What `dphist bench run publicfuzz` found once: each is refused by name now."""
 
+import pandas
 import pytest
 
 import dphist
 from dphist.mechanisms import QuadTree, Tree
-from dphist.planning import limit
+from dphist.planning import compare, limit
 from dphist.uses.classify import ReleaseID3
 
 LINE = dphist.Domain([dphist.Ordinal("x", range(8))])
+CUBE = dphist.Domain([dphist.Ordinal(name, range(8)) for name in "xyz"])
+COUNTS = dphist.Histogram(LINE, range(8))
 FOUND = {
     "a tree wider than memory": lambda: Tree(fanout=4_093_989_736),
     "a tree deeper than floats reach": lambda: QuadTree(height=4157),
     "an epsilon below every float": lambda: limit(dphist.Workload.cells(LINE), "1e-400"),
     "an epsilon above every float": lambda: limit(dphist.Workload.cells(LINE), 10**400),
     "a guess before anything was learned": lambda: ReleaseID3("x").predict({"x": [1]}),
+    "a frame without columns": lambda: dphist.rehearse(pandas.DataFrame(index=range(3)), LINE),
+    "a release of a frame without columns": lambda: dphist.publish(pandas.DataFrame(), LINE, epsilon=1),
+    "ranges beyond memory": lambda: dphist.Workload.random(CUBE, 10**8),
+    "no trials": lambda: compare(COUNTS, 1, dphist.Workload.cells(LINE), ["laplace"], trials=0),
+    "a sample of nothing": lambda: compare(COUNTS, 1, dphist.Workload.cells(LINE), ["laplace"], most=0),
+    "no questions": lambda: compare(COUNTS, 1, dphist.Workload.random(LINE, 0), ["laplace"]),
     "a score before anything was learned": lambda: ReleaseID3("x").score({"x": [1]}, [1]),
 }
 

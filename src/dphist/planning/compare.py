@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dphist.arguments import explained
-from dphist.errors import DphistError
+from dphist.errors import DphistError, InputError
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse, show
 from dphist.model.exact import Number
@@ -85,6 +85,10 @@ def compare(
         >>> rows[0].ratio
         1.0
     """
+    if trials < 1 or most < 1:
+        raise InputError(f"{'trials' if trials < 1 else 'most'}: at least one")
+    if not len(workload):
+        raise InputError("workload: it asks nothing, so there is no error to compare")
     named = _named(mechanisms)
     asked = sampled(workload, most)
     exact = np.asarray(asked.answer(histogram.counts), dtype=np.float64)

@@ -52,6 +52,8 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
     if found is None:
         raise SourceError(f"source: expected {_KINDS}, not {type(source).__name__}")
     table, undeclared = found
+    if not table.schema.names:
+        raise SourceError("source: the table has no columns")
     connection = connect()
     connection.register("records", table)
     return Duck(connection, "records", "the table", undeclared=undeclared.__contains__, inferred=True)

@@ -170,7 +170,7 @@ class Workload(Questions):
         check_domain(domain)
         if type(count) is not int or type(seed) is not int or count < 0:
             raise QueryError("workload: count and seed must be whole numbers, and count not negative")
-        check_size(count, "the random ranges")
+        check_size(count * len(domain.shape), "the random ranges")
         low = np.empty((count, len(domain.shape)), dtype=np.int64)
         high = np.empty_like(low)
         for axis, attribute in enumerate(domain.attributes):
