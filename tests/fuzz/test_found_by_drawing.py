@@ -5,7 +5,7 @@ import pytest
 
 import dphist
 from dphist.mechanisms import QuadTree, Tree
-from dphist.planning import compare, limit
+from dphist.planning import compare, currencies, limit
 from dphist.uses.classify import ReleaseID3
 
 LINE = dphist.Domain([dphist.Ordinal("x", range(8))])
@@ -22,6 +22,8 @@ FOUND = {
     "ranges beyond memory": lambda: dphist.Workload.random(CUBE, 10**8),
     "no trials": lambda: compare(COUNTS, 1, dphist.Workload.cells(LINE), ["laplace"], trials=0),
     "a sample of nothing": lambda: compare(COUNTS, 1, dphist.Workload.cells(LINE), ["laplace"], most=0),
+    "numbers for mechanisms": lambda: compare(COUNTS, 1, dphist.Workload.cells(LINE), range(3)),  # type: ignore[arg-type]
+    "questions about another domain": lambda: currencies(LINE, 1, dphist.Workload.marginals(CUBE, 2)),
     "no questions": lambda: compare(COUNTS, 1, dphist.Workload.random(LINE, 0), ["laplace"]),
     "a score before anything was learned": lambda: ReleaseID3("x").score({"x": [1]}, [1]),
 }

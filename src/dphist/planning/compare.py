@@ -130,5 +130,7 @@ def _named(mechanisms: Mapping[str, Mechanism] | Iterable[Mechanism | str]) -> d
     named: dict[str, Mechanism] = {}
     for mechanism in mechanisms:
         built = parse(mechanism) if isinstance(mechanism, str) else mechanism
+        if not hasattr(built, "estimate"):
+            raise InputError("mechanisms: give names, mechanisms, or a mapping from names to mechanisms")
         named[mechanism if isinstance(mechanism, str) else show(mechanism)] = built
     return named

@@ -123,7 +123,8 @@ LIMIT = "even"
 def questions(domain: Domain, name: str | Mapping[str, Any] | Workload) -> tuple[Workload, Workload]:
     """The workload as a hint for mechanisms, and as many of its questions as a forecast needs."""
     if isinstance(name, Workload):
-        return name, name
+        told = Workload.parse(domain, name)
+        return told, told
     asked = Workload.parse(domain, name)
     if asked.kind == "all_ranges":
         return asked, Workload.random(domain, _QUESTIONS, seed=1)
