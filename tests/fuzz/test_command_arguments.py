@@ -90,7 +90,7 @@ def test_an_error_that_nobody_foresaw_quotes_nothing(monkeypatch, capsys):
     def broken():
         raise RuntimeError("record 987654321 of Mrs Smith")
 
-    monkeypatch.setattr("dphist.cli.commands.app", broken)
+    monkeypatch.setattr("dphist.cli.application.asked_for", lambda app, arguments: broken)
     monkeypatch.delenv("DPHIST_TRACEBACK", raising=False)
     with pytest.raises(SystemExit) as ended:
         cli.main()

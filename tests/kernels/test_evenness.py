@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dphist.kernels.trees.evenness import EVEN, SPREADS, divide_pools, likely_division
+from dphist.kernels.trees.evenness import divide_pools, likely_division
+from dphist.kernels.trees.twins import EVEN, SPREADS
 
 
 def _exact(seen, variance, total):

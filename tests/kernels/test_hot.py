@@ -141,6 +141,7 @@ def test_a_kernel_is_compiled_once_it_is_hot(monkeypatch):
     compiling.started()
     monkeypatch.setattr(compiling, "_keep", False)
     monkeypatch.setattr(compiling, "_COLD", 100)
+    monkeypatch.setattr(compiling, "_eager", False)
     warm: Any = compiling.kernel_once_hot(10.0)(_count)
     five = np.arange(5)
     results = [int(warm(five)) for _ in range(4)]

@@ -79,8 +79,11 @@ class Added:
         """Measure both, and publish what they say together."""
         shape = data.shape
         before, more = data.split(1 - self.share, self.share)
-        known: TableEstimate = self.first.estimate_tables(before)  # type: ignore[attr-defined]
+        # What cannot be asked is refused before anything is: the first noise is what gets paid.
         wanted = wanted_tables(shape, announced(more, self.tables, 2))
+        if any(axis >= len(shape) for axes in wanted for axis in axes):
+            raise MechanismError("tables: every axis must be one of the domain's")
+        known: TableEstimate = self.first.estimate_tables(before)  # type: ignore[attr-defined]
         further = measure_residuals(more, wanted)
         old = known.errors
         if not isinstance(old, ResidualNoise):

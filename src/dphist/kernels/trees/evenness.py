@@ -18,15 +18,12 @@ from numpy.typing import NDArray
 from dphist.kernels.compile import kernel, kernel_with_twin
 from dphist.kernels.levels.likelihood import scaled_tail
 from dphist.kernels.trees import twins
+from dphist.kernels.trees.twins import EVEN, SPREADS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-# Variances of a block's total about its even share, in squared shares: the models between even and anything.
-SPREADS = (1e-4, 1e-3, 1e-2, 0.05, 0.2)
-# The chance of exactly even before anything was seen; the others share the rest equally.
-EVEN = 0.6
 _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 

@@ -17,6 +17,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+# Variances of a block's total about its even share, in squared shares: the models between even and anything.
+SPREADS = (1e-4, 1e-3, 1e-2, 0.05, 0.2)
+# The chance of exactly even before anything was seen; the others share the rest equally.
+EVEN = 0.6
 _LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
@@ -214,8 +218,6 @@ def divide_pools(
     totals: FloatArray,
 ) -> None:
     """As the kernel of this name."""
-    from dphist.kernels.trees.evenness import EVEN, SPREADS
-
     with np.errstate(all="ignore"):
         for level in _levels(first, last):
             for i, c in _families(level[pool[level] & (totals[level] > 0.0)], first, last):
