@@ -9,6 +9,7 @@ said to DuckDB directly.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -127,7 +128,12 @@ class Duck(Sql):
         if self.counts_by_position:
             count_by_position(cursor, self.counts_by_position)
         cursor.register(_STREAM, pa.RecordBatchReader.from_batches(schema, binned()))
-        return cursor.execute(sql.replace(f"FROM {self.relation}", f"FROM {quote(_STREAM)}"))
+        # Texts and names are passed over whole: a category may read like a part of a statement.
+        parts = rf"""FROM {re.escape(self.relation)}|'(?:[^']|'')*'|"(?:[^"]|"")*\""""
+        stream = f"FROM {quote(_STREAM)}"
+        return cursor.execute(
+            re.sub(parts, lambda part: stream if part[0].startswith("FROM") else part[0], sql)
+        )
 
     def bin(self, value: str, edges: Sequence[Any]) -> str | None:
         """The bin of a value known to lie between many edges: found here, while the rows pass by."""
