@@ -213,7 +213,7 @@ def test_what_the_custodian_says_is_checked_and_kept(release, tmp_path):
 
 
 def test_a_release_by_a_mechanism_that_is_not_here_keeps_the_bounds_of_its_file(release, tmp_path, path):
-    from dphist.release.file import ForeignMechanism
+    from dphist.release.description import ForeignMechanism
 
     table = pq.read_table(path)
     story = json.loads(table.schema.metadata[b"dphist"])

@@ -16,6 +16,7 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release, publish
 from dphist.release import DenseCells, load
+from dphist.release.description import ForeignMechanism
 
 DOMAIN = Domain(
     [
@@ -231,7 +232,7 @@ def test_a_release_by_an_unknown_mechanism_can_be_read_but_not_replayed(release,
 
     path = tmp_path / "out.parquet"
     described = {"name": "elsewhere:Fancy", "options": {}}
-    _with(release, mechanism=release_file.ForeignMechanism(described)).save(path)
+    _with(release, mechanism=ForeignMechanism(described)).save(path)
     again = load(path)
     assert np.array_equal(again.counts, release.counts)
     with pytest.raises(MechanismError, match="Fancy"):

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 from dphist_bench import results
 from dphist_bench.views import short
 

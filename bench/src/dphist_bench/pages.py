@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dphist.errors import InputError
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 from dphist_bench import results
 from dphist_bench.catalogue import GROUPS, Group
 from dphist_bench.experiment import Experiment, Finding

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dphist.errors import InputError
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 from dphist_bench.cases import Case, Reading
 
 _SCHEMA = pa.schema(

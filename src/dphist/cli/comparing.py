@@ -15,7 +15,7 @@ from dphist.mechanisms import list_mechanisms
 from dphist.model.workload import Workload
 from dphist.planning.compare import Row, compare, sampled
 from dphist.planning.skyline import skyline
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 from dphist.report.compared import compared_page
 from dphist.sources import count
 

@@ -20,7 +20,7 @@ from dphist.publishing.checking import digest
 from dphist.publishing.custody import ALLOWED
 from dphist.publishing.door import DEFAULT_MECHANISM, publish
 from dphist.release import Release, load
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 
 
 def publish_file(

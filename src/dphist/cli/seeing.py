@@ -9,7 +9,7 @@ from pathlib import Path
 from dphist.cli import screen
 from dphist.errors import InputError
 from dphist.release import load
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 
 
 def write_report(source: Path, output: Path, title: str | None) -> None:

@@ -14,7 +14,7 @@ from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
 from dphist.release import Release, SparseCells, TableCells
 from dphist.release.cells import DenseCells
-from dphist.release.file import ForeignMechanism
+from dphist.release.description import ForeignMechanism
 
 _WIDTH = 50
 _MOST_BARS = 40

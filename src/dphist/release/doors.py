@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.extras import bring
 from dphist.release.answers import Answer
+from dphist.release.asking import Asking, IntervalKind
 from dphist.release.drawing import drawer
 from dphist.release.language import Request, read_request
 
@@ -64,16 +65,8 @@ def _uses() -> Uses:
 
 
 @explained
-class Doors:
+class Doors(Asking):
     """The part of a `Release` that hands it to the floors above. Each asks released numbers only and spends nothing."""
-
-    if TYPE_CHECKING:
-
-        def answer(
-            self, workload: str, *, confidence: float, interval: Literal["calibrated", "guaranteed"]
-        ) -> Answer:
-            """Count the records that a question selects."""
-            ...
 
     @property
     def _release(self) -> Release:
@@ -84,7 +77,7 @@ class Doors:
         question: str = "",
         *,
         confidence: float = 0.95,
-        interval: Literal["calibrated", "guaranteed"] = "calibrated",
+        interval: IntervalKind = "calibrated",
     ) -> Answer:
         """Count the records that a question selects, written as on the command line; or ask for a measure of them.
 

@@ -9,14 +9,6 @@ column of its own, the rest sit in the footer. Files of format 1, without interv
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import contextmanager
-from fractions import Fraction
-from functools import partial
-from math import prod
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,19 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
-from dphist.errors import DphistError, MechanismError, OutputError, ReleaseError
-from dphist.inference.estimate import Estimate
-from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import from_json, to_json
-from dphist.model.budget import Budget
+from dphist.errors import DphistError, ReleaseError
 from dphist.model.domain import Domain
-from dphist.model.exact import fraction
-from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.gate import PrivateCounts
-from dphist.private.transcript import Entry, Transcript
+from dphist.private.transcript import Transcript
 from dphist.release import format1, sparse_file, sums_file, wide_file
 from dphist.release.about import About
+from dphist.release.atomic import atomic
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.columns import Column, as_arrow, free, label_columns
@@ -49,7 +35,16 @@ from dphist.release.contents import (
     is_plain,
     plain_numbers,
 )
-from dphist.release.guarantee import Guarantee
+from dphist.release.description import (
+    pack,
+    read_entry,
+    read_guarantee,
+    read_mechanism,
+    read_receipt,
+    write_entry,
+    write_guarantee,
+    write_mechanism,
+)
 from dphist.release.readable import readable
 from dphist.release.release import Release, register_writer
 from dphist.release.sparse import SparseCells
@@ -67,23 +62,7 @@ _MISFITS = (
     ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError,
     RecursionError, SyntaxError, MemoryError, SystemError,
 )  # fmt: skip
-# No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
-_LARGEST_RATIO = 1 << 18
 _FOOTER_LIMIT = (1 << 31) - 1
-
-
-class ForeignMechanism:
-    """Stands for a mechanism that is not installed here: the release can be read, not replayed."""
-
-    def __init__(self, described: dict[str, Any]) -> None:
-        self.described = described
-
-    def estimate(self, data: PrivateCounts) -> Estimate:
-        """Refuse, and say which mechanism is missing."""
-        raise MechanismError(
-            f"this release was made by {self.described.get('name')!r}, which is not installed here; "
-            "its counts can be read, but intervals and verification need the mechanism"
-        )
 
 
 def save(release: Release, path: str | PathLike[str], confidence: float) -> None:
@@ -96,36 +75,6 @@ def save(release: Release, path: str | PathLike[str], confidence: float) -> None
 
 
 register_writer(save)
-
-
-@contextmanager
-def atomic(path: Path) -> Iterator[Path]:
-    """Hand out a temporary file beside ``path`` and move it there when, and only when, all went well.
-
-    The data reach the disk before the name does, so a crash leaves the old file or the new one, never half of one.
-    """
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-        os.close(handle)
-    except OSError as error:
-        raise OutputError(f"cannot write to {path}: {error.strerror}; choose another --output") from None
-    except ValueError:
-        raise OutputError("no file can have this name; choose another --output") from None
-    temporary = Path(name)
-    try:
-        yield temporary
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        # mkstemp makes files for their owner only; a release is meant to be read by others.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
-        _sync_directory(path.parent)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}; is the disk full?") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @explained
@@ -260,15 +209,15 @@ def _label_arrays(
 
 
 def _laid_out(
-    release: Release, confidence: float, *, form: int = FORMAT, pack: bool = True
+    release: Release, confidence: float, *, form: int = FORMAT, packed: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The description of a release, and the columns of numbers that go with it; answers left out unless ``pack``."""
+    """The description of a release, and the columns of numbers that go with it; answers left out unless ``packed``."""
     names = column_names(release, form)
     flat = release.cells.numbers
     measured: list[NDArray[Any]] = []
     entries = []
     for entry in release.transcript:
-        described = _transcribed(entry, release.budget)
+        described = write_entry(entry, release.budget)
         answer = entry.answer.reshape(-1)
         if answer.size == flat.size and np.array_equal(answer, flat):
             described["column"] = names["estimate"]
@@ -276,13 +225,13 @@ def _laid_out(
             described["column"] = f"{names['measured']}_{len(measured)}"
             measured.append(answer)
         else:
-            described["data"] = sums_file.pack(answer) if pack else ""
+            described["data"] = pack(answer) if packed else ""
         entries.append(described)
     description = {
         "format": form,
         "domain": release.domain.to_json(),
-        "guarantee": _promised(release.guarantee),
-        "mechanism": _describe(release.mechanism),
+        "guarantee": write_guarantee(release.guarantee),
+        "mechanism": write_mechanism(release.mechanism),
         "note": release.note,
         "polish": list(release.polish),
         "workload": None if release.workload is None else release.workload.to_json(),
@@ -298,14 +247,7 @@ def _laid_out(
         }
     if release.sums:
         # What stands in no column stands in the description.
-        description["measures"] = sums_file.describe(
-            release,
-            lambda part: [
-                _transcribed(entry, part.budget) | {"data": sums_file.pack(entry.answer)}
-                for entry in part.transcript
-            ],
-            _describe,
-        )
+        description["measures"] = sums_file.describe(release)
     if isinstance(release.cells, TableCells):
         description |= wide_file.described(release.cells)
     return (
@@ -314,17 +256,6 @@ def _laid_out(
         | sum_columns(release, _taken(release))
         | {f"{names['measured']}_{i}": answer for i, answer in enumerate(measured)},
     )
-
-
-def _transcribed(entry: Entry, budget: Budget) -> dict[str, Any]:
-    return {
-        "path": entry.path,
-        "verb": entry.verb,
-        "question": entry.question,
-        budget.currency: str(entry.cost),
-        "dtype": str(entry.answer.dtype),
-        "shape": list(entry.answer.shape),
-    }
 
 
 def _taken(release: Release) -> set[str]:
@@ -364,7 +295,7 @@ def _check(
     """Insist that the file holds the release and nothing else."""
     form = int(description["format"])
     confidence = 0.95 if form == 1 else check_confidence(description["confidence"])
-    known, columns = _laid_out(release, confidence, form=form, pack=False)
+    known, columns = _laid_out(release, confidence, form=form, packed=False)
     check_description(description, known)
     labels = label_columns(release.domain) if form > 1 else format1.label_columns(release.domain)
     values = [column.every() for column in labels]
@@ -398,13 +329,9 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         cells = wide_file.read_cells(domain, numbers, description["tables"])
     else:
         cells = DenseCells(numbers.reshape(domain.shape))
-    guarantee = Guarantee(
-        Budget.from_json(description["guarantee"]),
-        Unit.from_json(description["guarantee"]["unit"]),
-        *_discovered(description["guarantee"].get("discovered")),
-    )
+    guarantee = read_guarantee(description["guarantee"])
     currency = guarantee.budget.currency
-    entries = [_entry(described, columns, currency) for described in description["transcript"]]
+    entries = [read_entry(described, currency, columns) for described in description["transcript"]]
     workload = (
         None if description["workload"] is None else Workload.from_json(domain, description["workload"])
     )
@@ -412,76 +339,15 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         domain,
         cells,
         guarantee,
-        _mechanism(description["mechanism"]),
+        read_mechanism(description["mechanism"]),
         Transcript(entries),
         note=str(description["note"]),
         polish=tuple(str(step) for step in description["polish"]),
         workload=workload,
-        receipt=None
-        if description["receipt"] is None
-        else (str(description["receipt"][0]), int(description["receipt"][1])),
+        receipt=read_receipt(description["receipt"]),
         about=About.of(description.get("about")),
     )
-    if "measures" not in description:
-        return release
-    entry = partial(_entry, columns={}, currency=guarantee.budget.currency)
-    return sums_file.read(description["measures"], release, entry, _mechanism)
-
-
-def _entry(described: dict[str, Any], columns: dict[str, NDArray[Any]], currency: str) -> Entry:
-    """Read one question and its answer; the file may come from anybody, so nothing in it is taken on trust."""
-    import pyarrow as pa
-
-    path, verb, question = described["path"], described["verb"], described["question"]
-    if not (
-        isinstance(path, str) and isinstance(verb, str) and isinstance(question, dict) and "ask" in question
-    ):
-        raise ReleaseError("a question of the transcript cannot be read")
-    dtype, shape = np.dtype(str(described["dtype"])), tuple(described["shape"])
-    if dtype.kind not in "iuf" or not all(type(side) is int and side >= 0 for side in shape):
-        raise ReleaseError("an answer of the transcript has an unknown type or shape")
-    if "column" in described:
-        answer = columns[described["column"]].astype(dtype, copy=False)
-    else:
-        packed = b64decode(described["data"], validate=True)
-        size = prod(shape) * dtype.itemsize
-        if size > _LARGEST_RATIO * (len(packed) + 1):
-            raise ReleaseError("an answer of the transcript is smaller than it says")
-        raw = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
-        answer = np.frombuffer(raw, dtype=dtype)
-    answer = answer.reshape(shape)
-    answer.setflags(write=False)
-    return Entry(path, verb, question, fraction(described[currency]), answer)
-
-
-def _promised(guarantee: Guarantee) -> dict[str, Any]:
-    told: dict[str, Any] = guarantee.budget.to_json() | {"unit": guarantee.unit.to_json()}
-    if guarantee.delta:
-        told["discovered"] = {"delta": str(guarantee.delta), "threshold": guarantee.threshold}
-    return told
-
-
-def _discovered(told: Any) -> tuple[Fraction, int]:
-    """The δ and the threshold of discovered keys, where there are any."""
-    if told is None:
-        return Fraction(0), 0
-    delta, level = fraction(told["delta"]), told["threshold"]
-    if not 0 < delta < 1 or type(level) is not int or level < 1:
-        raise ValueError("not a chance and a threshold")
-    return delta, level
-
-
-def _mechanism(described: dict[str, Any]) -> Mechanism:
-    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
-        raise ReleaseError("its mechanism cannot be read")
-    try:
-        return from_json(described)
-    except MechanismError:
-        return ForeignMechanism(described)
-
-
-def _describe(mechanism: Mechanism) -> dict[str, Any]:
-    return mechanism.described if isinstance(mechanism, ForeignMechanism) else to_json(mechanism)
+    return sums_file.read(description["measures"], release) if "measures" in description else release
 
 
 def column_names(release: Release, form: int = FORMAT) -> dict[str, str]:
@@ -492,17 +358,3 @@ def column_names(release: Release, form: int = FORMAT) -> dict[str, str]:
         names[name] = free(name, taken)
         taken.add(names[name])
     return names
-
-
-def _sync_directory(directory: Path) -> None:
-    # Without this the new name itself may be lost in a power cut (not offered on every platform).
-    try:
-        handle = os.open(directory, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

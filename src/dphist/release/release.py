@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dphist.arguments import explained
 from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.inference.intervals import read_confidence
 from dphist.inference.published import TableEstimate
 from dphist.inference.selected import SelectedNoise
 from dphist.mechanisms.protocol import Mechanism
@@ -26,18 +25,15 @@ from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.transcript import Transcript
 from dphist.release.about import About
-from dphist.release.answers import Answer, Answers, Projection
 from dphist.release.bounds import check_confidence, written_bounds
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
-from dphist.release.language import read_question
 from dphist.release.sums import MeasuredSums, check_sums
 from dphist.release.tables import Tables
 
 FloatArray = NDArray[np.float64]
-IntervalKind = Literal["calibrated", "guaranteed"]
 Made = TypeVar("Made")
 
 # Cells that an array is made for when somebody asks for one.
@@ -142,112 +138,6 @@ class Release(Tables, Doors):
             TooLargeError: if the release is sparse and its domain has more cells than an array can.
         """
         return self.cells.dense(self.domain)
-
-    # ---- asking -----------------------------------------------------------------------------------------
-
-    @overload
-    def answer(
-        self,
-        workload: Workload,
-        *,
-        confidence: float = 0.95,
-        interval: IntervalKind = "calibrated",
-        simultaneous: bool = False,
-    ) -> Answers: ...
-
-    @overload
-    def answer(
-        self, workload: str, *, confidence: float = 0.95, interval: IntervalKind = "calibrated"
-    ) -> Answer: ...
-
-    @overload
-    def answer(
-        self,
-        *,
-        where: Mapping[str, Any] | None = None,
-        confidence: float = 0.95,
-        interval: IntervalKind = "calibrated",
-    ) -> Answer: ...
-
-    def answer(
-        self,
-        workload: Workload | str | None = None,
-        *,
-        where: Mapping[str, Any] | None = None,
-        confidence: float = 0.95,
-        interval: IntervalKind = "calibrated",
-        simultaneous: bool = False,
-    ) -> Answer | Answers:
-        """Count the records in one range (``where``, or text) or in many (a workload), each with an interval.
-
-        Args:
-            workload: Many ranges at once, or one question as on the command line: ``"age between 30 and 40"``.
-            where: Maps attributes to a value, an inclusive pair of bounds, a list of values or the name of a group, all
-                in the attribute's own values; attributes left out are summed over.
-            confidence: How sure the interval is to hold the true count.
-            interval: "calibrated" holds as often as stated on average over such questions (exactly so where the noise
-                is known exactly); "guaranteed" is a theorem for any data and a question fixed in advance.
-            simultaneous: Whether all intervals of a workload hold together with that confidence.
-
-        Returns:
-            An `Answer` for one question, `Answers` (arrays) for a workload.
-
-        Example:
-            >>> import dphist, numpy as np
-            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
-            >>> release = dphist.publish(dphist.Histogram(domain, np.full(100, 50)), epsilon=1, mechanism="laplace")
-            >>> one = release.answer(where={"age": (30, 40)})
-            >>> one.value == release.answer("age between 30 and 40").value
-            True
-            >>> len(release.answer(dphist.Workload.prefixes(domain)))
-            100
-        """
-        if workload is not None and where is not None:
-            raise QueryError("give a workload or where=, not both")
-        if not isinstance(interval, str) or interval not in ("calibrated", "guaranteed"):
-            raise QueryError("interval must be 'calibrated' or 'guaranteed'")
-        if not isinstance(simultaneous, bool):
-            raise QueryError("simultaneous must be True or False")
-        kind = {"guaranteed": interval == "guaranteed", "simultaneous": simultaneous}
-        if isinstance(workload, str):
-            return self._answers(read_question(workload, self.domain), confidence, **kind)[0]
-        if workload is not None and not isinstance(workload, Workload):
-            raise QueryError(f"workload must be a dphist.Workload or text, not a {type(workload).__name__}")
-        if where is not None and not isinstance(where, Mapping):
-            raise QueryError("where must map attributes to what is asked of them")
-        asked = workload if workload is not None else Workload.where(self.domain, where or {})
-        if asked.domain != self.domain:
-            raise QueryError("workload is over another domain than the release; build it from release.domain")
-        answers = self._answers(asked, confidence, **kind)
-        return answers if workload is not None else answers[0]
-
-    def _answers(self, workload: Workload, confidence: float, **kind: bool) -> Answers:
-        return self.cells.answers(self, workload, read_confidence(confidence), **kind)
-
-    def project(self, *names: str | Sequence[str], confidence: float = 0.95) -> Projection:
-        """Sum over all other attributes, with an interval for every cell that is left: a marginal.
-
-        Args:
-            names: The attributes to keep, as ``project("age", "sex")`` or ``project(["age", "sex"])``.
-            confidence: How sure each interval is to hold the true count.
-
-        Returns:
-            Counts and intervals over the attributes that were kept.
-
-        Example:
-            >>> import dphist, numpy as np
-            >>> domain = dphist.Domain([dphist.Ordinal("age", range(9)), dphist.Nominal("sex", ["F", "M"])])
-            >>> release = dphist.publish(dphist.Histogram(domain, np.full((9, 2), 50)), epsilon=1, mechanism="laplace")
-            >>> release.project("sex").counts.shape, release.project("sex", "age").counts.shape
-            ((2,), (2, 9))
-        """
-        listed = all(isinstance(each, str | Sequence) for each in names)
-        kept = (
-            [name for each in names for name in ([each] if isinstance(each, str) else each)] if listed else []
-        )
-        if not kept or not all(isinstance(name, str) for name in kept):
-            raise QueryError("name the attributes to keep, such as project('age') or project('age', 'sex')")
-        return self.cells.project(self, kept, read_confidence(confidence))
 
     # ---- handing on -------------------------------------------------------------------------------------
 

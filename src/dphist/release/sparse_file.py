@@ -10,10 +10,8 @@ import numpy as np
 
 from dphist.errors import ReleaseError
 from dphist.mechanisms.sparselaplace import SparseLaplace
-from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import fraction
-from dphist.model.unit import Unit
 from dphist.private.transcript import Entry, Transcript
 from dphist.release import format1
 from dphist.release.about import About
@@ -21,7 +19,7 @@ from dphist.release.bounds import block_bounds, check_confidence
 from dphist.release.cells import places
 from dphist.release.columns import Column, as_arrow, free, label_columns
 from dphist.release.contents import check_bytes, check_description, check_schema, plain_numbers
-from dphist.release.guarantee import Guarantee
+from dphist.release.description import read_guarantee, read_receipt, write_guarantee
 from dphist.release.readable import readable
 from dphist.release.release import Release
 from dphist.release.sparse import SparseCells
@@ -95,7 +93,7 @@ def _laid_out(
         "format": form,
         "form": "sparse",
         "domain": release.domain.to_json(),
-        "guarantee": release.budget.to_json() | {"unit": release.guarantee.unit.to_json()},
+        "guarantee": write_guarantee(release.guarantee),
         "threshold": release.mechanism.threshold,
         "receipt": release.receipt,
         "columns": names,
@@ -137,16 +135,9 @@ def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rele
     described = description["entry"]
     answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
     answer.setflags(write=False)
-    guarantee = Guarantee(
-        Budget.from_json(description["guarantee"]), Unit.from_json(description["guarantee"]["unit"])
-    )
+    guarantee = read_guarantee(description["guarantee"])
     cost = fraction(described[guarantee.budget.currency])
     entry = Entry(described["path"], described["verb"], described["question"], cost, answer)
-    receipt = (
-        None
-        if description["receipt"] is None
-        else (str(description["receipt"][0]), int(description["receipt"][1]))
-    )
     mechanism = SparseLaplace(threshold=description["threshold"])
     return Release(
         domain,
@@ -154,6 +145,6 @@ def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rele
         guarantee,
         mechanism,
         Transcript([entry]),
-        receipt=receipt,
+        receipt=read_receipt(description["receipt"]),
         about=About.of(description.get("about")),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dphist.release import Release
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 from dphist.report.figures import figure
 from dphist.report.notebook import release_html
 from dphist.report.page import report_page

@@ -16,7 +16,7 @@ from dphist.mechanisms.spec import show
 from dphist.model.workload import Workload
 from dphist.private.transcript import Entry
 from dphist.release import Release
-from dphist.release.file import ForeignMechanism
+from dphist.release.description import ForeignMechanism
 
 # Who thought of a mechanism, by the file it lives in.
 _REFERENCES = {

@@ -12,8 +12,8 @@ from dphist.arguments import explained
 from dphist.errors import InputError, OutputError
 from dphist.extras import need
 from dphist.release import Release
+from dphist.release.atomic import atomic
 from dphist.release.columns import label_columns, number_names
-from dphist.release.file import atomic
 from dphist.release.readable import readable
 
 if TYPE_CHECKING:

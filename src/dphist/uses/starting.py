@@ -25,7 +25,7 @@ from dphist.private.ledger import Ledger
 from dphist.publishing.checking import digest
 from dphist.publishing.door import publish
 from dphist.release import Release
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 from dphist.sources.draft import columns_of
 
 # What the curve of expected error is drawn at.

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dphist.cli import screen
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 from dphist_bench.audit.campaign import Trial, refuted, run_campaign
 from dphist_bench.audit.page import results_page
 from dphist_bench.audit.power import measure_power

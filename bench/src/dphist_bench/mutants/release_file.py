@@ -1,6 +1,8 @@
 """Mutants of the file, of verification and of replay: what would let a forged or talkative file pass."""
 
 _FILE = "src/dphist/release/file.py"
+_DESCRIPTION = "src/dphist/release/description.py"
+_ATOMIC = "src/dphist/release/atomic.py"
 _SPARSE = "src/dphist/release/sparse_file.py"
 _CONTENTS = "src/dphist/release/contents.py"
 _RELEASE = "src/dphist/release/release.py"
@@ -133,21 +135,21 @@ MUTANTS = [
         why="the description may say more than it should",
     ),
     dict(
-        file=_FILE,
-        old='b64decode(described["data"], validate=True)',
-        new='b64decode(described["data"])',
+        file=_DESCRIPTION,
+        old="b64decode(text, validate=True)",
+        new="b64decode(text)",
         tests=_FORGED,
         why="junk may hide in an answer's text",
     ),
     dict(
-        file=_FILE,
+        file=_DESCRIPTION,
         old='guarantee.budget.to_json() | {"unit": guarantee.unit.to_json()}',
         new='guarantee.budget.to_json() | {"unit": Unit().to_json()}',
         tests=(_R, _F, "-k", "saved_and_loaded or invented"),
         why="the file promises something to somebody else",
     ),
     dict(
-        file=_FILE,
+        file=_DESCRIPTION,
         old="        budget.currency: str(entry.cost),\n",
         new="        budget.currency: str(entry.cost / 2),\n",
         tests=(_R, "-k", "saved_and_loaded"),
@@ -161,14 +163,14 @@ MUTANTS = [
         why="an answer is taken from the estimate though it differs",
     ),
     dict(
-        file=_FILE,
+        file=_ATOMIC,
         old="            os.fsync(file.fileno())\n        # mkstemp",
         new="            file.fileno()\n        # mkstemp",
         tests=("tests/faults/test_power_cut.py", _R),
         why="the name may reach the disk before the data",
     ),
     dict(
-        file=_FILE,
+        file=_ATOMIC,
         old="        temporary.replace(path)\n",
         new="        path.write_bytes(temporary.read_bytes())\n",
         tests=("tests/faults/test_power_cut.py", _R),

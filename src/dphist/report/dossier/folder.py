@@ -11,7 +11,7 @@ from typing import Any
 from dphist.arguments import explained
 from dphist.errors import OutputError
 from dphist.release import Release, load
-from dphist.release.file import atomic
+from dphist.release.atomic import atomic
 from dphist.report.dossier.assessment import assessment
 from dphist.report.dossier.catalogues import croissant, dcat
 from dphist.report.dossier.known import MARK, Known

@@ -1,0 +1,55 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dphist.errors import OutputError
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Hand out a temporary file beside ``path`` and move it there when, and only when, all went well.
+
+    The data reach the disk before the name does, so a crash leaves the old file or the new one, never half of one.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        os.close(handle)
+    except OSError as error:
+        raise OutputError(f"cannot write to {path}: {error.strerror}; choose another --output") from None
+    except ValueError:
+        raise OutputError("no file can have this name; choose another --output") from None
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        # mkstemp makes files for their owner only; a release is meant to be read by others.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}; is the disk full?") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    # Without this the new name itself may be lost in a power cut (not offered on every platform).
+    try:
+        handle = os.open(directory, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError:
+        pass
+    finally:
+        os.close(handle)

@@ -1,0 +1,128 @@
+"""The parts of a release in the JSON of a file's footer, written and read: promise, mechanism, questions, answers."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError, ReleaseError
+from dphist.inference.estimate import Estimate
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import from_json, to_json
+from dphist.model.budget import Budget
+from dphist.model.exact import fraction
+from dphist.model.unit import Unit
+from dphist.private.gate import PrivateCounts
+from dphist.private.transcript import Entry
+from dphist.release.guarantee import Guarantee
+
+# No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
+_LARGEST_RATIO = 1 << 18
+
+
+class ForeignMechanism:
+    """Stands for a mechanism that is not installed here: the release can be read, not replayed."""
+
+    def __init__(self, described: dict[str, Any]) -> None:
+        self.described = described
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Refuse, and say which mechanism is missing."""
+        raise MechanismError(
+            f"this release was made by {self.described.get('name')!r}, which is not installed here; "
+            "its counts can be read, but intervals and verification need the mechanism"
+        )
+
+
+def write_entry(entry: Entry, budget: Budget) -> dict[str, Any]:
+    """One question, and what its answer looks like; where the answer stands is for the caller to say."""
+    return {
+        "path": entry.path,
+        "verb": entry.verb,
+        "question": entry.question,
+        budget.currency: str(entry.cost),
+        "dtype": str(entry.answer.dtype),
+        "shape": list(entry.answer.shape),
+    }
+
+
+def read_entry(described: dict[str, Any], currency: str, columns: Mapping[str, NDArray[Any]]) -> Entry:
+    """Read one question and its answer; the file may come from anybody, so nothing in it is taken on trust."""
+    path, verb, question = described["path"], described["verb"], described["question"]
+    if not (
+        isinstance(path, str) and isinstance(verb, str) and isinstance(question, dict) and "ask" in question
+    ):
+        raise ReleaseError("a question of the transcript cannot be read")
+    dtype, shape = np.dtype(str(described["dtype"])), tuple(described["shape"])
+    if dtype.kind not in "iuf" or not all(type(side) is int and side >= 0 for side in shape):
+        raise ReleaseError("an answer of the transcript has an unknown type or shape")
+    if "column" in described:
+        answer = columns[described["column"]].astype(dtype, copy=False)
+    else:
+        answer = np.frombuffer(unpack(described["data"], prod(shape) * dtype.itemsize), dtype=dtype)
+    answer = answer.reshape(shape)
+    answer.setflags(write=False)
+    return Entry(path, verb, question, fraction(described[currency]), answer)
+
+
+def pack(values: NDArray[Any]) -> str:
+    """Numbers as compressed text."""
+    import pyarrow as pa
+
+    return b64encode(pa.compress(np.ascontiguousarray(values).tobytes(), codec="zstd", asbytes=True)).decode()
+
+
+def unpack(text: str, size: int) -> bytes:
+    """What `pack` wrote, of a size that is known."""
+    import pyarrow as pa
+
+    packed = b64decode(text, validate=True)
+    if size > _LARGEST_RATIO * (len(packed) + 1):
+        raise ReleaseError("an answer is smaller than it says")
+    raw: bytes = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
+    return raw
+
+
+def write_guarantee(guarantee: Guarantee) -> dict[str, Any]:
+    """What was promised, and for whom."""
+    told: dict[str, Any] = guarantee.budget.to_json() | {"unit": guarantee.unit.to_json()}
+    if guarantee.delta:
+        told["discovered"] = {"delta": str(guarantee.delta), "threshold": guarantee.threshold}
+    return told
+
+
+def read_guarantee(told: dict[str, Any]) -> Guarantee:
+    """What `write_guarantee` wrote."""
+    budget, unit = Budget.from_json(told), Unit.from_json(told["unit"])
+    found = told.get("discovered")
+    if found is None:
+        return Guarantee(budget, unit)
+    delta, level = fraction(found["delta"]), found["threshold"]
+    if not 0 < delta < 1 or type(level) is not int or level < 1:
+        raise ValueError("not a chance and a threshold")
+    return Guarantee(budget, unit, delta, level)
+
+
+def read_receipt(told: Any) -> tuple[str, int] | None:
+    """The budget that paid and the number of the reservation, if somebody did."""
+    return None if told is None else (str(told[0]), int(told[1]))
+
+
+def write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
+    """A mechanism by name and options."""
+    return mechanism.described if isinstance(mechanism, ForeignMechanism) else to_json(mechanism)
+
+
+def read_mechanism(described: Any) -> Mechanism:
+    """What `write_mechanism` wrote; one that is not installed here can still be named."""
+    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
+        raise ReleaseError("its mechanism cannot be read")
+    try:
+        return from_json(described)
+    except MechanismError:
+        return ForeignMechanism(described)
