@@ -95,10 +95,15 @@ def test_pairs_of_many_small_attributes_are_read_off_the_cube():
     assert chosen.tables == plan.tables
 
 
-def test_rectangles_of_a_large_plane_get_a_tree():
-    plane = Domain([Ordinal("x", range(512)), Ordinal("y", range(512))])
-    workload = Workload.random(plane, 200, seed=1)
-    right = open_counts(Histogram(plane, np.zeros(plane.shape, dtype=np.int64)), 1, workload=workload)
-    mechanism, reason = Auto().choose(right)
-    assert isinstance(mechanism, AdaptiveTree)
-    assert "tables of few attributes by" in reason
+@pytest.mark.parametrize(("axes", "chosen"), [((0, 1), AdaptiveTree), ((0,), Marginals)])
+def test_rectangles_of_a_plane_get_a_tree_and_ranges_of_one_attribute_its_table(axes, chosen):
+    plane = Domain([Ordinal("x", range(256)), Ordinal("y", range(256))])
+    ranges = Workload.random(plane, 200, seed=1)
+    low, high = np.zeros_like(ranges.low), np.full_like(ranges.high, 256)
+    low[:, axes], high[:, axes] = ranges.low[:, axes], ranges.high[:, axes]
+    right = open_counts(
+        Histogram(plane, np.zeros(plane.shape, dtype=np.int64)), 1, workload=Workload(plane, low, high)
+    )
+    for records in (None, 10.0, 1e4, 1e7):
+        assert isinstance(Auto().choose(right, records)[0], chosen)
+

@@ -48,6 +48,8 @@ _LARGEST_DENSE = 1 << 29
 _MANY = 5
 # Ranges looked at to tell how large they are.
 _SAMPLE = 4096
+# Ranges are about a space if so many of them are bounded on all its axes.
+_MOSTLY = 0.5
 
 
 @checked
@@ -239,15 +241,22 @@ class Auto:
         return kind == "prefixes" and len(data.shape) == 1 and data.size <= LONGEST and data.law().gaussian
 
     def _space(self, data: PrivateCounts) -> bool:
-        """Whether nothing was announced about a space of points rather than a table of several attributes.
+        """Whether ranges are asked for, or nothing was announced, about a space of points rather than a table.
 
         Where two long ordered attributes or more make a space, boxes are what people ask for. A tree adapts to where
-        the points are, which no forecast knows: boxes on made-up planes had 0.9 to 10 times its error from tables.
+        the points are, which no forecast knows: boxes on made-up planes had 0.3 to 30 times its error from tables.
         """
-        if self._kind(data) is not None or data.domain is None:
+        if self._kind(data) in ("cells", "marginals") or data.domain is None:
             return False
-        long = [a for a in data.domain.attributes if isinstance(a, Ordinal) and a.size >= _LONG]
-        return len(long) >= 2
+        attributes = data.domain.attributes
+        long = [k for k, a in enumerate(attributes) if isinstance(a, Ordinal) and a.size >= _LONG]
+        if data.workload is None or data.workload.kind != "ranges" or not data.workload.size:
+            return len(long) >= 2
+        # Ranges that leave attributes alone are ranges of tables, and it is for the forecast to say who serves them.
+        step = math.ceil(len(data.workload.low) / _SAMPLE)
+        length = (data.workload.high - data.workload.low)[::step]
+        bounded = (length < np.array(data.shape))[:, long].all(axis=1)
+        return len(long) >= 2 and bool(bounded.mean() >= _MOSTLY)
 
     def _short(self, data: PrivateCounts) -> bool:
         """Whether the announced ranges are so short that single cells serve them best."""
