@@ -106,4 +106,3 @@ def test_rectangles_of_a_plane_get_a_tree_and_ranges_of_one_attribute_its_table(
     )
     for records in (None, 10.0, 1e4, 1e7):
         assert isinstance(Auto().choose(right, records)[0], chosen)
-
