@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.audit.attack import Judged, losses
-from dphist.audit.betting import Contest, Look
+from dphist.audit.betting import Contest, Look, next_batch
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -34,8 +34,6 @@ FloatArray = NDArray[np.float64]
 # Scores of so many runs on one side (0 or 1): the likelier a run is on the first side, the larger.
 Scores = Callable[[int, int], FloatArray]
 
-_FIRST_BATCH = 200
-_GROWTH = 1.5
 # Records of everybody else under the key that all share.
 _OTHERS = 40
 
@@ -193,7 +191,7 @@ def _report(
         past = np.empty(0), np.empty(0)
         # Whoever has won may stop: the bound holds at any time.
         while contest.runs < runs and not contest.fell(alpha):
-            size = min(runs - contest.runs, max(_FIRST_BATCH, int(contest.runs * (_GROWTH - 1))))
+            size = next_batch(contest.runs, runs)
             now = scores(0, size), scores(1, size)
             if past[0].size:
                 contest.bet([Look(*past, *now)])

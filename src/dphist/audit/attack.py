@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.evidence import Evidence, Runs
+from dphist.audit.betting import next_batch
+from dphist.audit.evidence import FIRST_BATCH, Evidence, Runs
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.audit.twin import Finished, Stage, Tally
 from dphist.inference.estimate import Estimate
@@ -22,7 +24,7 @@ from dphist.model.unit import Unit
 Observe = Callable[[Estimate], NDArray[np.float64]]
 
 
-class Judged:
+class Judged(ABC):
     """What every report says, whatever the currency of its claim."""
 
     mechanism: str
@@ -31,9 +33,9 @@ class Judged:
     pair: str
 
     @property
+    @abstractmethod
     def figures(self) -> tuple[str, float, float]:
         """The symbol of the currency, the claim, and what is lost at least."""
-        raise NotImplementedError
 
     @property
     def passed(self) -> bool:
@@ -162,8 +164,8 @@ def pursue(
 ) -> Evidence:
     """Bet against a claim on one pair until so many runs a side are made, or it is ``enough``."""
     evidence = Evidence(float(positive(epsilon, "epsilon")))
-    while (left := runs - len(evidence.one)) > 0 and not enough(evidence):
-        size = min(left, evidence.next_batch())
+    while (made := len(evidence.one)) < runs and not enough(evidence):
+        size = next_batch(made, runs, first=FIRST_BATCH)
         evidence.add(*(collect(mechanism, pair, epsilon, size, side, observe, stop_early) for side in (0, 1)))
     return evidence
 

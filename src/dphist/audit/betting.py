@@ -31,6 +31,11 @@ _THRESHOLDS = 96
 _MODESTY = 0.5
 
 
+def next_batch(made: int, most: int, *, first: int = 200) -> int:
+    """How many runs a side to collect next: half as many as were made, so that bets keep up with lessons."""
+    return min(most - made, max(first, made // 2))
+
+
 @dataclass(frozen=True, eq=False)
 class Look:
     """One statistic of the runs: as it was in earlier runs, to pick an event by, and in those that are bet on."""

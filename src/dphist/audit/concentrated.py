@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.audit.attack import Judged, losses, strongest
+from dphist.audit.betting import next_batch
 from dphist.audit.neighbours import Pair
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -37,8 +38,6 @@ FloatArray = NDArray[np.float64]
 _RUNGS = np.concatenate([np.arange(2, 20) / 20, [1.0 + 1e-9], np.arange(21, 61) / 20])
 _BINS = 24
 _STAKES = np.array([0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8])
-_FIRST_BATCH = 200
-_GROWTH = 1.5
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def _contest(
     contest, made = Contest(rho), 0
     # Whoever has won may stop: the bound holds at any time.
     while made < runs and contest.bound(alpha) <= rho:
-        size = min(runs - made, max(_FIRST_BATCH, int(made * (_GROWTH - 1))))
+        size = next_batch(made, runs)
         contest.add(*(losses(mechanism, pair, budget, size, side, unit) for side in (0, 1)))
         made += size
     return contest, made

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.betting import Contest, Look
+from dphist.audit.betting import Contest, Look, next_batch
 
 FloatArray = NDArray[np.float64]
 Shape = tuple[tuple[str, tuple[int, ...]], ...]
@@ -27,8 +27,7 @@ _BINS = 32
 _RELATED = 12
 # More runs than this teach the learner nothing that is worth its time.
 _LESSON = 6_000
-_FIRST_BATCH = 60
-_GROWTH = 1.5
+FIRST_BATCH = 60
 
 
 @dataclass(eq=False)
@@ -82,10 +81,6 @@ class Evidence:
         self.contest = Contest(epsilon)
         self.one, self.other = Runs(), Runs()
 
-    def next_batch(self) -> int:
-        """How many runs a side to collect next: half as many as there were, so that bets keep up with lessons."""
-        return max(_FIRST_BATCH, int(len(self.one) * (_GROWTH - 1)))
-
     def add(self, one: Runs, other: Runs) -> None:
         """Bet on new runs, then learn from them."""
         if len(self.one):
@@ -107,9 +102,9 @@ class Evidence:
 def weigh(one: Runs, other: Runs, epsilon: float) -> Contest:
     """Bet on runs that are all there already, batch by batch."""
     evidence = Evidence(epsilon)
-    while len(evidence.one) < min(len(one), len(other)):
-        first = len(evidence.one)
-        last = first + evidence.next_batch()
+    made = min(len(one), len(other))
+    while (first := len(evidence.one)) < made:
+        last = first + next_batch(first, made, first=FIRST_BATCH)
         evidence.add(one[first:last], other[first:last])
     return evidence.contest
 

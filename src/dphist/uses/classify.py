@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from fractions import Fraction
-from os import PathLike
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
-from dphist.errors import InputError, MechanismError, NotPrivate, VerificationError
+from dphist.errors import InputError, NotPrivate
 from dphist.extras import need
-from dphist.model.budget import Budget
 from dphist.model.domain import Domain
-from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
-from dphist.model.unit import Unit
-from dphist.private.gate import PrivateCounts, open_gate, open_replay
-from dphist.private.noise import Noise
-from dphist.private.queries import Totals
-from dphist.private.scores.decisions import BestAttributes
-from dphist.private.transcript import Transcript
-from dphist.publishing.account import account
-from dphist.publishing.preflight import empty, preflight
-from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.release.wide import TableCells
 from dphist.uses.columns import column, column_names
+from dphist.uses.id3 import ID3, Held, HeldCounts, HeldRecords, Node
 
 if TYPE_CHECKING:
-    from dphist.private.ledger import Ledger
+    pass
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """A node of a decision tree: weights of the classes, and the children by the value of an attribute."""
-
-    weights: FloatArray
-    attribute: str | None = None
-    children: Mapping[int, Node] = field(default_factory=dict)
-
-    def size(self) -> int:
-        """How many nodes the tree has."""
-        return 1 + sum(child.size() for child in self.children.values())
 
 
 @explained
@@ -116,27 +90,26 @@ class ReleaseID3:
         return self._fit(histogram)
 
     def _fit(self, release: Release | Histogram) -> ReleaseID3:
-        self.domain_: Domain = release.domain
-        names = self._features(release.domain)
+        domain = release.domain
+        names = self._features(domain)
+        rules = ID3(max_depth=self.max_depth, least_records=self.least_records, least_gain=self.least_gain)
+        self.domain_: Domain = domain
+        self.classes_ = np.array(list(domain.attribute(self.target).labels), dtype=object)
+        self.tree_ = rules.grow(self._held(release, names))
+        return self
+
+    def _held(self, release: Release | Histogram, names: tuple[str, ...]) -> Held:
+        axes = [release.domain.axis(name) for name in (*names, self.target)]
         if isinstance(release, Release) and isinstance(release.cells, TableCells):
             # Tables of few attributes out of very many: the tree grows on records of the model fitted to them.
             codes = release.cells.codes(release)
-            axes = [release.domain.axis(name) for name in (*names, self.target)]
-            sizes = [release.domain.shape[axis] for axis in axes]
-            self.classes_ = np.array(list(release.domain.attribute(self.target).labels), dtype=object)
-            self.tree_ = self._grow_records(
-                np.stack([codes[axis] for axis in axes], axis=1), sizes, list(range(len(names))), names, 0
-            )
-            return self
-        axes = [release.domain.axis(name) for name in names] + [release.domain.axis(self.target)]
+            sizes = tuple(release.domain.shape[axis] for axis in axes)
+            return HeldRecords(np.stack([codes[axis] for axis in axes], axis=1), sizes, names)
         counts = np.maximum(np.asarray(release.counts, dtype=np.float64), 0.0).reshape(release.domain.shape)
-        others = tuple(a for a in range(counts.ndim) if a not in axes)
+        others = tuple(axis for axis in range(counts.ndim) if axis not in axes)
+        kept = [axis for axis in range(counts.ndim) if axis in axes]
         counts = counts.sum(axis=others) if others else counts
-        kept = [a for a in range(len(release.domain.shape)) if a not in others]
-        counts = counts.transpose([kept.index(a) for a in axes])
-        self.classes_ = np.array(list(release.domain.attribute(self.target).labels), dtype=object)
-        self.tree_ = self._grow(counts, list(names), 0)
-        return self
+        return HeldCounts(counts.transpose([kept.index(axis) for axis in axes]), names)
 
     def predict_proba(self, records: Any) -> FloatArray:
         """Give each class's share in the leaf of every record; unknown values stay at the node above.
@@ -228,51 +201,6 @@ class ReleaseID3:
             raise InputError("features must be attributes other than the target, at least one")
         return names
 
-    def _grow(self, counts: FloatArray, names: list[str], depth: int) -> Node:
-        weights = counts.reshape(-1, counts.shape[-1]).sum(axis=0)
-        deep = self.max_depth is not None and depth >= self.max_depth
-        if not names or deep or weights.sum() < self.least_records or np.count_nonzero(weights) < 2:
-            return Node(weights)
-        gains = [_gain(_fold(counts, axis)) for axis in range(len(names))]
-        best = int(np.argmax(gains))
-        if gains[best] < self.least_gain:
-            return Node(weights)
-        below = names[:best] + names[best + 1 :]
-        pieces = np.moveaxis(counts, best, 0)
-        children = {
-            value: self._grow(piece, below, depth + 1)
-            for value, piece in enumerate(pieces)
-            if piece.sum() > 0
-        }
-        return Node(weights, names[best], children)
-
-    def _grow_records(
-        self, rows: IntArray, sizes: list[int], left: list[int], names: tuple[str, ...], depth: int
-    ) -> Node:
-        """Grow as `_grow` does, on records: a column for each feature, the class behind them."""
-        classes = sizes[-1]
-        weights = np.bincount(rows[:, -1], minlength=classes).astype(np.float64)
-        deep = self.max_depth is not None and depth >= self.max_depth
-        if not left or deep or len(rows) < self.least_records or np.count_nonzero(weights) < 2:
-            return Node(weights)
-        gains = [
-            _gain(
-                np.bincount(rows[:, place] * classes + rows[:, -1], minlength=sizes[place] * classes)
-                .reshape(sizes[place], classes)
-                .astype(np.float64)
-            )
-            for place in left
-        ]
-        best = int(np.argmax(gains))
-        if gains[best] < self.least_gain:
-            return Node(weights)
-        place, below = left[best], left[:best] + left[best + 1 :]
-        children = {
-            int(value): self._grow_records(rows[rows[:, place] == value], sizes, below, names, depth + 1)
-            for value in np.unique(rows[:, place])
-        }
-        return Node(weights, names[place], children)
-
 
 @explained
 def weighted_cells(release: Release, target: str) -> tuple[FloatArray, NDArray[Any], FloatArray]:
@@ -343,112 +271,6 @@ def encode(records: Any, domain: Domain, target: str) -> FloatArray:
     )
 
 
-class PrivateID3(ReleaseID3):
-    """What `private_id3` grows: a tree, with what was promised for it, what was asked, and who paid."""
-
-    guarantee_: Guarantee
-    transcript_: Transcript
-    receipt_: tuple[str, int] | None
-
-    def verify(self) -> None:
-        """Grow the tree again from its transcript, with no records, and insist that it is the same.
-
-        Raises:
-            VerificationError: if it is not, or if more was asked than the guarantee says.
-        """
-        if self.transcript_.spent() > self.guarantee_.budget.amount:
-            raise VerificationError("the transcript spends more than the guarantee says")
-        right, replay = open_replay(
-            self.domain_, self.guarantee_.budget, self.guarantee_.unit, self.transcript_
-        )
-        tree = _grown(right, self.domain_, self.target, self.max_depth or 1)
-        replay.finish()
-        if _told(tree) != _told(self.tree_):
-            raise VerificationError("replaying the transcript gives another tree than this one")
-
-
-def private_id3(
-    histogram: Histogram,
-    target: str,
-    epsilon: Number | Budget,
-    *,
-    depth: int | None = None,
-    unit: Unit | None = None,
-    ledger: Ledger | str | PathLike[str] | None = None,
-    dataset: str | None = None,
-    noise: Noise | None = None,
-) -> PrivateID3:
-    """Grow a tree by asking the records for every split (Friedman and Schuster): what a release is compared with.
-
-    Level by level the exponential mechanism chooses the attribute of every open node (see
-    `dphist.private.scores.decisions.BestAttributes`), and the leaves' class counts are noised at the end; ``depth``
-    levels and the leaves each get an equal share. Private because nodes of a level are disjoint sets of cells and the
-    shares sum to one; but all of ε is gone for this one tree.
-
-    Args:
-        histogram: The records, counted.
-        target: The attribute to be guessed.
-        epsilon: What the whole tree may cost; a `Budget` may be one of ρ.
-        depth: How many levels of splits; three at most if it is not said.
-        unit: Who is protected; one row if it is not said.
-        ledger: Where the budget is kept; charged before the first choice. With ``dataset``, or neither.
-        dataset: Which budget.
-        noise: For tests: leave it out.
-
-    Returns:
-        The tree, with ``guarantee_``, ``transcript_`` and ``receipt_``; `PrivateID3.verify` replays it.
-
-    Example:
-        >>> import dphist, numpy as np
-        >>> from dphist.uses.classify import private_id3
-        >>> domain = dphist.Domain([dphist.Ordinal("x", range(3)), dphist.Nominal("y", ["no", "yes"])])
-        >>> tree = private_id3(dphist.Histogram(domain, np.array([[40, 1], [30, 2], [0, 50]])), "y", epsilon=1)
-        >>> tree.transcript_.spent()
-        Fraction(1, 1)
-        >>> tree.verify()
-    """
-    histogram.domain.axis(target)
-    names = [name for name in histogram.domain.names if name != target]
-    levels = min(len(names), 3 if depth is None else depth)
-    if levels < 1:
-        raise MechanismError(
-            "private_id3: depth must be 1 or more, and an attribute besides the target is needed"
-        )
-    spend, protected = Budget.of(epsilon), unit or Unit()
-    purpose = f"private_id3 on {target}, {levels} levels"
-    model = PrivateID3(target, features=names, max_depth=levels)
-    with account(ledger, dataset, budget=spend, unit=protected, purpose=purpose) as payer:
-        preflight(
-            spend,
-            protected,
-            lambda dry: _grown(
-                open_gate(empty(histogram.domain), spend, protected, noise=dry)[0],
-                histogram.domain,
-                target,
-                levels,
-            ),
-        )
-        right, model.transcript_ = open_gate(histogram, spend, protected, noise=noise, pay=payer.pay)
-        model.domain_ = histogram.domain
-        model.classes_ = np.array(list(histogram.domain.attribute(target).labels), dtype=object)
-        model.tree_ = _grown(right, histogram.domain, target, levels)
-        model.guarantee_, model.receipt_ = Guarantee(spend, protected), payer.receipt
-    return model
-
-
-def _grown(right: PrivateCounts, domain: Domain, target: str, levels: int) -> Node:
-    """Ask for the whole tree: a share for every level, one for the leaves."""
-    rights = right.split(*[Fraction(1, levels + 1)] * (levels + 1))
-    index = [place.astype(np.int64) for place in np.unravel_index(np.arange(domain.size), domain.shape)]
-    return _ask_tree(rights, domain, domain.axis(target), index)
-
-
-def _told(node: Node) -> tuple[object, ...]:
-    """Everything that a tree says, for comparing two."""
-    below = tuple((value, _told(child)) for value, child in sorted(node.children.items()))
-    return node.attribute, tuple(node.weights.tolist()), below
-
-
 def _released(release: Release | Histogram, asked: str) -> Release:
     """Refuse true counts where released ones are meant: what is made of them would show them to everybody."""
     if isinstance(release, Histogram):
@@ -456,71 +278,3 @@ def _released(release: Release | Histogram, asked: str) -> Release:
             f"{asked}: these are true counts, not a release, and what is learned from them shows them; publish first"
         )
     return release
-
-
-def _ask_tree(rights: tuple[PrivateCounts, ...], domain: Domain, axis: int, index: list[IntArray]) -> Node:
-    """Choose the splits level by level, count the leaves, and put the tree together from below."""
-    label = np.zeros(domain.size, dtype=np.int64)
-    used: list[tuple[int, ...]] = [()]  # attributes on the path of each node
-    splits: list[list[int]] = []  # attribute chosen in each node of a level
-    offsets: list[list[int]] = []  # first child of each node
-    for right in rights[:-1]:
-        candidates = [a for a in range(len(domain.shape)) if a != axis]
-        score = BestAttributes(
-            tuple(index[a] for a in candidates),
-            tuple(domain.shape[a] for a in candidates),
-            index[axis],
-            domain.shape[axis],
-        )
-        chosen = right.partition(label, len(used)).choose(score)[0]
-        picks = [candidates[int(choice)] for choice in chosen]
-        first, below, start = [], [], 0
-        for node, attribute in enumerate(picks):
-            # An attribute already used on this path splits nothing: the node stays whole.
-            fan = 1 if attribute in used[node] else domain.shape[attribute]
-            first.append(start)
-            below.extend([(*used[node], attribute)] * fan)
-            start += fan
-        place = np.zeros(domain.size, dtype=np.int64)
-        for attribute in set(picks):
-            nodes = np.array([p == attribute and attribute not in used[n] for n, p in enumerate(picks)])
-            here = nodes[label]
-            place[here] = index[attribute][here]
-        label = np.array(first)[label] + place
-        splits.append(picks)
-        offsets.append([*first, start])
-        used = below
-    classes = domain.shape[axis]
-    counts = rights[-1].partition(label * classes + index[axis], len(used) * classes).measure(Totals()).values
-    level = [Node(np.maximum(row, 0.0)) for row in counts.reshape(len(used), classes).astype(np.float64)]
-    for picks, first in zip(reversed(splits), reversed(offsets), strict=True):
-        above = []
-        for node, attribute in enumerate(picks):
-            kids = level[first[node] : first[node + 1]]
-            weights = np.sum([kid.weights for kid in kids], axis=0)
-            above.append(
-                kids[0] if len(kids) == 1 else Node(weights, domain.names[attribute], dict(enumerate(kids)))
-            )
-        level = above
-    return level[0]
-
-
-def _fold(counts: FloatArray, axis: int) -> FloatArray:
-    """Counts by one attribute and the class."""
-    others = tuple(a for a in range(counts.ndim - 1) if a != axis)
-    return np.asarray(counts.sum(axis=others) if others else counts, dtype=np.float64)
-
-
-def _gain(table: FloatArray) -> float:
-    """Information gain, in bits, of knowing the row about the column."""
-    total = table.sum()
-    if total <= 0:
-        return 0.0
-    return _entropy(table.sum(axis=0)) - float(
-        sum(row.sum() / total * _entropy(row) for row in table if row.sum() > 0)
-    )
-
-
-def _entropy(weights: FloatArray) -> float:
-    share = weights[weights > 0] / weights.sum()
-    return float(-(share * np.log2(share)).sum())

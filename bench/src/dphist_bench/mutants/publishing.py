@@ -243,7 +243,7 @@ MUTANTS = [
         why="noise that cannot be drawn is paid for",
     ),
     dict(
-        file="src/dphist/uses/classify.py",
+        file="src/dphist/uses/private_id3.py",
         old="noise=noise, pay=payer.pay)",
         new="noise=noise)",
         tests="tests/uses/test_classify.py -k interactive",
@@ -257,7 +257,7 @@ MUTANTS = [
         why="learners take true counts for a release",
     ),
     dict(
-        file="src/dphist/uses/classify.py",
+        file="src/dphist/uses/private_id3.py",
         old="Guarantee(spend, protected), payer.receipt",
         new="Guarantee(spend, Unit()), payer.receipt",
         tests="tests/uses/test_classify.py -k interactive_id3_is_paid",

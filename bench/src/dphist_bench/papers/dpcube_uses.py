@@ -13,8 +13,9 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spatialtrees import HierarchicalKD
 from dphist.model.histogram import Histogram
 from dphist.publishing.door import publish
-from dphist.uses.classify import ReleaseID3, private_id3
+from dphist.uses.classify import ReleaseID3
 from dphist.uses.linkage import Blocking
+from dphist.uses.private_id3 import private_id3
 from dphist_bench import people
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.experiment import Claim, Experiment, Finding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -69,7 +70,9 @@ class Guarded(ABC):
             self._hang_up()
 
     def __del__(self) -> None:
-        self._hang_up()
+        # When Python shuts down, modules may be gone before the last store is; the system closes the connection then.
+        if sys is not None and not sys.is_finalizing():
+            self._hang_up()
 
     @contextmanager
     def _transaction(self, *how: str) -> Iterator[Run]:
