@@ -14,16 +14,13 @@ from dphist.errors import DphistError
 
 def main() -> None:
     """Run the command line; every error we know ends in one line and its exit code, never a traceback."""
-    # What reads the arguments would look for plugins of its own among all that is installed.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from dphist.cli.application import asked_for
-    from dphist.cli.commands import app
+    from dphist.cli.quickly import plain_command
     from dphist.kernels.compile import process_is_ours
 
     process_is_ours()
     _remind_in_one_line()
     try:
-        asked_for(app, sys.argv[1:])()
+        (plain_command(sys.argv[1:]) or _any_command)()
     except DphistError as error:
         _complain(str(error))
         sys.exit(error.exit_code)
@@ -43,6 +40,15 @@ def main() -> None:
             "but may quote your records: look before you share it"
         )
         sys.exit(1)
+
+
+def _any_command() -> None:
+    # What reads the arguments would look for plugins of its own among all that is installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    from dphist.cli.application import asked_for
+    from dphist.cli.commands import app
+
+    asked_for(app, sys.argv[1:])()
 
 
 def _remind_in_one_line() -> None:

@@ -13,16 +13,17 @@ from dphist.release import Answer, Answers, load
 from dphist.release.language import read_questions, read_request
 
 
-def show_answers(
+def query_release(
     release: Path,
-    questions: list[str],
+    question: list[str] | None = None,
     *,
-    confidence: float,
-    guaranteed: bool,
-    simultaneous: bool,
-    as_json: bool,
+    confidence: float = 0.95,
+    guaranteed: bool = False,
+    simultaneous: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Print the answer to each question, with its interval and what that is."""
+    """Print the answer to each question, with its interval and what that is; no question asks for all records."""
+    questions = question or [""]
     loaded = load(release)
     kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
     answers: Answers | list[Answer]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -147,10 +146,10 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Count the records in a range, or in several, or ask for a measure of them, each with an honest interval."""
-    from dphist.cli.asking import show_answers
+    from dphist.cli.asking import query_release
 
-    show_answers(
-        release, question or [""], confidence=confidence, guaranteed=guaranteed, simultaneous=simultaneous,
+    query_release(
+        release, question, confidence=confidence, guaranteed=guaranteed, simultaneous=simultaneous,
         as_json=as_json,
     )  # fmt: skip
 
@@ -158,18 +157,9 @@ def query(
 @app.command()
 def show(release: ReleaseFile, as_json: Json = False) -> None:
     """Say what a release holds, what was protected and what was spent; draw its first attribute."""
-    from dphist.cli.showing import describe, draw
-    from dphist.release import load
+    from dphist.cli.showing import show_release
 
-    loaded = load(release)
-    if as_json:
-        screen.line(json.dumps(describe(loaded), ensure_ascii=False))
-        return
-    for key, value in describe(loaded).items():
-        screen.line(
-            f"{key:>12}  {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        )
-    draw(loaded)
+    show_release(release, as_json)
 
 
 @app.command()
@@ -256,20 +246,9 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Replay the mechanism with no data and check that it gives the very same release."""
-    from contextlib import nullcontext
+    from dphist.cli.checking import verify_release
 
-    from dphist.private.ledger import Ledger
-    from dphist.publishing.checking import verify_file
-
-    with Ledger.open(ledger) if ledger else nullcontext() as book:
-        loaded = verify_file(release, book)
-    budget, spent = loaded.budget, str(loaded.spent)
-    facts = {"verified": True, budget.currency: str(budget.amount), "spent": spent}
-    if as_json:
-        screen.line(json.dumps(facts))
-    else:
-        paid = f"{len(loaded.transcript)} paid answers, spent {spent} of {budget.amount}"
-        screen.line(f"verified: {paid}, and nothing else")
+    verify_release(release, ledger, as_json)
 
 
 @app.command()

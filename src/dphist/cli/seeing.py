@@ -12,12 +12,12 @@ from dphist.release import load
 from dphist.release.atomic import atomic
 
 
-def write_report(source: Path, output: Path, title: str | None) -> None:
+def write_report(release: Path, output: Path = Path("report.html"), title: str | None = None) -> None:
     """Write the page of a release."""
     from dphist.report import report_page
 
-    release = load(source)
-    page = report_page(release, title=title or release.about.title or source.stem, file=source.name)
+    loaded = load(release)
+    page = report_page(loaded, title=title or loaded.about.title or release.stem, file=release.name)
     with atomic(output) as temporary:
         temporary.write_text(page, encoding="utf-8")
     screen.line(f"{output}: open it in any browser; it needs no network")

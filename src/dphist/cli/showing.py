@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import MISSING, is_dataclass
 from inspect import Parameter
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,26 @@ import numpy as np
 from dphist.cli import screen
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
-from dphist.release import Release, SparseCells, TableCells
+from dphist.release import Release, SparseCells, TableCells, load
 from dphist.release.cells import DenseCells
 from dphist.release.description import ForeignMechanism
 
 _WIDTH = 50
 _MOST_BARS = 40
+
+
+def show_release(release: Path, as_json: bool = False) -> None:
+    """Print what a release holds, was protected and has spent; draw its first attribute."""
+    loaded = load(release)
+    facts = describe(loaded)
+    if as_json:
+        screen.line(json.dumps(facts, ensure_ascii=False))
+        return
+    for key, value in facts.items():
+        screen.line(
+            f"{key:>12}  {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        )
+    draw(loaded)
 
 
 def describe(release: Release) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist.errors import VerificationError
-from dphist.mechanisms.added import Added
 from dphist.release.file import load
 from dphist.release.release import Release
 
@@ -75,6 +74,8 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Rele
 
 def _payments(release: Release, number: int) -> Iterator[tuple[int | None, Fraction]]:
     """The payments behind a release and what each must be of: of one that was added to, every part's own."""
+    from dphist.mechanisms.added import Added
+
     mechanism: Any = release.mechanism
     payment: int | None = number
     amount = release.budget.amount

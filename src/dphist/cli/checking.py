@@ -1,0 +1,25 @@
+"""A release checked from the terminal."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+
+from dphist.cli import screen
+from dphist.publishing.checking import verify_file
+
+
+def verify_release(release: Path, ledger: str | None = None, as_json: bool = False) -> None:
+    """Replay the mechanism with no data, and say that the release is the very same."""
+    if ledger:
+        from dphist.private.ledger import Ledger
+    with Ledger.open(ledger) if ledger else nullcontext() as book:
+        loaded = verify_file(release, book)
+    budget, spent = loaded.budget, str(loaded.spent)
+    facts = {"verified": True, budget.currency: str(budget.amount), "spent": spent}
+    if as_json:
+        screen.line(json.dumps(facts))
+    else:
+        paid = f"{len(loaded.transcript)} paid answers, spent {spent} of {budget.amount}"
+        screen.line(f"verified: {paid}, and nothing else")
