@@ -21,6 +21,7 @@ def main() -> None:
     _remind_in_one_line()
     try:
         (plain_command(sys.argv[1:]) or _any_command)()
+        sys.exit(0)
     except DphistError as error:
         _complain(str(error))
         sys.exit(error.exit_code)

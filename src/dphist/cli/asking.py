@@ -27,7 +27,7 @@ def query_release(
     loaded = load(release)
     kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
     answers: Answers | list[Answer]
-    if any(read_request(question) is not None for question in questions):
+    if any(read_request(each) is not None for each in questions):
         if simultaneous:
             raise QueryError("--simultaneous: intervals of measures hold each by itself")
         answers = [loaded.query(each, confidence=confidence, interval=kind) for each in questions]
@@ -47,8 +47,8 @@ def query_release(
         ]
         screen.line(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False))
         return
-    for i, question in enumerate(questions):
-        screen.line(f"{question}: {answers[i]}" if len(questions) > 1 else str(answers[i]))
+    for i, asked in enumerate(questions):
+        screen.line(f"{asked}: {answers[i]}" if len(questions) > 1 else str(answers[i]))
     for method in dict.fromkeys(answers[i].method for i in range(len(questions))):
         screen.line(f"interval: {method}")
 

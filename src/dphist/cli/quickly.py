@@ -1,8 +1,8 @@
-"""The commands that programs call again and again, read without the library that reads all others: it takes longer
-to load than a release takes to answer.
+"""The commands that programs call again and again, read without the library that reads all others.
 
-Only what is plain is read here. Whatever else stands on the line (a wish for help, a mistake, a completion) goes to
-`dphist.cli.commands`, which says everything there is to say; a test holds the two against each other.
+That takes longer to load than a release takes to answer. Only what is plain is read here: whatever else stands on the
+line (a wish for help, a mistake, a completion) goes to `dphist.cli.commands`, which says everything there is to say. A
+test holds the two against each other.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Cost = Callable[..., float]
 
 # Microseconds that twins and Python may still take in this process before numba is loaded, which takes about as long.
-_patience = 800_000.0
+_patience = 900_000.0
 # Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once.
 _COLD = 500_000.0
 # What a twin in NumPy takes for an element.

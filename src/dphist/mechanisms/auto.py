@@ -1,4 +1,7 @@
-"""The right mechanism by itself: chosen from public facts, explained in words."""
+"""The right mechanism by itself: chosen from public facts, explained in words.
+
+Whoever is not chosen is not loaded: a release is asked and verified in less time than all of them take to import.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,12 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
 from dphist.inference.tables import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.baseline import Gaussian, Laplace
-from dphist.mechanisms.choice import Forecaster, asked_kinds
-from dphist.mechanisms.marginals import Marginals, tables_of
-from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.posterior import Posterior
-from dphist.mechanisms.prefixsums import PrefixSums
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.residuals import Residuals
-from dphist.mechanisms.tree import Tree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
-from dphist.private.queries.prefixes import LONGEST
 from dphist.private.records import PrivateRecords
 
 # Ranges up to this many cells are better added up from single cells than read off a tree.
@@ -118,7 +112,15 @@ class Auto:
             The mechanism, and why.
         """
         mechanism, reason = self._fitting(data, records)
-        if not self.guaranteed or isinstance(mechanism, Marginals):
+        if not self.guaranteed:
+            return mechanism, reason
+        from dphist.mechanisms.baseline import Gaussian, Laplace
+        from dphist.mechanisms.marginals import Marginals
+        from dphist.mechanisms.posterior import Posterior
+        from dphist.mechanisms.prefixsums import PrefixSums
+        from dphist.mechanisms.tree import Tree
+
+        if isinstance(mechanism, Marginals):
             return mechanism, reason
         # What is asked decides as before; whoever adapts to noise gives way to whoever measures the same on all data.
         if isinstance(mechanism, Posterior):
@@ -153,10 +155,14 @@ class Auto:
             f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are measured"
         )
         if self.guaranteed:
+            from dphist.mechanisms.residuals import Residuals
+
             found = Residuals().estimate_tables(data)
             return replace(
                 found, note=f"{reason} (residuals), for narrow guaranteed intervals; {found.note}."
             )
+        from dphist.mechanisms.mixture import Mixture
+
         # It publishes tables as they were measured where noise is small, and shrinks them to its model elsewhere.
         found = Mixture().estimate_tables(data)
         return replace(found, note=f"{reason} and a model fitted to them (mixture); {found.note}.")
@@ -172,6 +178,8 @@ class Auto:
 
     def _fitting(self, data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
         """The most accurate mechanism, and why."""
+        from dphist.mechanisms.posterior import Posterior
+
         kind = self._kind(data)
         several = len(data.shape) > 1
         if kind == "cells" or (kind == "marginals" and not several):
@@ -198,6 +206,8 @@ class Auto:
                 "nobody said what will be asked, so a tree is measured that serves ranges of all sizes (adaptivetree)",
             )
         if kind == "marginals":
+            from dphist.mechanisms.marginals import Marginals, tables_of
+
             tables: tuple[Axes, ...] = tuple((axis,) for axis in range(len(data.shape)))
             if data.workload is not None and data.workload.kind == "marginals":
                 tables = tables_of(data.workload)
@@ -208,6 +218,10 @@ class Auto:
         self, data: PrivateCounts, kind: Kind | None, records: float | None
     ) -> tuple[Mechanism, str]:
         """Tables or a tree, whichever is expected to be off by less on what will be asked."""
+        from dphist.mechanisms.choice import Forecaster, asked_kinds
+        from dphist.mechanisms.marginals import Marginals
+        from dphist.mechanisms.posterior import Posterior
+
         asked = asked_kinds(data.shape, data.domain, data.workload, kind)
         if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
             return (
@@ -237,6 +251,8 @@ class Auto:
 
     def _curve(self, data: PrivateCounts) -> bool:
         """Whether prefixes of a line are asked for, under a law of noise that makes their root the best question."""
+        from dphist.private.queries.prefixes import LONGEST
+
         kind = self.workload or (None if data.workload is None else data.workload.kind)
         return kind == "prefixes" and len(data.shape) == 1 and data.size <= LONGEST and data.law().gaussian
 

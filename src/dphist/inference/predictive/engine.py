@@ -9,6 +9,7 @@ was too smooth is checked against plain least squares, whose errors are known (`
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,9 +50,10 @@ _LONG_SUM = 32.0
 # At sizes that were never measured, what was learned from larger ones may be wrong: so much of what is believed before
 # anything was seen is added, fading as splits of that size are seen. Hidden combs and teeth need it.
 _UNSEEN = 0.4
-# Up to so many nodes all splits are worked out at once; of more, those that are asked about, up to so many boxes.
-_ALL_AT_ONCE = 1 << 18
-_MANY_BOXES = 1 << 16
+# Up to so many nodes all splits are worked out at once; of more, those that are asked about, where there are so many
+# nodes for each box.
+_ALL_AT_ONCE = 1 << 14
+_NODES_A_BOX = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,8 @@ class Engine:
         self, low: IntArray, high: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """The law as far as these boxes need it: of a very large tree, the splits that they cut."""
-        if "_posterior" in self.__dict__ or self.left.size <= _ALL_AT_ONCE or len(low) > _MANY_BOXES:
+        nodes = self.left.size
+        if "_posterior" in self.__dict__ or nodes <= max(_ALL_AT_ONCE, _NODES_A_BOX * len(low)):
             return self._posterior
         mean, slope, rest, variance, _ = self._begun
         infer_for_boxes(
@@ -241,27 +244,46 @@ class Engine:
     # ---- the check ----
 
     def caution_of(self, cells: FloatArray) -> FloatArray:
-        """The caution for questions about so many cells."""
+        """The caution for questions about so many cells: of their size classes, and no others are looked at."""
         number = np.ceil(np.log2(np.maximum(cells, 1.0) / 1.5)).astype(np.int64)
-        return self.caution[np.clip(number, 0, self.caution.size - 1)]
+        number = np.clip(number, 0, len(trial_boxes(self.shape)) - 1)
+        wanted = np.flatnonzero(np.bincount(number))
+        table = np.zeros(int(wanted[-1]) + 1 if wanted.size else 0)
+        table[wanted] = self._caution(wanted.tolist())
+        return np.asarray(table[number], dtype=np.float64)
+
+    @property
+    def caution(self) -> FloatArray:
+        """By how much the mean squared error of the means exceeds their variance, for every size class."""
+        return self._caution(range(len(trial_boxes(self.shape))))
 
     @cached_property
-    def caution(self) -> FloatArray:
-        """By how much the mean squared error of the means exceeds their variance, for every size class.
+    def _cautions(self) -> dict[int, float]:
+        return {}
+
+    def _caution(self, classes: Sequence[int]) -> FloatArray:
+        """The caution of some size classes.
 
         Plain least squares l is unbiased with known variance W. So (l − m)² − W + 2V estimates the squared
         error of m (Stein's identity, with V for the covariance of m and l); over many boxes of one size it is set
         against V, hedged. What lies inside leaves that a box cuts was never measured: there l says nothing, and V
         counts twice.
         """
-        low, high, ends = self._trials
-        mean, known, inner = self.ask(low, high)
-        plain, noise = self.least_squares(low, high)
-        squares = (plain - mean) ** 2 - noise + 2.0 * (known + inner)
-        cells = np.prod((high - low).astype(np.float64), axis=1)
-        claimed = self.hedged(known, noise, cells) + inner
-        ratio = np.add.reduceat(squares, ends) / np.maximum(np.add.reduceat(claimed, ends), 1e-9)
-        return np.maximum(self.least_caution, ratio)
+        new = [each for each in classes if each not in self._cautions]
+        if new:
+            trials = [trial_boxes(self.shape)[each] for each in new]
+            low, high = (np.concatenate([each[side] for each in trials]) for side in range(2))
+            ends = np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
+            # Each box is a question, whichever others are asked with it, so the answers are the same.
+            starts = np.arange(len(low) + 1)
+            mean, known, inner = self.ask(low, high, None, starts)
+            plain, noise = self.least_squares(low, high, None, starts)
+            squares = (plain - mean) ** 2 - noise + 2.0 * (known + inner)
+            cells = np.prod((high - low).astype(np.float64), axis=1)
+            claimed = self.hedged(known, noise, cells) + inner
+            ratio = np.add.reduceat(squares, ends) / np.maximum(np.add.reduceat(claimed, ends), 1e-9)
+            self._cautions.update(zip(new, np.maximum(self.least_caution, ratio).tolist(), strict=True))
+        return np.array([self._cautions[each] for each in classes], dtype=np.float64)
 
     def hedged(self, known: FloatArray, noise: FloatArray, cells: FloatArray) -> FloatArray:
         """The law's variances, with a part of what it claims to know beyond plain least squares taken back.

@@ -62,7 +62,7 @@ def _part(members: IntArray, low: IntArray, high: IntArray, size: FloatArray) ->
     return cut
 
 
-@kernel_with_twin(twins.halve_families, cost=1.5)
+@kernel_with_twin(twins.halve_families, cost=0.9)
 def halve_families(
     first: IntArray,
     last: IntArray,

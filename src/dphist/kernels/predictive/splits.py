@@ -22,7 +22,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_with_twin
+from dphist.kernels.compile import kernel, kernel_once_hot, kernel_with_twin
 from dphist.kernels.levels.likelihood import scaled_tail
 from dphist.kernels.predictive import twins, ways
 from dphist.kernels.predictive.ways import CARRIED, FIRST, NEAR, ROOT_TWO_PI, ROUNDS, SAMPLE, VAGUE, WAYS
@@ -289,13 +289,13 @@ def infer_split(
     variance[c + 1] = (1.0 - slope[i]) ** 2 * variance[i] + rest[i]
 
 
-@kernel
+@kernel_once_hot(lambda *_: 5.0)
 def infer_root(best: float, spread: float) -> tuple[float, float]:
     """Mean and variance of the whole, which is not negative."""
     return _cut_normal(best, math.sqrt(spread), 1e30)
 
 
-@kernel_with_twin(ways.infer_splits, cost=4.5)
+@kernel_with_twin(ways.infer_splits, cost=3.4)
 def infer_splits(
     left: IntArray, size: FloatArray, best: FloatArray, spread: FloatArray, chances: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel, kernel_with_twin
-from dphist.kernels.predictive import twins
+from dphist.kernels.predictive import twins, ways
 from dphist.kernels.predictive.splits import infer_split, size_class
 from dphist.kernels.predictive.ways import WAYS
 
@@ -118,7 +118,7 @@ def _inside(
         )
 
 
-@kernel
+@kernel_with_twin(ways.infer_for_boxes, cost=ways.boxes_cost)
 def infer_for_boxes(
     left: IntArray,
     low: ShortArray,

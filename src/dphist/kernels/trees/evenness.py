@@ -142,7 +142,7 @@ def likely_division(seen: FloatArray, variance: float, size: FloatArray, total: 
     return answer
 
 
-@kernel_with_twin(twins.divide_pools, cost=2.0)
+@kernel_with_twin(twins.divide_pools, cost=1.0)
 def divide_pools(
     first: IntArray,
     last: IntArray,

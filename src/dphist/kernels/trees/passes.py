@@ -195,7 +195,7 @@ def _shrink_family(
         out[c] = share * size[c] + factor * (out[c] - share * size[c])
 
 
-@kernel_with_twin(twins.hand_down, cost=0.8)
+@kernel_with_twin(twins.hand_down, cost=0.5)
 def hand_down(
     first: IntArray,
     last: IntArray,

@@ -38,7 +38,8 @@ def _families(nodes: IntArray, first: IntArray, last: IntArray) -> Iterator[tupl
     """Nodes with children, by how many they have; and these children, a row for each."""
     nodes = nodes[first[nodes] >= 0]
     width = last[nodes] - first[nodes]
-    for count in np.unique(width):
+    # As np.unique gives them, which would load masked arrays.
+    for count in np.flatnonzero(np.bincount(width)):
         mine = nodes[width == count]
         yield mine, first[mine][:, None] + np.arange(count)
 

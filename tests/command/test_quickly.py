@@ -1,0 +1,132 @@
+"""Commands that are read without the library that reads all others say and take the very same."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from dphist.cli import main, quickly
+from dphist.cli.commands import app
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return typer.main.get_command(app)
+
+
+@pytest.mark.parametrize("name", quickly.COMMANDS)
+def test_the_table_knows_every_parameter_of_the_command(whole, name):
+    line = quickly.COMMANDS[name]
+    options: dict[str, set[str]] = {}
+    flags: dict[str, set[str]] = {}
+    words = []
+    for each in whole.commands[name].params:
+        if each.name == "help":
+            continue
+        if each.param_type_name == "argument":
+            words.append(each.name)
+        else:
+            (flags if each.is_flag else options)[each.name] = set(each.opts)
+    read: dict[str, set[str]] = {}
+    for spelled, (parameter, _) in line.values.items():
+        read.setdefault(parameter, set()).add(spelled)
+    assert read == options
+    assert {parameter: {spelled} for spelled, parameter in line.flags.items()} == flags
+    assert words == ["release", *([line.words] if line.words else [])]
+
+
+PLAIN = [
+    ["query", "a.parquet"],
+    ["query", "a.parquet", "age = 3", "age = 4", "--json"],
+    ["query", "--confidence", "0.9", "a.parquet", "age = 3", "--guaranteed", "--simultaneous"],
+    ["show", "a.parquet"],
+    ["show", "--json", "a.parquet"],
+    ["verify", "a.parquet", "--ledger", "b.db", "--json"],
+    ["report", "a.parquet", "-o", "there.html", "--title", "Ages and sexes"],
+    ["report", "a.parquet", "--output", "there.html"],
+]
+
+
+@pytest.mark.parametrize("arguments", PLAIN, ids=" ".join)
+def test_plain_lines_are_read_alike(whole, arguments):
+    given = quickly.read(quickly.COMMANDS[arguments[0]], arguments[1:])
+    command = whole.commands[arguments[0]]
+    context = command.make_context(arguments[0], arguments[1:])
+    theirs = {each.name: context.params[each.name] for each in command.params if each.name in context.params}
+    assert given is not None
+    assert {name: value for name, value in theirs.items() if name in given} == given
+    # What is not given has the same default on both ways.
+    left = {name: value for name, value in theirs.items() if name not in given}
+    assert {name: value or None for name, value in left.items()} == {
+        name: DEFAULTS[name] or None for name in left
+    }
+
+
+DEFAULTS = {
+    "question": None, "confidence": 0.95, "guaranteed": False, "simultaneous": False, "as_json": False, "ledger": None,
+    "output": Path("report.html"), "title": None,
+}  # fmt: skip
+
+
+def test_the_defaults_are_those_of_what_is_run():
+    from inspect import Parameter, signature
+
+    from dphist.cli import asking, checking, seeing, showing
+
+    run: list[Any] = [
+        asking.query_release,
+        showing.show_release,
+        checking.verify_release,
+        seeing.write_report,
+    ]
+    for each in run:
+        for name, parameter in signature(each).parameters.items():
+            assert parameter.default == (Parameter.empty if name == "release" else DEFAULTS[name])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [], ["query"], ["query", ""], ["query", "--help"], ["show", "-h"], ["show", "a", "b"],
+        ["query", "a", "--confidence"],
+        ["query", "a", "--confidence", "much"], ["query", "a", "--confidence", "nan"],
+        ["query", "a", "--confidence=0.9"], ["query", "a", "--", "-3"], ["publish", "a"],
+        ["verify", "a", "--ledger", "--json"], ["--version"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_is_not_plain_is_left_to_the_whole(arguments):
+    assert quickly.plain_command(arguments) is None
+
+
+def test_completion_is_left_to_the_whole(monkeypatch):
+    assert quickly.plain_command(["show", "a.parquet"]) is not None
+    monkeypatch.setenv("_DPHIST_COMPLETE", "complete_bash")
+    assert quickly.plain_command(["show", "a.parquet"]) is None
+
+
+def test_a_question_loads_neither_the_command_line_nor_a_compiler(tmp_path):
+    code = (
+        "import sys, numpy as np, dphist\n"
+        "domain = dphist.Domain([dphist.Ordinal('x', range(3000))])\n"
+        "dphist.publish(dphist.Histogram(domain, np.full(3000, 9)), epsilon=1).save('a.parquet')\n"
+        "sys.argv = ['dphist', 'query', 'a.parquet', 'x between 3 and 40']\n"
+        "from dphist.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as left:\n    assert not left.code\n"
+        "print([each for each in ('typer', 'pydantic', 'rich', 'numba', 'scipy', 'duckdb') if each in sys.modules])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_refusal_is_one_line_and_an_exit_code(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["dphist", "show", "missing.parquet"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert capsys.readouterr().err == "dphist: there is no file missing.parquet\n"
