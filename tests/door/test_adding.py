@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import dphist
 from dphist.cli.commands import app
-from dphist.errors import InputError, VerificationError
+from dphist.errors import DroppedRows, InputError, NotPrivate, VerificationError
 from dphist.mechanisms import Mixture, Residuals
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
@@ -130,6 +130,9 @@ def test_the_same_budget_pays_and_a_file_verifies(tmp_path):
         )
         with pytest.raises(InputError, match="paid from the budget 'survey'"):
             add_tables(release, frame, "marginals:q1,q2", 1, unattended=True)
+        ledger.create("another", 3)
+        with pytest.raises(InputError, match="paid from the budget 'survey'"):
+            add_tables(release, frame, "marginals:q1,q2", 1, ledger=ledger, dataset="another")
         with pytest.raises(InputError, match="another currency"):
             add_tables(release, frame, "marginals:q1,q2", rho=1, ledger=ledger, dataset="survey")
         with pytest.raises(InputError, match="name the tables"):
@@ -168,3 +171,25 @@ def test_only_releases_of_tables_grow():
     release = dphist.publish(dphist.Histogram(small, np.array([3, 4, 5])), epsilon=1, mechanism="laplace")
     with pytest.raises(InputError, match="tables of few attributes only"):
         add_tables(release, pd.DataFrame({"x": [1]}), "marginals:x", 1)
+
+
+def test_what_is_added_with_a_test_seed_is_not_saved(tmp_path):
+    frame = rows(50)
+    release = dphist.publish(frame, DOMAIN, 1, "residuals", workload="marginals:q0,q1")
+    noise = Noise(Keystream.for_tests(2))
+    more = add_tables(release, frame, "marginals:q1,q2", 1, noise=noise)
+    with pytest.raises(NotPrivate, match="test seed"):
+        more.save(tmp_path / "two.parquet")
+
+
+def test_nothing_is_added_when_rows_would_be_dropped(tmp_path):
+    frame = rows(50)
+    with dphist.Ledger.open(tmp_path / "book.db") as ledger:
+        ledger.create("survey", 3)
+        release = dphist.publish(
+            frame, DOMAIN, 1, "residuals", workload="marginals:q0,q1", ledger=ledger, dataset="survey"
+        )
+        frame.loc[:20, "q2"] = "elsewhere"
+        with pytest.raises(DroppedRows):
+            add_tables(release, frame, "marginals:q1,q2", 1, ledger=ledger, dataset="survey")
+        assert ledger.remaining("survey") == 2

@@ -88,12 +88,43 @@ def test_a_discovered_release_has_them() -> None:
     release = publish(
         pd.DataFrame({"page": pages}), Domain([Nominal("page", discover=True)]), rho="0.015", delta="1e-9"
     )
-    assert (
-        "above the threshold" in release.answer(where={"page": "common"}).method
-        or release.guarantee.threshold
-    )
     answer = release.answer(where={"page": "common"})
     # Six deviations of 5.8.
     assert abs(answer.value - 3000) < 60
     assert answer.low <= answer.value <= answer.high
+    assert "above the threshold" in answer.method
     release.verify()
+
+
+@pytest.mark.parametrize(("law", "threshold"), LAWS[2:])
+def test_the_ends_are_the_least_and_the_largest_count_of_the_theorem(law: NoiseLaw, threshold: int) -> None:
+    scale = float(law.scale)
+
+    def tail(m: int) -> float:
+        """Pr[Z ≥ m] for a whole m, summed up."""
+        far = np.arange(m, m + 2000) if m > 0 else np.arange(m, 2000)
+        return float(np.exp(-np.abs(far) / scale).sum() * np.tanh(0.5 / scale))
+
+    for value in (threshold, threshold + 1, threshold + 4, 2 * threshold):
+        for beta in (0.5, 0.05):
+            kept = [
+                count
+                for count in range(1, value + 60)
+                if tail(value - count) / tail(threshold - count) >= beta / 2
+                and 1 - tail(value + 1 - count) / tail(threshold - count) >= beta / 2
+            ]
+            seen = np.array([float(value)])
+            low, high = SelectedNoise(law, threshold=threshold, counts=seen).bounds(seen, 1 - beta)
+            assert (low[0], high[0]) == (min(kept), max(kept)), (value, beta)
+
+
+def test_a_cell_of_a_key_shown_by_its_neighbour_keeps_the_plain_interval_as_well() -> None:
+    law, threshold = LAWS[2]
+    counts = np.array([[30.0, 90.0], [31.0, 2.0]])
+    low, high = SelectedNoise(law, threshold=threshold, counts=counts).bounds(counts, 0.95)
+    width = float(law.quantile(0.95))
+    assert (high >= counts + width - 1).all()
+    assert (low <= counts - width + 1).all()
+    alone = SelectedNoise(law, threshold=threshold, counts=counts[:, 0]).bounds(counts[:, 0], 0.95)
+    assert (alone[1] < high[:, 0]).any()
+    assert (low[:, 0] <= alone[0]).all()
