@@ -20,8 +20,9 @@ from dphist.release.language import Request, read_request
 
 if TYPE_CHECKING:
     from dphist.release.release import Release
-    from dphist.uses.cube import Cube, Table
+    from dphist.uses.cube import Cube
     from dphist.uses.sql import Rows
+    from dphist.uses.tables import Table
 
 Where = Mapping[str, Any]
 

@@ -12,75 +12,20 @@ from numpy.typing import NDArray
 
 from dphist.arguments import explained
 from dphist.errors import QueryError
-from dphist.extras import need
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
-from dphist.release.answers import NOT_MEASURED, Answer, Answers
+from dphist.release.answers import NOT_MEASURED, Answers
+from dphist.uses.groups import Level, group_boxes
 from dphist.uses.measures import clipped, is_measure, means, ratios, sums, variances
 from dphist.uses.moments import Line, read_line
+from dphist.uses.tables import Pivot, Table
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Level = int | None
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Numbers with intervals, one for each group; ``labels`` names the groups, a column for each attribute.
-
-    ``low`` and ``high`` are not a number (NaN, in a data frame too) where a group was not measured.
-    """
-
-    labels: dict[str, list[str]]
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-    confidence: float
-    method: str
-    details: str = ""
-
-    def __post_init__(self) -> None:
-        if self.value.size and bool(np.isnan(self.low).all()):
-            object.__setattr__(self, "method", NOT_MEASURED)
-
-    def __len__(self) -> int:
-        return int(self.value.size)
-
-    def only(self) -> Answer:
-        """The only row of a table that tells nothing apart."""
-        ends = float(self.value[0]), float(self.low[0]), float(self.high[0])
-        return Answer(*ends, self.confidence, self.method, self.details)
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Give a row for each group (needs pandas)."""
-        pd = need("pandas", "frames")
-        numbers = {"value": self.value, "low": self.low, "high": self.high}
-        made: pandas.DataFrame = pd.DataFrame({**self.labels, **numbers})
-        return made
-
-
-@dataclass(frozen=True, eq=False)
-class Pivot:
-    """A table of two attributes: a row for each group of one, a column for each group of the other."""
-
-    rows: list[str]
-    columns: list[str]
-    value: FloatArray
-    low: FloatArray
-    high: FloatArray
-    confidence: float
-    method: str
-    details: str = ""
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Give the values as a data frame (needs pandas)."""
-        pd = need("pandas", "frames")
-        made: pandas.DataFrame = pd.DataFrame(self.value, index=self.rows, columns=self.columns)
-        return made
 
 
 @explained
@@ -358,7 +303,7 @@ class Cube:
 
     def _asked(self, ask: Callable[[Workload], Answers]) -> Table:
         """Ask one question for every group."""
-        labels, low, high, owner = self._boxes()
+        labels, low, high, owner = group_boxes(self.release.domain, self.where, self.groups)
         plain = bool((owner == np.arange(owner.size)).all())
         found = ask(Workload(self.release.domain, low, high, None if plain else owner))
         return Table(
@@ -374,52 +319,6 @@ class Cube:
         if name not in levels:
             raise QueryError(f"{name} is not told apart; by({name!r}) or drill_down({name!r}) first")
         return levels[name]
-
-    def _spans(self, name: str, level: Level) -> tuple[list[str], IntArray]:
-        """Labels and cells of an attribute's groups, as far as the condition on it allows: (start, stop) rows."""
-        attribute = self.release.domain.attribute(name)
-        if level is None or not isinstance(attribute, Nominal):
-            start = np.arange(attribute.size)
-            spans, labels = np.stack([start, start + 1], axis=1), list(attribute.labels)
-        else:
-            tree = attribute.hierarchy
-            # A category that hangs higher up stands for itself further down.
-            nodes = np.flatnonzero((tree.depth == level) | ((tree.depth < level) & (tree.fanout == 0)))
-            nodes = nodes[np.argsort(tree.start[nodes])]
-            spans = np.stack([tree.start[nodes], tree.stop[nodes]], axis=1)
-            labels = [tree.names[node] for node in nodes]
-        if name not in self.where:
-            return labels, spans
-        allowed = Workload.where(self.release.domain.project([name]), {name: self.where[name]})
-        kept: list[tuple[str, int, int]] = []
-        for label, (first, last) in zip(labels, spans, strict=True):
-            for low, high in zip(allowed.low[:, 0], allowed.high[:, 0], strict=True):
-                if max(first, low) < min(last, high):
-                    kept.append((label, max(first, low), min(last, high)))
-        return [label for label, _, _ in kept], np.array([(a, b) for _, a, b in kept]).reshape(-1, 2)
-
-    def _boxes(self) -> tuple[dict[str, list[str]], IntArray, IntArray, IntArray]:
-        """Labels of the groups, and the boxes of each: bounds, and which group they belong to.
-
-        A group that a condition allows only parts of appears once, as several boxes.
-        """
-        domain = self.release.domain
-        names = [name for name, _ in self.groups]
-        found = [self._spans(name, level) for name, level in self.groups]
-        rest = Workload.where(domain, {n: value for n, value in self.where.items() if n not in names})
-        if not found:
-            return {}, rest.low, rest.high, np.zeros(len(rest.low), dtype=np.int64)
-        pick = np.indices([len(labels) for labels, _ in found]).reshape(len(found), -1)
-        boxes, combinations = len(rest.low), pick.shape[1]
-        low, high = np.tile(rest.low, (combinations, 1)), np.tile(rest.high, (combinations, 1))
-        for i, name in enumerate(names):
-            spans = np.repeat(found[i][1][pick[i]], boxes, axis=0)
-            low[:, domain.axis(name)], high[:, domain.axis(name)] = spans[:, 0], spans[:, 1]
-        texts = list(zip(*([found[i][0][j] for j in pick[i]] for i in range(len(found))), strict=True))
-        order = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        owner = np.repeat(np.array([order[text] for text in texts], dtype=np.int64), boxes)
-        labels = {name: [text[i] for text in order] for i, name in enumerate(names)}
-        return labels, low, high, owner
 
     def _line(self, name: str, low: IntArray, high: IntArray) -> Line:
         span = None
@@ -439,7 +338,7 @@ class Cube:
             )
         if name in dict(self.groups):
             raise QueryError(f"{name} is told apart, so there is nothing to order in each group")
-        labels, low, high, owner = replace(self, where=_without(self.where, name))._boxes()
+        labels, low, high, owner = group_boxes(self.release.domain, _without(self.where, name), self.groups)
         parts = [
             ask(self._line(name, low[owner == g], high[owner == g])) for g in range(int(owner.max()) + 1)
         ]
@@ -459,7 +358,7 @@ class Cube:
         """Ask every group for a number that belongs to an ordered attribute."""
         if name in dict(self.groups):
             raise QueryError(f"{name} is told apart, so there is nothing to add up in each group")
-        labels, low, high, owner = replace(self, where=_without(self.where, name))._boxes()
+        labels, low, high, owner = group_boxes(self.release.domain, _without(self.where, name), self.groups)
         lines = [self._line(name, low[owner == g], high[owner == g]) for g in range(int(owner.max()) + 1)]
         numbers = np.array([ask(line) for line in lines])
         return Table(
