@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist.errors import EpsilonError, MechanismError, RightUsed, VerificationError
+from dphist.errors import EpsilonError, InputError, MechanismError, RightUsed, VerificationError
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -296,3 +296,19 @@ def test_drawn_kinds_are_recorded() -> None:
     right, noise, _ = opened(Budget.of(rho=RHO))
     right.measure(TableTotals(((0,),), (Fraction(1),)))
     assert noise.drawn == [Draw("gaussian", (Fraction(1) / (2 * RHO),), 2)]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ([0, 9], [0, 0]),
+        ([0, -1], [0, 0]),
+        ([0], [0, 0]),
+        ([0, 1],),
+        ([0.0, 1.0], [0, 0]),
+    ],
+)
+def test_codes_that_no_cell_has_never_reach_the_kernel(columns):
+    domain = Domain([Nominal("a", ["x", "y"]), Nominal("b", ["x", "y"])])
+    with pytest.raises(InputError, match="columns"):
+        CodedColumns(domain, tuple(np.array(each) for each in columns))

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import TooLargeError
+from dphist.errors import InputError, TooLargeError
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 
@@ -60,6 +60,20 @@ class CodedColumns:
 
     domain: Domain
     columns: tuple[NDArray[Any], ...]
+
+    def __post_init__(self) -> None:
+        # Compiled counting adds one wherever a code points to, so codes that no cell has must not come that far.
+        shape = self.domain.shape
+        if len(self.columns) != len(shape) or len({len(column) for column in self.columns}) > 1:
+            raise InputError("columns: an array of codes for every attribute, all equally long")
+        for attribute, column in zip(self.domain.attributes, self.columns, strict=True):
+            whole = np.issubdtype(column.dtype, np.integer)
+            if not whole or (
+                column.size and not 0 <= int(column.min()) <= int(column.max()) < attribute.size
+            ):
+                raise InputError(
+                    f"columns: codes of {attribute.name} must be whole, from 0 to {attribute.size - 1}"
+                )
 
     @property
     def rows(self) -> int:
