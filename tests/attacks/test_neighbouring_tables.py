@@ -221,13 +221,13 @@ def test_a_campaign_through_spark(spark_session: Any) -> None:
 
 def test_a_campaign_tells_a_source_that_lets_others_move(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pick by the number of all rows moves everybody when one person joins."""
-    honest = Duck._starts
+    honest = Duck.starts
 
     def leaky(self: Duck, people: Any) -> Any:
         ((rows,),) = self.connection.execute(f"SELECT count(*) FROM {self.relation}").fetchall()
         return honest(self, people) + rows
 
-    monkeypatch.setattr(Duck, "_starts", leaky)
+    monkeypatch.setattr(Duck, "starts", leaky)
     with one_connection():
         assert campaign(sources.pandas_frame, 20, seed=1).worst > 1
         assert compare_towns(sources.pandas_frame, 20, 1, UNITS[:1], towns=16).worst > 1

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 from test_bounding_by_cell import start, walk
-from test_engines import engine, postgres  # noqa: F401 -- fixtures
+from test_engines import Duckdb, engine, postgres  # noqa: F401 -- fixtures
 
 from dphist import Ledger, Unit, errors, load, publish
 from dphist.model.budget import Budget
@@ -20,7 +22,12 @@ from dphist.private.discovery import discover, price_of, threshold
 from dphist.private.noise import Keystream, Noise
 from dphist.private.noise.tails import gaussian_tail, laplace_tail, least_reach
 from dphist.publishing.checking import verify_file
+from dphist.sources.count import column_of
 from dphist.sources.discovering import keys_of
+from dphist.sources.duck import Duck
+from dphist.sources.engine import Bound
+from dphist.sources.hashed import hashed_keys
+from dphist.sources.open import open_source
 
 PAGE = Domain([Nominal("page", discover=True)])
 CROSSED = Domain([Ordinal("age", range(3)), Nominal("page", discover=True)])
@@ -166,19 +173,37 @@ def test_keys_leave_in_the_order_of_their_texts_and_in_no_other() -> None:
 # ---- engines --------------------------------------------------------------------------------------------
 
 
+PAGES = [None, "", "Zürich", "a'b", "é", "page", "Page", "x" * 300, "1", "01", "😀", "b,c", "other"]
+
+
 def views(rows: int = 600, seed: int = 0) -> pa.Table:
     random = np.random.default_rng(seed)
-    pages = [None, "", "Zürich", "a'b", "é", "page", "Page", "x" * 300, "1", "01", "😀", "b,c", "other"]
     return pa.table(
         {
             "user": pa.array(random.integers(0, 30, rows), pa.int64()),
             "age": pa.array(random.integers(0, 4, rows), pa.int64()),
-            "page": pa.array([pages[i] for i in random.integers(0, len(pages), rows)], pa.string()),
+            "page": pa.array([PAGES[i] for i in random.integers(0, len(PAGES), rows)], pa.string()),
         }
     )
 
 
-def reference(table: pa.Table, unit: Unit, *, crossed: bool) -> dict[str, list[int]]:
+Order = Callable[[tuple[bytes, int]], Any]
+
+
+def by_hash(expression: str = "hash(key) >> {drop}") -> Callable[[bool], Order]:
+    """DuckDB's order of a person's cells: bits of a hash of the key, the known cell, then the key's text."""
+    known = {}
+    with duckdb.connect() as connection:
+        for page in PAGES[1:]:
+            for crossed in (False, True):
+                sql = f"SELECT {expression.format(drop=3 if crossed else 1)} FROM (SELECT ?::VARCHAR AS key)"
+                ((known[page.encode(), crossed],),) = connection.execute(sql, [page]).fetchall()
+    return lambda crossed: lambda cell: (known[cell[0], crossed], cell[1], cell[0])
+
+
+def reference(
+    table: pa.Table, unit: Unit, *, crossed: bool, order: Order | None = None
+) -> dict[str, list[int]]:
     """Counts by key, each person by themselves, from the statement of the rule."""
     people: dict[Any, list[tuple[bytes, int]]] = {}
     for number, line in enumerate(table.to_pylist()):
@@ -191,26 +216,65 @@ def reference(table: pa.Table, unit: Unit, *, crossed: bool) -> dict[str, list[i
         if unit.id is None:
             chosen = rows
         elif unit.cells is None:
-            chosen = walk(sorted(rows), unit.rows, start(str(person)))
+            chosen = walk(sorted(rows, key=order), unit.rows, start(str(person)))
         else:
-            kept = walk(sorted(set(rows)), unit.cells, start(str(person)))
+            kept = walk(sorted(set(rows), key=order), unit.cells, start(str(person)))
             chosen = [cell for cell in kept for _ in range(min(rows.count(cell), unit.per_cell or 1))]
         for page, place in chosen:
             found.setdefault(page.decode(), [0] * (3 if crossed else 1))[place] += 1
     return found
 
 
+def found(source: Any, domain: Domain, unit: Unit) -> dict[str, list[int]]:
+    keys, counts = keys_of(source, domain, unit)
+    listed = keys.take(np.arange(len(counts))).to_pylist()
+    assert len(set(listed)) == len(listed)
+    return dict(zip(listed, counts.tolist(), strict=True))
+
+
 @pytest.mark.parametrize("unit", UNITS, ids=str)
-def test_every_engine_finds_the_same_keys(engine: Any, unit: Unit) -> None:  # noqa: F811
+def test_every_engine_keeps_the_cells_of_the_rule(engine: Any, unit: Unit) -> None:  # noqa: F811
+    """In the order of the keys' texts, on DuckDB in that of their hashes."""
     table = views()
-    put = engine.put(table)
+    put, ordered = engine.put(table), by_hash() if isinstance(engine, Duckdb) else lambda crossed: None
     for domain in (PAGE, CROSSED):
-        keys, counts = keys_of(put, domain, unit)
-        listed = keys.to_pylist()
-        assert len(set(listed)) == len(listed)
-        assert dict(zip(listed, counts.tolist(), strict=True)) == reference(
-            table, unit, crossed=domain is CROSSED
-        )
+        crossed = domain is CROSSED
+        assert found(put, domain, unit) == reference(table, unit, crossed=crossed, order=ordered(crossed))
+
+
+@pytest.mark.parametrize("unit", UNITS[1:], ids=str)
+@pytest.mark.parametrize("domain", [PAGE, CROSSED], ids=["page", "crossed"])
+@pytest.mark.parametrize("ids", [pa.int64(), pa.string(), pa.float64()], ids=str)
+def test_keys_that_collide_and_the_type_of_ids_change_nobodys_cells(
+    unit: Unit, domain: Domain, ids: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three ways to the same counts: pairs of numbers, the statement in SQL, and the statement because keys collide."""
+    table = views(seed=4)
+    table = table.set_column(0, "user", table.column("user").cast(ids))
+    whole, crossed = views(seed=4), domain is CROSSED
+    expected = reference(whole, unit, crossed=crossed, order=by_hash()(crossed))
+    assert found(table, domain, unit) == expected
+    with monkeypatch.context() as patched:
+        patched.setattr("dphist.sources.hashed.rows_at_once", lambda _: 50)
+        assert found(table, domain, unit) == expected
+    coarse = "(hash(key) % 3)"
+    monkeypatch.setattr(Duck, "key_bits", lambda self, size: coarse)
+    assert found(table, domain, unit) == reference(
+        whole, unit, crossed=crossed, order=by_hash(coarse)(crossed)
+    )
+
+
+def test_only_keys_that_are_told_apart_by_their_bits_are_taken_as_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened = open_source(views(), ["page", "user"], UNITS[1])
+    assert isinstance(opened, Duck)
+    bound = Bound.of(column_of(opened, "user"), UNITS[1])
+    key = opened.text(opened.column(column_of(opened, "page")))
+    assert hashed_keys(opened, key, "0", bound, 1) is not None
+    assert hashed_keys(opened, key, "0", bound, 2**20) is None
+    monkeypatch.setattr(Duck, "key_bits", lambda self, size: "(hash(key) % 3)")
+    assert hashed_keys(opened, key, "0", bound, 1) is None
 
 
 def test_whole_numbers_are_keys_and_other_types_are_not() -> None:

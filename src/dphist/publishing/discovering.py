@@ -12,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.errors import EpsilonError, InputError, MechanismError, NotPrivate
 from dphist.mechanisms import Gaussian, Laplace
@@ -70,6 +71,14 @@ def publish_discovered(
     purpose = " ".join(about.purpose.split()) or f"keys of {unknown.name}"
     import pyarrow.compute as pc
 
+    texts: list[Any] = []
+
+    def by_text(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        found = keys.take(rows)
+        order = pc.sort_indices(found)
+        texts.append(found.take(order))
+        return rows[np.asarray(order)]
+
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose, delta=chance) as payer:
         keys, counts = keys_of(source, domain, protected)
         axis = domain.axis(unknown.name)
@@ -80,7 +89,7 @@ def publish_discovered(
             chance,
             noise=noise,
             pay=payer.pay,
-            sort=lambda rows: rows[np.asarray(pc.sort_indices(keys.take(rows)))],
+            sort=by_text,
             arrange=lambda rows: np.moveaxis(rows.reshape(-1, *shape), 0, axis),
         )
         if not kept.size:
@@ -89,7 +98,7 @@ def publish_discovered(
                 f"{unknown.name}: no key reached the threshold of {level:,}, and the budget is spent; publish with a "
                 "larger budget or delta, or fewer rows a person, where many people share keys"
             )
-        found = Nominal(unknown.name, keys.take(kept).to_pylist())
+        found = Nominal(unknown.name, texts[0].to_pylist())
         values = np.asarray(transcript[0].answer, dtype=np.float64)
         values.setflags(write=False)
         release = Release(

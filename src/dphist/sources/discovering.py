@@ -38,9 +38,10 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
         unit: Who is protected.
 
     Returns:
-        The keys, an Arrow array of texts in any order, each once, and a row of counts for each.
+        The keys in any order, each once, and a row of counts for each; ``take`` gives the texts of some of the keys.
     """
     from dphist.sources.duck import Duck
+    from dphist.sources.hashed import hashed_keys
     from dphist.sources.remote import Remote
 
     (unknown,) = [each for each in domain.attributes if isinstance(each, Nominal) and each.discover]
@@ -61,11 +62,16 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     cells = [place(each, column_of(engine, each.name), engine) for each in known]
     flat = engine.flat(cells, sizes) if known else "0"
     bound = None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)
-    sql = engine.keys_statement(engine.text(engine.column(column)), flat, bound)
     looked = None if bound is None else engine.too_large(bound.id)
     if looked is not None and bound is not None and engine.table_of(looked).column(0).to_pylist() != [0]:
         raise refuse_floats(bound.id)
-    return _matrix(engine.table_of(sql), math.prod(sizes))
+    key, size = engine.text(engine.column(column)), math.prod(sizes)
+    if isinstance(engine, Duck) and bound is not None:
+        found = hashed_keys(engine, key, flat, bound, size)
+        if found is not None:
+            names, *cells_of = found
+            return names, _counts(len(names), size, *cells_of)
+    return _matrix(engine.table_of(engine.keys_statement(key, flat, bound, size)), size)
 
 
 def _matrix(table: Any, cells: int) -> tuple[Any, IntArray]:
@@ -78,9 +84,18 @@ def _matrix(table: Any, cells: int) -> tuple[Any, IntArray]:
     if cells == 1:
         return names, rows.reshape(-1, 1)
     encoded = names.dictionary_encode()
-    keys = encoded.dictionary
-    if len(keys) * cells > _MOST_CELLS:
+    known = table.column("cell").to_numpy().astype(np.int64)
+    return encoded.dictionary, _counts(
+        len(encoded.dictionary), cells, encoded.indices.to_numpy(), known, rows
+    )
+
+
+def _counts(keys: int, cells: int, key: IntArray, cell: IntArray, rows: IntArray) -> IntArray:
+    """A row of counts for each key."""
+    if keys * cells > _MOST_CELLS:
         raise SourceError("the known attributes have too many cells to be held for every key; leave some out")
-    counts = np.zeros((len(keys), cells), dtype=np.int64)
-    counts[encoded.indices.to_numpy(), table.column("cell").to_numpy().astype(np.int64)] = rows
-    return keys, counts
+    if cells == 1:
+        return rows.reshape(-1, 1)
+    counts = np.zeros((keys, cells), dtype=np.int64)
+    counts[key, cell] = rows
+    return counts

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dphist.errors import SourceError
 from dphist.kernels.bins import bins_of
+from dphist.kernels.pairs import side_by_side
 from dphist.model.coded import code_type
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
@@ -230,7 +231,7 @@ class Duck(Sql):
                 people, cells, *amounts = self._sorted(cell, bound, part, values)
                 self.had_cell += len(cells)
                 limited = [(found, value.limit) for found, value in zip(amounts, values, strict=True)]
-                answers.append(counted(people, cells, bound, self._starts, limited))
+                answers.append(counted(people, cells, bound, self.starts, limited))
                 done()
         cells, kept, *sums = (np.concatenate(found) for found in zip(*answers, strict=True))
         return cells, kept, sums
@@ -255,10 +256,18 @@ class Duck(Sql):
         """The first 60 bits of the hash of an id."""
         return f"CAST('0x' || substr(md5('{SALT}' || CAST({person} AS VARCHAR)), 1, {DIGITS}) AS BIGINT)"
 
-    def kept_cells(self, cells: str, most: int) -> str:
+    def key_order(self, size: int) -> str:
+        """The leading bits of a hash of the key, and the known cell behind them; see `dphist.sources.hashed`."""
+        return f"CAST(({self.key_bits(size)} << {(size - 1).bit_length()}) | CAST(cell AS UBIGINT) AS BIGINT)"
+
+    def key_bits(self, size: int) -> str:
+        """As many leading bits of the hash of a key as leave room for the number of a known cell, and a sign."""
+        return f"(hash(key) >> {1 + (size - 1).bit_length()})"
+
+    def kept_cells(self, cells: str, most: int, order: Sequence[str]) -> str:
         """The same cells, but only those of people who have too many are ranked: all of the others' are kept."""
         crowded = f"SELECT person FROM cells GROUP BY person HAVING count(*) > {most}"
-        ranked = super().kept_cells("SELECT * FROM cells SEMI JOIN crowded USING (person)", most)
+        ranked = super().kept_cells("SELECT * FROM cells SEMI JOIN crowded USING (person)", most, order)
         return (
             f"WITH cells AS MATERIALIZED ({cells}), crowded AS MATERIALIZED ({crowded}) "
             f"SELECT key, cell, n FROM cells ANTI JOIN crowded USING (person) UNION ALL {ranked}"
@@ -300,12 +309,23 @@ class Duck(Sql):
     def bounded_statement(
         self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()
     ) -> str:
-        """Each row that counts as its person, cell and values: people one after the other, each one's rows in order."""
+        """Each row that counts as its person, cell and values: people one after the other, each one's rows in order.
+
+        In no order where people are numbers and there are no values: `side_by_side` sorts pairs of numbers sooner.
+        """
+        if not values and self.numbers(bound.id):
+            return self.placed(cell, bound, part)
         names = ["person", "cell", *(f"v{place}" for place in range(len(values)))]
         # The direction is said, because a connection that we were handed may have another by default.
         order = ", ".join(f"{name} ASC" for name in names)
         placed = self.placed(cell, bound, part, values)
         return f"SELECT {', '.join(names)} FROM ({placed}) AS placed ORDER BY {order}"
+
+    def numbers(self, column: Column) -> bool:
+        """Whether people are told apart as 64-bit numbers, and not as texts."""
+        if column.family == "real":
+            return not is_decimal(column)
+        return column.family == "integer" and column.type not in _WIDE
 
     def person(self, column: Column) -> str:
         """The id as a 64-bit number or as bytes of text, NULL for nobody."""
@@ -318,11 +338,12 @@ class Duck(Sql):
         names = ["cell", *(f"v{place}" for place in range(len(values)))]
         if str(answer.description[0][1]) not in ("VARCHAR", "STRING"):
             found = answer.fetchnumpy()
-            return tuple(np.asarray(found[name], dtype=np.int64) for name in ["person", *names])
+            columns = tuple(np.asarray(found.pop(name), dtype=np.int64) for name in ["person", *names])
+            return columns if values else side_by_side(*columns)
         table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
         return table.column("person"), *(table.column(name).to_numpy().astype(np.int64) for name in names)
 
-    def _starts(self, people: Any) -> Integers:
+    def starts(self, people: Any) -> Integers:
         """The hashes of some ids."""
         import duckdb
         import pyarrow

@@ -23,7 +23,7 @@ from dphist.errors import InputError, SourceError
 
 # Whatever is counted sooner than this needs no bar.
 _PATIENCE = 2.0
-_RANKING = 1 << 29
+_RANKING = 6 << 30
 # Bytes that all threads together may take to count by position, some bytes a position, and how many bits one may have.
 _POSITIONS = 1 << 28
 _BYTES_A_POSITION = 16
@@ -121,7 +121,8 @@ def count_by_position(connection: Any, rows: int) -> None:
 def rows_at_once(connection: Any) -> int:
     """How many rows may be ranked at a time: ranking takes some sixty bytes a row while it sorts.
 
-    Half a gigabyte is given to it, or a quarter of what the machine or DuckDB's own limit leaves, if that is less.
+    A quarter of what the machine or DuckDB's own limit leaves is given to it, six gigabytes at most: people who do not
+    fit are left for another pass over the rows, which costs more than memory.
     """
     return max(100_000, min(_RANKING, _allowed(connection) // 4) // _BYTES_A_ROW)
 

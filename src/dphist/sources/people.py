@@ -28,6 +28,10 @@ the cells and k, c was used. A person adds at most c to each of at most k cells:
 cell of a person is kept with the probability k/d, and every row of a kept cell with min(1, c/m); the rows of one cell
 being the same to the counts, which of them it is only matters with measures.
 
+*Keys that nobody declared* (`dphist.sources.discovering`) have no number in a domain. Any order that is a function of
+the cell alone will do in the proof: on DuckDB it is that of a hash of the key, then of its text
+(`dphist.sources.hashed`), elsewhere that of the text.
+
 *With measures* rows of one cell are no longer the same, so the order is that of cells, then of the values in whole
 steps: rows that are equal in all of these are the same to the counts and to the sums. A limit on what a person adds
 up to is applied to the rows that are kept (`limited`), so it is a function of that person's rows, too.
@@ -162,6 +166,8 @@ def counted(
     if bound.cells is None:
         many = totals > bound.rows
         chosen = at_places(totals, many, hashes(many) if many.any() else cells[:0], most(bound.rows))
+    elif not values:
+        return _counted_by_cell(changes, cells, bound, hashes)
     else:
         chosen = _by_cell(changes, cells, totals, bound, hashes)
     if not values:
@@ -219,6 +225,25 @@ def at_places(
             place = np.arange(low, min(low + at_once, rows), dtype=np.int64)[:, None]
             chosen[begins + place * whole + (first + place * rest) // rows] = True
     return chosen
+
+
+def _counted_by_cell(
+    changes: npt.NDArray[np.bool_],
+    cells: Integers,
+    bound: Bound,
+    hashes: Callable[[npt.NDArray[np.bool_]], Integers],
+) -> tuple[Integers, Integers]:
+    """Cells and how many rows of them are kept: rows of one cell are alike, so only cells are picked."""
+    groups = changes.copy()
+    groups[1:] |= cells[1:] != cells[:-1]
+    edges = np.flatnonzero(groups)
+    different = np.diff(np.flatnonzero(changes[edges]), append=len(edges))
+    many = different > most(bound.cells or 1)
+    among = at_places(different, many, hashes(many) if many.any() else cells[:0], most(bound.cells or 1))
+    chosen = cells[edges[among]]
+    if bound.per_cell == 1:
+        return _tallied(chosen)
+    return _tallied(np.repeat(chosen, np.minimum(np.diff(edges, append=len(cells))[among], bound.per_cell)))
 
 
 def _by_cell(

@@ -312,7 +312,11 @@ class Sql:
         kept = self.chosen(placed, names, [], self.first_bits("person"), bound)
         return f"SELECT {listed} FROM ({kept}) AS kept"
 
-    def keys_statement(self, key: str, cell: str, bound: Bound | None) -> str:
+    def key_order(self, size: int) -> str | None:
+        """A whole number by which cells of a key and one of ``size`` known cells are ordered before their texts."""
+        return None
+
+    def keys_statement(self, key: str, cell: str, bound: Bound | None, size: int) -> str:
         """Count rows by a key that nobody declared and a known cell, of a person no more than the bound says."""
         known = ["key IS NOT NULL", "cell IS NOT NULL"]
         rows = "count(*)"
@@ -320,31 +324,40 @@ class Sql:
             inner = f"SELECT {key} AS key, {cell} AS cell FROM {self.relation}"
             kept = f"SELECT key, cell FROM ({inner}) AS rows_of{where(known)}"
         else:
-            person = self.person(bound.id)
-            inner = f"SELECT {person} AS person, {key} AS key, {cell} AS cell FROM {self.relation}"
-            placed = (
-                f"SELECT person, key, cell FROM ({inner}) AS rows_of{where(['person IS NOT NULL', *known])}"
-            )
+            placed = self.placed_keys(key, cell, bound)
+            first = self.key_order(size)
+            order = ["key", "cell"] if first is None else ["first", "key", "cell"]
+            if first is not None:
+                placed = f"SELECT person, {first} AS first, key, cell FROM ({placed}) AS placed"
             if bound.cells is None:
-                kept = self.chosen(placed, ["key", "cell"], [], self.first_bits("person"), bound)
+                kept = self.chosen(placed, order, [], self.first_bits("person"), bound)
             else:
                 # Rows of one cell are alike, so cells are ranked and not rows; only people above the limit are hashed.
+                listed = ", ".join(["person", *order])
                 cells = (
-                    f"SELECT person, key, cell, least(count(*), {most(bound.per_cell)}) AS n FROM ({placed}) AS placed "
-                    "GROUP BY person, key, cell"
+                    f"SELECT {listed}, least(count(*), {most(bound.per_cell)}) AS n FROM ({placed}) AS ordered "
+                    f"GROUP BY {listed}"
                 )
-                kept = self.kept_cells(cells, most(bound.cells))
+                kept = self.kept_cells(cells, most(bound.cells), order)
                 rows = "CAST(sum(n) AS BIGINT)"
         # A constant is no key to group by.
         grouped = "key" if cell == "0" else "key, cell"
         shown = "key, 0 AS cell" if cell == "0" else "key, cell"
         return f"SELECT {shown}, {rows} AS n FROM ({kept}) AS kept GROUP BY {grouped}"
 
-    def kept_cells(self, cells: str, most: int) -> str:
+    def placed_keys(self, key: str, cell: str, bound: Bound) -> str:
+        """Each row that counts as its person, its key and its known cell."""
+        person = self.person(bound.id)
+        inner = f"SELECT {person} AS person, {key} AS key, {cell} AS cell FROM {self.relation}"
+        known = ["person IS NOT NULL", "key IS NOT NULL", "cell IS NOT NULL"]
+        return f"SELECT person, key, cell FROM ({inner}) AS rows_of{where(known)}"
+
+    def kept_cells(self, cells: str, most: int, order: Sequence[str]) -> str:
         """Of the cells of each person (person, key, cell, n) those at the places that are kept."""
+        listed = ", ".join(f"{name} ASC" for name in order)
         ranked = (
             "SELECT person, key, cell, n, count(*) OVER (PARTITION BY person) AS total, row_number() OVER "
-            f"(PARTITION BY person ORDER BY key ASC, cell ASC) - 1 AS place FROM ({cells}) AS cells"
+            f"(PARTITION BY person ORDER BY {listed}) - 1 AS place FROM ({cells}) AS cells"
         )
         chosen = _at_a_place(self.first_bits("person"), "total", "place", most)
         return f"SELECT key, cell, n FROM ({ranked}) AS ranked WHERE {chosen}"

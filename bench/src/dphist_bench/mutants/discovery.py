@@ -7,6 +7,7 @@ from typing import Any
 _DISCOVERY = "src/dphist/private/discovery.py"
 _TAILS = "src/dphist/private/noise/tails.py"
 _DOOR = "src/dphist/publishing/discovering.py"
+_HASHED = "src/dphist/sources/hashed.py"
 _SOURCE = "src/dphist/sources/discovering.py"
 
 
@@ -107,5 +108,17 @@ MUTANTS = [
         "bound = None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)",
         "bound = None",
         "where keys are discovered nobody's rows are bounded",
+    ),
+    _bug(
+        _HASHED,
+        "if (ordered[1:] == ordered[:-1]).any():\n        return None",
+        "",
+        "keys whose hashes collide are counted as one",
+    ),
+    _bug(
+        _HASHED,
+        "answers.append(counted(*pairs, bound, duck.starts))",
+        "answers.append(counted(*pairs, Bound(bound.id, bound.rows + 1, bound.cells, bound.per_cell), duck.starts))",
+        "where keys are hashed a person keeps one row more",
     ),
 ]

@@ -119,8 +119,8 @@ MUTANTS = [
     ),
     dict(
         file=_DUCK,
-        old="counted(people, cells, bound, self._starts, limited)",
-        new="counted(people, cells, Bound(bound.id, bound.rows + 1), self._starts, limited)",
+        old="counted(people, cells, bound, self.starts, limited)",
+        new="counted(people, cells, Bound(bound.id, bound.rows + 1), self.starts, limited)",
         tests=_BOUNDING,
         why="bounding in DuckDB keeps one row too many",
     ),

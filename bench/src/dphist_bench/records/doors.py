@@ -94,7 +94,8 @@ def _tables(source: Any, towns: range, unit: Unit) -> Found:
 def _keys(source: Any, towns: range, unit: Unit) -> Found:
     domain = Domain([Nominal("sex", discover=True), Ordinal("town", towns)])
     keys, counts = keys_of(source, domain, unit)
-    return {("keys", str(key)): row.reshape(-1, 1) for key, row in zip(keys.to_pylist(), counts, strict=True)}
+    texts = keys.take(np.arange(len(counts))).to_pylist()
+    return {("keys", str(key)): row.reshape(-1, 1) for key, row in zip(texts, counts, strict=True)}
 
 
 def _promise(part: str, unit: Unit) -> int:
