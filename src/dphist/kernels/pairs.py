@@ -42,9 +42,9 @@ def _sorted(keys: Words, cells: Integers, first: int, second: int) -> tuple[Word
         begins[piece + 1] += begins[piece]
     place = begins[:-1].copy()
     for i in range(size):
-        piece = np.int64((keys[i] >> np.uint64(63 - first)) >> np.uint64(1))
-        at = place[piece]
-        place[piece] = at + 1
+        mine = np.int64((keys[i] >> np.uint64(63 - first)) >> np.uint64(1))
+        at = place[mine]
+        place[mine] = at + 1
         out[at] = keys[i]
         beside[at] = cells[i]
     largest = 0
@@ -62,9 +62,9 @@ def _sorted(keys: Words, cells: Integers, first: int, second: int) -> tuple[Word
         for part in range(1 << second):
             ends[part + 1] += ends[part]
         for i in range(low, low + count):
-            part = np.int64((out[i] >> np.uint64(64 - first - second)) & mask)
-            at = ends[part]
-            ends[part] = at + 1
+            mine = np.int64((out[i] >> np.uint64(64 - first - second)) & mask)
+            at = ends[mine]
+            ends[mine] = at + 1
             spare[at] = out[i]
             extra[at] = beside[i]
         # After the scatter ``ends`` holds where each part ends.

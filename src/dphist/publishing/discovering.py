@@ -77,7 +77,7 @@ def publish_discovered(
         found = keys.take(rows)
         order = pc.sort_indices(found)
         texts.append(found.take(order))
-        return rows[np.asarray(order)]
+        return rows[np.asarray(order, dtype=np.int64)]
 
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose, delta=chance) as payer:
         keys, counts = keys_of(source, domain, protected)
