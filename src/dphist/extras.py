@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,16 @@ def need(module: str, extra: str) -> Any:
         if missing.name != module.split(".")[0]:
             raise
         raise InputError(f"this needs {missing.name}: pip install 'dphist[{extra}]'") from None
+
+
+def missing(module: str, extra: str) -> str:
+    """What to tell whoever asks for what needs a library that is not there; nothing where it is. It is not loaded."""
+    try:
+        there = find_spec(module) is not None
+    except ValueError:
+        # It stands in the table of modules as something that is not to be found.
+        there = False
+    return "" if there else f"this needs {module}: pip install 'dphist[{extra}]'"
 
 
 def kept_folder() -> Path:

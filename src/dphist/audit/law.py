@@ -30,12 +30,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import chdtrc, ndtri
 
 from dphist.audit.neighbours import Pair
 from dphist.audit.twin import Finished, Stage, Tally
+from dphist.kernels.special import chi_square_tail
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
@@ -169,4 +170,5 @@ def _unlikely(seen: Counter[Partition], chances: Chances) -> float:
     square = sum((found - many) ** 2 / many for found, many in pairs)
     # The law itself was counted, over so many draws.
     square /= 1.0 + runs / chances.draws
-    return float(min(-ndtri(max(chdtrc(len(pairs) - 1, square), 1e-300)), 37.0))
+    chance = chi_square_tail(len(pairs) - 1, square)
+    return min(-NormalDist().inv_cdf(min(max(chance, 1e-300), 1.0 - 1e-16)), 37.0)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
+from dphist.kernels.special import gamma_quantiles, normal_mixture_quantile
 from dphist.model.law import NoiseLaw
 
 FloatArray = NDArray[np.float64]
@@ -185,23 +186,16 @@ def _quantile_table(beta: float) -> tuple[FloatArray, FloatArray]:
 
     A sum of m Laplace draws is normal with a Gamma(m) variance, so Pr(|S| > q) is a mean of normal tails.
     """
-    # Loaded here because it takes a third of a second, and publishing needs no interval.
-    from scipy import special
-
     inverse = np.concatenate([np.linspace(0.0, 0.1, 12), np.linspace(0.15, 1.0, 18)])
-    levels = (np.arange(4000) + 0.5) / 4000
     quantiles = np.empty(inverse.size)
-    for i, share in enumerate(inverse):
-        if share == 0:
-            quantiles[i] = special.ndtri(1 - beta / 2)
-            continue
-        spread = np.sqrt(special.gammaincinv(1 / share, levels) * share)
-        low, high = 0.0, 60.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            if np.mean(2 * special.ndtr(-middle / spread)) > beta:
-                low = middle
-            else:
-                high = middle
-        quantiles[i] = high
+    quantiles[0] = normal_quantile(1.0 - beta)
+    for i, share in enumerate(inverse[1:].tolist(), 1):
+        quantiles[i] = normal_mixture_quantile(_spreads(share), beta, 60.0)
     return inverse, quantiles
+
+
+@lru_cache(maxsize=32)
+def _spreads(share: float) -> FloatArray:
+    """The deviations of a sum of 1/share equal Laplace draws given its Gamma variance, at even steps of chance."""
+    levels = (np.arange(4000) + 0.5) / 4000
+    return np.sqrt(gamma_quantiles(1.0 / share, levels) * share)

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import IndependentNoise, Interval, laplace_if_bare, shared_confidence
 from dphist.inference.intervals import Spread, half_widths
+from dphist.kernels.special import log_normal
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 
@@ -110,10 +111,8 @@ class SelectedNoise(IndependentNoise):
 def _log_tail(law: NoiseLaw) -> Callable[[FloatArray], FloatArray]:
     """The logarithm of Pr[Z ≥ m], for whole m: exact for Laplace noise; normal, at m − ½, for Gaussian noise."""
     if law.gaussian:
-        from scipy.special import log_ndtr
-
         deviation = float(law.deviation)
-        return lambda m: np.asarray(log_ndtr(-(m - 0.5) / deviation), dtype=np.float64)
+        return lambda m: log_normal(-(m - 0.5) / deviation)
     rate = 1.0 / float(law.scale)
     base = math.log1p(math.exp(-rate))
 

@@ -9,9 +9,9 @@ from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from dphist.errors import MechanismError, NotPrivate
+from dphist.extras import missing, need
 from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
 from dphist.inference.intervals import Spread
 from dphist.mechanisms.options import checked
@@ -42,7 +42,7 @@ class FPA:
 
     Args:
         keep: How many frequencies on every axis, or on each.
-        basis: Fourier or cosine.
+        basis: Fourier or cosine (which needs SciPy, ``dphist[matrix]``).
         joint: Whether the frequencies of all axes of a table are used; otherwise its rows are strung together.
 
     Example:
@@ -62,6 +62,7 @@ class FPA:
             raise MechanismError("keep must be a whole number from 1, or one for each axis")
         if self.basis not in ("fourier", "cosine"):
             raise MechanismError("basis must be 'fourier' or 'cosine'")
+        _check_transforms(self.basis)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for the low frequencies once."""
@@ -95,7 +96,7 @@ class EFPA:
 
     Args:
         share: The part of ε that picks frequencies.
-        basis: Fourier, cosine, or whichever is picked.
+        basis: Fourier, cosine, or whichever is picked (the latter two need SciPy, ``dphist[matrix]``).
         joint: Whether the frequencies of all axes of a table are used; otherwise its rows are strung together.
 
     Example:
@@ -116,6 +117,7 @@ class EFPA:
             )
         if self.basis not in ("fourier", "cosine", "either"):
             raise MechanismError("basis must be 'fourier', 'cosine' or 'either'")
+        _check_transforms(self.basis)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose a corner of frequencies, then measure it."""
@@ -189,6 +191,12 @@ class WaveNoise(NoiseErrors):
         return Spread(variance * runs**2, np.minimum(largest, np.sqrt(variance / 2.0)) * runs)
 
 
+def _check_transforms(basis: str) -> None:
+    """Refuse waves that nobody here can turn back into counts, before anything is paid."""
+    if basis != "fourier" and (told := missing("scipy", "matrix")):
+        raise MechanismError(told)
+
+
 def _shape(data: PrivateCounts, joint: bool) -> Shape:
     return data.shape if joint else (data.size,)
 
@@ -203,7 +211,9 @@ def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape, basis: Basis) -
     waves = np.zeros(prod(shape))
     waves[corner(shape, keep, basis)] = noisy.values.reshape(-1) * float(noisy.unit)
     if basis == "cosine":
-        counts = np.asarray(fft.idctn(waves.reshape(shape), norm="ortho"))
+        # NumPy has no cosine transform, and one made of others would differ in the last digits.
+        transforms = need("scipy.fft", "matrix")
+        counts = np.asarray(transforms.idctn(waves.reshape(shape), norm="ortho"))
     else:
         # Hartley's basis is its own inverse.
         turned = np.fft.fftn(waves.reshape(shape))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
+from dphist.extras import missing, need
 from dphist.inference.estimate import Estimate, NoiseErrors, nonnegative
 from dphist.inference.intervals import Spread
 from dphist.mechanisms.options import checked
@@ -34,8 +35,8 @@ class Matrix:
     """Measure a strategy chosen for the workload and answer everything from its least squares solution.
 
     "hierarchy" takes nested blocks whose lengths and weights make the workload's mean variance least among such trees:
-    a search over a closed form, n log n in all, and never a matrix. "optimised" is for up to 128 cells: it starts at
-    that tree and improves a strategy of all cells plus weighted combinations of them (p-identity) by gradient
+    a search over a closed form, n log n in all, and never a matrix. "optimised" is for up to 128 cells, and needs SciPy
+    (``dphist[matrix]``): it starts at that tree and improves a strategy of all cells plus weighted combinations of them (p-identity) by gradient
     descent on the exact mean variance. The strategy depends on public sizes and the workload alone; it is rounded to
     integers and its noise is the exact largest column sum, so privacy does not rest on the optimiser.
 
@@ -62,6 +63,9 @@ class Matrix:
             raise MechanismError("matrix: workload must be 'cells', 'prefixes' or 'all_ranges'")
         if self.strategy not in ("hierarchy", "optimised"):
             raise MechanismError("matrix: strategy must be 'hierarchy' or 'optimised'")
+        # Said before anything is paid.
+        if self.strategy == "optimised" and (told := missing("scipy", "matrix")):
+            raise MechanismError(told)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Measure the strategy and solve."""
@@ -136,9 +140,7 @@ def _improve(theta: FloatArray, gram: FloatArray) -> FloatArray:
     f is half the mean variance at ε = 1 of the strategy [I; Θ] with its columns scaled to sum 1 (HDMM's
     p-identity). With M = (I + ΘᵀΘ)⁻¹ its gradient is −2 ΘM(uuᵀ∘G)M, plus 2 (M∘G)u in every row.
     """
-    # Loaded here: the optimiser takes longer to import than a release takes to make.
-    from scipy import optimize
-
+    optimize = need("scipy.optimize", "matrix")
     shape = theta.shape
 
     def value(flat: FloatArray) -> tuple[float, FloatArray]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dphist.errors import QueryError, ReleaseError, TooLargeError, VerificationError
 from dphist.inference.estimate import shared_confidence
 from dphist.inference.intervals import Spread, half_widths
+from dphist.kernels.special import log_factorial
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
@@ -247,14 +248,12 @@ def _largest_draws(sizes: FloatArray, published: IntArray, scale: float, beta: f
     Over all sets of k draws: C(n, k) · Pr[sum of k ≥ t] ≤ C(n, k) · exp(−λt) · (1 − λ²b²)^−k for any λ < 1/b, since a
     discrete Laplace draw plus an independent centred fraction is a continuous one. Solved for t, least over λ.
     """
-    from scipy.special import gammaln
-
     k = published.astype(np.float64)
     with np.errstate(invalid="ignore"):
         # Stirling loses digits at 10¹² cells; k·ln(n·e/k) is never below the logarithm of the binomial.
         sets = np.where(
             sizes < 1e9,
-            gammaln(sizes + 1) - gammaln(k + 1) - gammaln(sizes - k + 1),
+            log_factorial(sizes) - log_factorial(k) - log_factorial(sizes - k),
             k * np.log(np.e * sizes / np.maximum(k, 1)),
         )
     slopes = np.linspace(0.02, 0.998, 120)

@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from dphist.errors import MechanismError
 from dphist.kernels.segmentation import LARGEST_EXACT_SQUARES, LARGEST_SUM, Rows
+from dphist.kernels.special import log_factorial
 from dphist.private.questions import Candidates, IntArray, Layout, proven
 
 # Levels are multiples of 2⁻³ where 53 bits leave room: beyond that a bin's cost gains less than 0.004 a cell.
@@ -75,7 +75,7 @@ class Boundaries:
         values = np.minimum(counts, ceiling) << refine
         walk = Rows(values, loss=self.loss, lattice=True).descend(self.draws(layout))
         tilt = 2 * ceiling * 4**refine if self.loss == "squared" else 2
-        factorials = gammaln(np.arange(1, layout.size + 1, dtype=np.float64))
+        factorials = log_factorial(np.arange(layout.size, dtype=np.float64))
         right = layout.size
         j, costs = next(walk)
         while True:

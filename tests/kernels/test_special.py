@@ -1,0 +1,92 @@
+"""Special functions of our own, beside SciPy's."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import special as theirs
+
+import dphist
+from dphist.inference.intervals import _quantile_table
+from dphist.kernels import special
+
+
+@pytest.mark.parametrize("shape", [1.0, 1.18, 2.0, 6.67, 10.0, 110.0])
+def test_quantiles_of_gamma_laws(shape):
+    levels = (np.arange(4000) + 0.5) / 4000
+    np.testing.assert_allclose(
+        special.gamma_quantiles(shape, levels), theirs.gammaincinv(shape, levels), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("beta", [1e-9, 0.05, 0.5, 0.999])
+def test_quantiles_of_sums_of_laplace_draws(beta):
+    """As SciPy's functions and plain halving gave them."""
+    grid, found = _quantile_table(beta)
+    levels = (np.arange(4000) + 0.5) / 4000
+    assert found[0] == pytest.approx(theirs.ndtri(1 - beta / 2), rel=1e-9)
+    for share, quantile in zip(grid[1::7], found[1::7], strict=True):
+        spread = np.sqrt(theirs.gammaincinv(1 / share, levels) * share)
+        tails = np.mean(
+            2 * theirs.ndtr(-quantile * (1 + np.array([-1, 1]) * 1e-10)[:, None] / spread), axis=1
+        )
+        assert tails[0] > beta > tails[1]
+    assert special.normal_mixture_quantile(np.ones(3), 0.05, 1.0) == pytest.approx(1.0)
+
+
+def test_the_logarithm_of_a_normal_tail():
+    x = np.concatenate([np.linspace(-60, 10, 1401), [-1e5, -20.0001, -19.999, 0.0, 30.0]])
+    np.testing.assert_allclose(special.log_normal(x), theirs.log_ndtr(x), rtol=1e-13)
+    assert special.log_normal(np.array([-np.inf, np.inf])).tolist() == [-np.inf, 0.0]
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 7, 40, 333])
+def test_the_tail_of_chi_square(degrees):
+    for square in (0.0, 1e-3, 0.5, 3.0, 40.0, 300.0, 600.0):
+        assert special.chi_square_tail(degrees, square) == pytest.approx(
+            theirs.chdtrc(degrees, square), rel=1e-11
+        )
+
+
+def test_logarithms_of_factorials():
+    n = np.array([[0.0, 1.0, 2.0], [20.0, 1e5, 1e9]])
+    np.testing.assert_allclose(special.log_factorial(n), theirs.gammaln(n + 1), rtol=1e-14)
+
+
+_WITHOUT = """
+import sys
+sys.modules["scipy"] = None
+import numpy as np, dphist
+from dphist.audit import law
+domain = dphist.Domain([dphist.Ordinal("x", range(60))])
+histogram = dphist.Histogram(domain, np.arange(60))
+for mechanism in ("auto", "structurefirst", "efpa", "matrix", "sparselaplace", "hb"):
+    release = dphist.publish(histogram, epsilon=1, mechanism=mechanism)
+    release.answer("x between 3 and 40", confidence=0.9)
+    release.verify()
+for mechanism in ("matrix(strategy=optimised)", "fpa(basis=cosine)", "efpa(basis=either)"):
+    try:
+        dphist.publish(histogram, epsilon=1, mechanism=mechanism)
+    except dphist.errors.MechanismError as error:
+        print(error)
+"""
+
+
+def test_nothing_but_two_options_needs_scipy():
+    run = subprocess.run([sys.executable, "-c", _WITHOUT], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines() == ["this needs scipy: pip install 'dphist[matrix]'"] * 3
+
+
+def test_what_scipy_is_missing_for_is_said_before_anything_is_paid(tmp_path, monkeypatch):
+    domain = dphist.Domain([dphist.Ordinal("x", range(9))])
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("people", 1)
+        monkeypatch.setitem(sys.modules, "scipy", None)
+        with pytest.raises(dphist.errors.MechanismError, match="dphist"):
+            dphist.publish(
+                dphist.Histogram(domain, np.arange(9)), epsilon=1, mechanism="efpa(basis=cosine)",
+                ledger=ledger, dataset="people",
+            )  # fmt: skip
+        assert not ledger.entries("people")
