@@ -36,9 +36,10 @@ class Matrix:
 
     "hierarchy" takes nested blocks whose lengths and weights make the workload's mean variance least among such trees:
     a search over a closed form, n log n in all, and never a matrix. "optimised" is for up to 128 cells, and needs SciPy
-    (``dphist[matrix]``): it starts at that tree and improves a strategy of all cells plus weighted combinations of them (p-identity) by gradient
-    descent on the exact mean variance. The strategy depends on public sizes and the workload alone; it is rounded to
-    integers and its noise is the exact largest column sum, so privacy does not rest on the optimiser.
+    (``dphist[matrix]``): it starts at that tree and improves a strategy of all cells plus weighted combinations of them
+    (p-identity) by gradient descent on the exact mean variance. The strategy depends on public sizes and the workload
+    alone; it is rounded to integers and its noise is the exact largest column sum, so privacy does not rest on the
+    optimiser.
 
     With workload "prefixes" this is PMM, with "all_ranges" MM; None takes the hint that came with the data.
 
