@@ -42,6 +42,7 @@ QUICK = {
     "paths": ("", ["dphist query", "after/before"]),
     "segmentation": ("", ["O(n²)", "spikes"]),
     "widemodels": ("", ["independence", "ratio", "worst table"]),
+    "widerule": ("", ["independence", "ratio", "worst"]),
     "wide": ("", ["CPU s", "mean TV", "worst of these"]),
     "trust": ("--only timing precision quotes", ["structurefirst", "2 mechanisms", "every field quoted"]),
 }

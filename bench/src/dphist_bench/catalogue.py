@@ -113,6 +113,7 @@ MEASUREMENTS: dict[str, str] = {
     "paths": "the paths used most, beside another source tree with --before: CPU seconds and their ratio",
     "wide": "forty and a hundred columns: CPU and memory of all pairs, their error, and how often intervals hold",
     "widemodels": "mixture beside independence and residual tables: error, records, coverage; --data, a classifier",
+    "widerule": "mixture beside the better of independence and plain residual tables: a matrix from three generators",
     "noise": "exact draws per CPU second beside numpy and OpenDP",
     "currencies": "the same questions under ε, (ε, δ) and ρ: exact errors of unbiased answers",
 }

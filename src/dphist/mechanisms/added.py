@@ -16,7 +16,8 @@ from dphist.inference.residuals import TableResiduals
 from dphist.inference.shrinking import shrink_together
 from dphist.inference.synthesis import PublishedModel
 from dphist.inference.tables import Axes, subsets
-from dphist.mechanisms.mixture import Mixture, publish_near
+from dphist.mechanisms.mixture import Mixture
+from dphist.mechanisms.mixturefit import publish_near
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.residualplan import wanted_tables

@@ -24,7 +24,7 @@ from dphist.errors import InputError
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.marginals import Marginals
-from dphist.mechanisms.mixtureplan import planned_deviations
+from dphist.mechanisms.mixtureoutlook import planned_variances
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.residualplan import wanted_tables
 from dphist.model.budget import Budget
@@ -112,8 +112,8 @@ def forecast(
         wanted = wanted_tables(
             domain.shape, tables or tuple(combinations(range(len(domain.shape)), min(2, len(domain.shape))))
         )
-        deviations = planned_deviations(Purse.of(budget, unit).law(), domain.shape, wanted, wanted)
-        return float(math.sqrt(np.mean(deviations**2)))
+        variances, _ = planned_variances(Purse.of(budget, unit).law(), domain.shape, wanted, wanted)
+        return float(math.sqrt(np.mean(variances)))
     smaller, asked = _smaller(domain, workload)
     known = Auto(workload=auto.workload, guaranteed=True)
     try:

@@ -146,12 +146,12 @@ def errors(name: str, held: CodedColumns, runs: int, quick: bool) -> Iterator[Li
                     if currency == "ε"
                     else Budget.of(epsilon=epsilon, delta="1e-9")
                 )
-                right = _right(held, budget, seed)
+                right = right_of(held, budget, seed)
                 single = independence(right)
-                residuals = measure_residuals(_right(held, budget, seed), pairs)
+                residuals = measure_residuals(right_of(held, budget, seed), pairs)
                 start = time.process_time()
                 estimate = (Mixture(classes=8, steps=30) if quick else Mixture()).estimate_tables(
-                    _right(held, budget, seed)
+                    right_of(held, budget, seed)
                 )
                 spent = time.process_time() - start
                 for kind, value in {
@@ -203,7 +203,7 @@ def coverage(held: CodedColumns, draws: int, quick: bool) -> Iterator[Line]:
         for seed in range(draws):
             budget = Budget.of(epsilon=1) if currency == "ε" else Budget.of(epsilon=1, delta="1e-9")
             estimate = Mixture(classes=8, steps=30 if quick else 100).estimate_tables(
-                _right(held, budget, seed)
+                right_of(held, budget, seed)
             )
             for axes in tables:
                 shown = estimate.errors.table_interval(axes, estimate.tables[axes], 0.95)
@@ -221,7 +221,7 @@ def coverage(held: CodedColumns, draws: int, quick: bool) -> Iterator[Line]:
 def classifier(held: CodedColumns, target: str, quick: bool) -> Iterator[Line]:
     """Train on records of a release at ε = 1 and on true rows; accuracy on true rows that neither has seen."""
     rows, test, place = _halves(held, target)
-    estimate = _quick(quick).estimate_tables(_right(_seen(held, test), Budget.of(epsilon=1), 0))
+    estimate = _quick(quick).estimate_tables(right_of(_seen(held, test), Budget.of(epsilon=1), 0))
     made_up = np.stack(estimate.model.sample(round(estimate.total), 0), axis=1)  # type: ignore[union-attr]
     line: dict[str, Any] = {"classifier of": held.domain.names[place]}
     for name, train in (("true rows", rows[~test]), ("records, ε 1", made_up)):
@@ -255,7 +255,7 @@ def beside(held: CodedColumns, target: str, python: str, seconds: float, quick: 
     # A ρ of few binary digits: OpenDP refuses some others by their last one.
     rho = math.floor(float(Budget.of(epsilon=1, delta="1e-9").amount) * 4096) / 4096
     start = time.process_time()
-    estimate = _quick(quick).estimate_tables(_right(seen, Budget.of(rho=rho), 0))
+    estimate = _quick(quick).estimate_tables(right_of(seen, Budget.of(rho=rho), 0))
     fitted = time.process_time() - start
     records = np.stack(estimate.model.sample(round(estimate.total), 0), axis=1)  # type: ignore[union-attr]
     yield {
@@ -312,7 +312,8 @@ def _counted(codes: NDArray[np.int64], held: CodedColumns) -> Callable[[Axes], F
     return lambda axes: records.tables([axes])[0].astype(np.float64)
 
 
-def _right(held: CodedColumns, budget: Budget, seed: int) -> PrivateRecords:
+def right_of(held: CodedColumns, budget: Budget, seed: int) -> PrivateRecords:
+    """A right over records, with noise that is a test's."""
     return open_records_gate(held, budget, Unit(), noise=Noise(Keystream.for_tests(seed)))[0]
 
 

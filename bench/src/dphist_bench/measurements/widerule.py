@@ -1,0 +1,173 @@
+"""Is `mixture` ever worse than the better of independence and plain residual tables? A matrix of made-up tables.
+
+Columns × values × dependence × records × budgets in both currencies, from generators of different kinds, so that what
+was chosen on one can be checked on another. Error is the mean total variation over all pairs. Independence is single
+columns with the whole budget and nothing else; plain tables are residuals with their best shares, each table cut to
+the simplex by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.estimate import nonnegative
+from dphist.inference.tables import Axes
+from dphist.mechanisms.mixture import Mixture
+from dphist.mechanisms.residuals import measure_residuals
+from dphist.model.budget import Budget
+from dphist.model.coded import CodedColumns, code_type
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist_bench.measurements.widemodels import independence, made, right_of
+from dphist_bench.measuring import Line
+
+FloatArray = NDArray[np.float64]
+
+LIMIT = 1.02
+EPSILONS = ("0.1", "1", "10")
+KINDS = {"2": (2,), "10": (10,), "mixed": (2, 5, 20, 60), "few": (2, 3, 4, 8)}
+
+
+def measure(
+    *,
+    quick: bool,
+    generator: Annotated[str, "who makes the records: hidden, chain or classes"] = "chain",
+    columns: Annotated[str, "numbers of columns, with commas"] = "5,15,40",
+    strengths: Annotated[str, "of dependence, with commas"] = "0,0.3,0.8",
+    runs: Annotated[int, "releases of each case; tables of few values get four to eight times as many"] = 2,
+    classes: Annotated[int, "of the model: fewer are faster"] = 120,
+    steps: Annotated[int, "of its fit"] = 500,
+) -> Iterator[Line]:
+    """Give the ratio for every case, and how many are within the limit."""
+    found: list[float] = []
+    mechanism = Mixture(classes=8, steps=20) if quick else Mixture(classes=classes, steps=steps)
+    cases = (
+        [(4, "2", 0.6, 500)]
+        if quick
+        else matrix(
+            [int(each) for each in columns.split(",")], [float(each) for each in strengths.split(",")]
+        )
+    )
+    for count, kind, strength, rows in cases:
+        held = GENERATORS[generator](count, KINDS[kind], strength, rows)
+        for line in one_table(held, mechanism, 1 if quick else runs, quick):
+            found.append(float(line["ratio"]))
+            yield {"columns": count, "values": kind, "dependence": strength, "records": rows, **line}
+    within = sum(ratio <= LIMIT for ratio in found)
+    yield {"cases": len(found), f"within {LIMIT}": within, "within 1.05": sum(ratio <= 1.05 for ratio in found),
+           "worst": max(found), "mean": float(np.exp(np.mean(np.log(found))))}  # fmt: skip
+
+
+def matrix(columns: Sequence[int], strengths: Sequence[float]) -> list[tuple[int, str, float, int]]:
+    """Columns, values, dependence and records of every case."""
+    return [
+        (count, kind, strength, rows)
+        for count in columns
+        for kind in (("few",) if count > 20 else ("2", "10", "mixed"))
+        for strength in strengths
+        for rows in (3_000, 50_000)
+    ]
+
+
+def one_table(held: CodedColumns, mechanism: Mixture, runs: int, quick: bool) -> Iterator[dict[str, Any]]:
+    """All budgets of one table."""
+    columns = len(held.domain.shape)
+    # Few numbers are measured of few values: single draws are far apart there, and cheap.
+    cells = sum(held.domain.shape) ** 2
+    runs = runs if quick else runs * (8 if cells < 3_000 else 4 if cells < 30_000 else 1)
+    pairs = list(combinations(range(columns), 2))
+    truth = {axes: table / held.rows for axes, table in zip(pairs, held.tables(pairs), strict=True)}
+
+    def away(answer: Callable[[Axes], FloatArray]) -> float:
+        far = []
+        for axes in pairs:
+            found = answer(axes)
+            far.append(0.5 * float(np.abs(truth[axes] - found / max(float(found.sum()), 1e-300)).sum()))
+        return float(np.mean(far))
+
+    for currency in ("ρ", "ε"):
+        for epsilon in EPSILONS[1:2] if quick else EPSILONS:
+            budget = (
+                Budget.of(epsilon=epsilon) if currency == "ε" else Budget.of(epsilon=epsilon, delta="1e-9")
+            )
+            errors = np.zeros((runs, 3))
+            spent, note = 0.0, ""
+            for seed in range(runs):
+                single = independence(right_of(held, budget, seed))
+                plain = measure_residuals(right_of(held, budget, 100 + seed), pairs)
+                start = time.process_time()
+                estimate = mechanism.estimate_tables(right_of(held, budget, 200 + seed))
+                spent += time.process_time() - start
+                errors[seed] = (
+                    away(single),
+                    away(lambda axes, plain=plain: nonnegative(plain.table(axes))),  # type: ignore[misc]
+                    away(estimate.tables.__getitem__),
+                )
+                note = estimate.note
+            means = errors.mean(axis=0)
+            deviation = float(errors[:, 2].std() / math.sqrt(runs) / means[2])
+            yield {"budget": f"{currency} {epsilon}", "independence": means[0], "plain": means[1], "mixture": means[2],
+                   "ratio": means[2] / min(means[0], means[1]), "±": deviation, "CPU s": spent / runs,
+                   "how": note.split(" were measured")[0][-40:]}  # fmt: skip
+
+
+def chain(columns: int, levels: Sequence[int], strength: float, rows: int, seed: int = 11) -> CodedColumns:
+    """Every column leans on an earlier one: some records copy it through a random map, others draw by themselves."""
+    draw = np.random.default_rng(seed)  # noqa: TID251 -- data only
+    held: list[NDArray[np.int64]] = []
+    for place in range(columns):
+        size = levels[place % len(levels)]
+        chances = draw.permutation(1.0 / (1.0 + np.arange(size)) ** draw.uniform(0.0, 1.3))
+        own = draw.choice(size, rows, p=chances / chances.sum())
+        if place:
+            before = int(draw.integers(0, place))
+            mapped = draw.integers(0, size, levels[before % len(levels)])
+            own = np.where(draw.random(rows) < strength, mapped[held[before]], own)
+        held.append(own)
+    return coded(levels, held)
+
+
+def hidden_classes(
+    columns: int, levels: Sequence[int], strength: float, rows: int, seed: int = 13
+) -> CodedColumns:
+    """Twelve hidden classes; each has values of its own in every column, as often as the strength says."""
+    draw = np.random.default_rng(seed)  # noqa: TID251 -- data only
+    member = draw.choice(12, rows, p=draw.dirichlet(np.full(12, 2.0)))
+    held = []
+    for place in range(columns):
+        size = levels[place % len(levels)]
+        common = draw.dirichlet(np.full(size, 0.7))
+        chances = np.stack(
+            [(1.0 - strength) * common + strength * draw.dirichlet(np.full(size, 0.3)) for _ in range(12)]
+        )
+        up = np.cumsum(chances, axis=1)[member]
+        held.append((draw.random(rows)[:, None] > up[:, :-1]).sum(axis=1))
+    return coded(levels, held)
+
+
+def coded(levels: Sequence[int], held: Sequence[NDArray[np.int64]]) -> CodedColumns:
+    """Records as coded columns, every other one in no order."""
+    attributes: list[Any] = []
+    for place in range(len(held)):
+        size = levels[place % len(levels)]
+        ordered = Ordinal(f"c{place}", range(size))
+        attributes.append(
+            ordered if place % 2 else Nominal(f"c{place}", [f"v{value}" for value in range(size)])
+        )
+    columns = tuple(
+        each.astype(code_type(attribute.size)) for each, attribute in zip(held, attributes, strict=True)
+    )
+    return CodedColumns(Domain(attributes), columns)
+
+
+GENERATORS: dict[str, Callable[..., CodedColumns]] = {
+    "hidden": made,
+    "chain": chain,
+    "classes": hidden_classes,
+}

@@ -1,0 +1,227 @@
+"""Single columns first, then pairs chosen where a model of them is furthest from the records, if there is anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.columns import believed
+from dphist.inference.estimate import nonnegative
+from dphist.inference.mixture import MixtureModel, NoisyTable
+from dphist.inference.published import TableEstimate
+from dphist.inference.residuals import Measured, TableResiduals
+from dphist.inference.shrinking import merge_values, shares_within, shrink
+from dphist.inference.tables import Axes
+from dphist.mechanisms.mixturefit import fit_model, publish_near
+from dphist.mechanisms.mixtureoutlook import single_shares
+from dphist.mechanisms.mixtureplan import CHOICE_SHARE, DISTANCE_SHARE, Strength, pair_shares, too_weak
+from dphist.model.domain import Ordinal
+from dphist.model.law import NoiseLaw
+from dphist.private.queries.dependence import TableDistances
+from dphist.private.queries.tables import TableTotals
+from dphist.private.records import PrivateRecords
+from dphist.private.scores.tables import TableErrors, chosen_tables
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# Pairs are measured if they are further from the model than noise would be, by so many deviations of that look at them.
+_SURE = 2.0
+# Rounds of choosing pairs; after the first the model knows what was measured.
+_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class ChosenPairs:
+    """Measure single columns, look whether pairs are worth it, and measure those that a model gets most wrong.
+
+    Args:
+        asked: The tables to publish.
+        pairs: The pairs that may be measured.
+        classes: Hidden classes of the model, at most.
+        steps: Of its fit, at most.
+    """
+
+    asked: Sequence[Axes]
+    pairs: Sequence[Axes]
+    classes: int
+    steps: int
+
+    def estimate(
+        self, data: PrivateRecords, strength: Strength, before: TableResiduals | None = None
+    ) -> TableEstimate:
+        """Use the right up; ``before`` is what was measured of the same records already."""
+        pairs = self.pairs
+        shape, columns = data.shape, len(data.shape)
+        ones = tuple((axis,) for axis in range(columns))
+        shares = tuple(single_shares(data.law(), shape))
+        if too_weak(strength):
+            return self._singles(data, _tables(data.measure(TableTotals(ones, shares)), ones, shape), before)
+        one, look, rest = data.split(strength.singles, DISTANCE_SHARE, 1 - strength.singles - DISTANCE_SHARE)
+        first = _tables(one.measure(TableTotals(ones, shares)), ones, shape)
+        total = _total(first)
+        single = [nonnegative(table.values, total) for table in first]
+        picks = strength.picks(columns, len(pairs))
+        share = float(1 - strength.singles - DISTANCE_SHARE - CHOICE_SHARE)
+        least = strength.visible(picks, share)
+        groups = [
+            merge_values(single[axis], least, ordered=isinstance(attribute, Ordinal))
+            for axis, attribute in enumerate(data.domain.attributes)
+        ]
+        coarse = tuple(int(group.max()) + 1 for group in groups)
+        open_pairs = [pair for pair in pairs if coarse[pair[0]] > 1 and coarse[pair[1]] > 1]
+        start = self._fit(coarse, [_merged(table, groups) for table in first], total)
+        worth = False
+        if open_pairs:
+            penalties = [
+                2.0 * 0.4 * strength.deviation(share / picks) * coarse[a] * coarse[b] for a, b in open_pairs
+            ]
+            seen = look.merge(groups).measure(
+                TableDistances(
+                    tuple(open_pairs),
+                    _rounded(start, open_pairs, total),
+                    np.array(penalties).astype(np.int64),
+                )
+            )
+            gain = float(seen.values[0]) / (2.0 * total * len(pairs))
+            doubt = math.sqrt(float(np.max(seen.variance))) / (2.0 * total * len(pairs))
+            worth = gain > _SURE * doubt + _loss(strength, shape, total)
+        if not worth:
+            # If there was no pair to look at, that share is spent on single attributes as well.
+            rights = [rest] if open_pairs else [look, rest]
+            for right in rights:
+                first = [*first, *_tables(right.measure(TableTotals(ones, shares)), ones, shape)]
+            return self._singles(data, first, before)
+        measured = [_merged(table, groups) for table in first]
+        model, chosen = self._rounds(rest.merge(groups), open_pairs, picks, measured, start, total)
+        within = [shares_within(single[axis], groups[axis]) for axis in range(columns)]
+        fine = model.spread(groups, within)
+        near = {
+            table.axes: shrink(table.values, table.variance, total * fine.table(table.axes))
+            for table in first
+        }
+        for table in chosen:
+            a, b = table.axes
+            near_coarse = shrink(table.values, table.variance, total * model.table(table.axes))
+            near[table.axes] = near_coarse[np.ix_(groups[a], groups[b])] * np.outer(within[a], within[b])
+        # Intervals hold where cells were measured as they are published: single attributes, pairs that were not merged.
+        whole = [t for t in chosen if all(coarse[axis] == shape[axis] for axis in t.axes)]
+        told = [] if before is None else before.measured
+        errors = TableResiduals(
+            shape, [*told, *(_as_measured(table, strength.law) for table in [*first, *whole])]
+        )
+        note = (
+            f"tables of one attribute were measured, then {len(chosen)} of {len(pairs)} pairs, chosen where a model "
+            "was furthest from the records, rare values merged; a mixture of products says the rest"
+        )
+        return publish_near(shape, self.asked, total, near, fine, errors, note)
+
+    def _rounds(
+        self,
+        data: PrivateRecords,
+        pairs: Sequence[Axes],
+        picks: int,
+        measured: list[NoisyTable],
+        model: MixtureModel,
+        total: float,
+    ) -> tuple[MixtureModel, list[NoisyTable]]:
+        """Choose pairs and measure them, twice; all at once if all are to be measured."""
+        left, chosen = list(pairs), list[NoisyTable]()
+        rounds = _ROUNDS if 1 < picks < len(left) else 1
+        for number, right in enumerate(data.split(*[Fraction(1, rounds)] * rounds)):
+            take = min(len(left), picks // rounds + (picks % rounds if number == 0 else 0))
+            if take < len(left):
+                choose, right = right.split(CHOICE_SHARE, 1 - CHOICE_SHARE)
+                score = TableErrors(
+                    tuple(left), _rounded(model, left, total), np.zeros(len(left), np.int64), take
+                )
+                here = [left[place] for place in chosen_tables(choose.choose(score), len(left))]
+            else:
+                here = left
+            here = sorted(here)
+            left = [pair for pair in left if pair not in here]
+            cells = [math.prod(data.shape[axis] for axis in pair) for pair in here]
+            noisy = right.measure(TableTotals(tuple(here), tuple(pair_shares(right.law(), cells))))
+            chosen += _tables(noisy, here, data.shape)
+            model = self._fit(data.shape, [*measured, *chosen], total)
+            if not left:
+                break
+        return model, chosen
+
+    def _singles(
+        self,
+        data: PrivateRecords,
+        tables: Sequence[NoisyTable],
+        before: TableResiduals | None,
+    ) -> TableEstimate:
+        """Publish what single attributes say: that they go together by chance alone is the guess."""
+        shape, law = data.shape, data.law()
+        told = [] if before is None else before.measured
+        errors = TableResiduals(shape, [*told, *(_as_measured(table, law) for table in tables)])
+        total = max(1.0, float(errors.table(())))
+        near: dict[Axes, FloatArray] = {
+            axes: believed(errors.table(axes), errors.cell_variance(axes), total)
+            for axis in range(len(shape))
+            for axes in [(axis,)]
+        }
+        rows = np.concatenate([near[(axis,)] / total for axis in range(len(shape))])
+        model = MixtureModel(shape, np.ones(1), rows[:, None])
+        note = (
+            "tables of one attribute were measured with the whole budget: it sees too little of pairs, or there was "
+            "too little to see; that attributes go together by chance alone is a guess"
+        )
+        return publish_near(data.shape, self.asked, total, near, model, errors, note)
+
+    def _fit(self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float) -> MixtureModel:
+        return fit_model(shape, noisy, total, self.classes, self.steps)
+
+
+def _tables(noisy: object, tables: Sequence[Axes], shape: Sequence[int]) -> list[NoisyTable]:
+    """Take an answer apart into its tables."""
+    values, variance = np.asarray(noisy.values), np.asarray(noisy.variance)  # type: ignore[attr-defined]
+    found, begin = [], 0
+    for axes in tables:
+        sides = [shape[axis] for axis in axes]
+        end = begin + math.prod(sides)
+        each = float(variance if variance.ndim == 0 else variance[begin])
+        found.append(NoisyTable(axes, values[begin:end].astype(np.float64).reshape(sides), each))
+        begin = end
+    return found
+
+
+def _total(tables: Sequence[NoisyTable]) -> float:
+    """How many records there are, from tables of one attribute: those of few values know it best."""
+    sizes = np.array([table.values.size for table in tables], dtype=np.float64)
+    totals = np.array([table.values.sum() for table in tables])
+    return max(1.0, float((totals / sizes).sum() / (1.0 / sizes).sum()))
+
+
+def _merged(table: NoisyTable, groups: Sequence[IntArray]) -> NoisyTable:
+    """A table of one attribute, its values merged."""
+    group = groups[table.axes[0]]
+    variance = float(np.mean(table.variance)) * np.bincount(group)
+    summed = np.asarray(np.bincount(group, table.values), dtype=np.float64)
+    return NoisyTable(table.axes, summed, np.asarray(variance, dtype=np.float64))
+
+
+def _rounded(model: MixtureModel, tables: Sequence[Axes], total: float) -> IntArray:
+    """What a model says of some tables, in whole records."""
+    parts = [np.rint(total * model.table(axes)).astype(np.int64).reshape(-1) for axes in tables]
+    return np.concatenate(parts)
+
+
+def _loss(strength: Strength, shape: Sequence[int], total: float) -> float:
+    """What single attributes lose, in total variation of pairs, by not getting the whole budget."""
+    noise = [0.18 * 0.4 * strength.deviation(1.0 / len(shape)) * min(size, 40) / total for size in shape]
+    worse = float(strength.singles) ** (-0.5 * strength.law.exponent) - 1.0
+    return float(math.sqrt(2.0) * float(np.mean(noise)) * worse)
+
+
+def _as_measured(table: NoisyTable, law: NoiseLaw) -> Measured:
+    variance = float(np.mean(table.variance))
+    return Measured(table.axes, table.values, variance, 0.0 if law.gaussian else math.sqrt(variance / 2.0))

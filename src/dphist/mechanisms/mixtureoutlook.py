@@ -1,0 +1,315 @@
+"""How far pairs of columns are expected to be off, measured all together or guessed from single columns.
+
+Error is total variation: half the sum of absolute errors, over the number of records. Two forecasts need public sizes,
+the noise law, and how many records there are; both depend on how far pairs are from independence (*dependence* δ):
+
+* **apart**: single columns with the whole budget, pairs by chance alone: √(singles² + δ²). Pairs chosen one by one
+  (`dphist.mechanisms.mixturechosen`) leave of what δ has beyond sampling about 0.35 of the noise of all pairs, but
+  not less than the squared part of pairs that are not chosen;
+* **together**: all pairs measured by the best plan, then shrunk towards what explains them. Of a pair's noise w, the
+  part l of its single columns stays; of the rest shrinking leaves √(y ÷ (1 + y)), y = (1.4 δ ÷ w)²:
+  √(l² + w² y ÷ (1 + y)).
+
+Noise r that is cut to tables without negative cells is r ÷ (1 + r): 0.8 of 1.8, 0.07 of 0.08. These three forms were
+read off made-up tables (`dphist bench run widerule --generator hidden`) and checked on others (`chain`, `classes`).
+
+Nobody knows δ. Sampling alone makes it 0.3 √(c · cells ÷ records), c = Π(1 − 1/n); beyond that a public prior says
+nothing a third of the time, and otherwise any size from 0.002 to 0.5. Noisy looks at the records turn it into a
+posterior (`Outlook.seen`, `Outlook.tried`), and what is done is what is expected to lose least against the better of
+the two. A look is worth what it is expected to save, less what its share costs all that follows.
+All of it is arithmetic on public numbers and on answers that were paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.residuals import TableResiduals, speaks
+from dphist.inference.tables import Axes, subsets
+from dphist.mechanisms.mixtureplan import Strength, too_weak
+from dphist.mechanisms.residualplan import plan_residuals, plan_totals
+from dphist.model.law import NoiseLaw
+
+FloatArray = NDArray[np.float64]
+
+# The mean of |noise| over two deviations' worth of a cell: half of E|N(0, 1)|.
+_HALF_MEAN = 0.4
+# Dependence that sampling makes between independent columns, over √(c · cells ÷ records).
+_SAMPLING = 0.3
+# How much more of a pair shrinking sees than its mean dependence says: dependence is not spread evenly.
+_UNEVEN = 1.4
+# What pairs chosen one by one leave of dependence where they see it: this part of the noise that all pairs would have.
+_CHOSEN = 0.35
+# The prior: a third on nothing but sampling, the rest on these.
+_NOTHING = 1.0 / 3.0
+_SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
+# Shares that a look may cost, and trying some pairs out.
+_LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
+_TRIALS = (Fraction(1, 50), Fraction(1, 25), Fraction(2, 25))
+# A normal law by seven points (Gauss and Hermite).
+_NODES = np.array([-3.7504, -2.3668, -1.1544, 0.0, 1.1544, 2.3668, 3.7504])
+_OFTEN = np.array([0.00055, 0.03076, 0.24012, 0.45714, 0.24012, 0.03076, 0.00055])
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """What is expected of both ways, given what was seen so far.
+
+    Args:
+        law: Of the whole budget.
+        shape: How many values each attribute has.
+        wanted: The tables that would be measured together, none inside another.
+        pairs: The pairs whose error counts.
+        total: How many records there are, from what was released.
+        weights: How likely each size of dependence is; the prior unless told.
+    """
+
+    law: NoiseLaw
+    shape: tuple[int, ...]
+    wanted: tuple[Axes, ...]
+    pairs: tuple[Axes, ...]
+    total: float = 1.0
+    weights: FloatArray | None = None
+
+    @cached_property
+    def cells(self) -> FloatArray:
+        """How many cells each pair has."""
+        return np.array([self.shape[a] * self.shape[b] for a, b in self.pairs], dtype=np.float64)
+
+    @cached_property
+    def variances(self) -> tuple[FloatArray, FloatArray]:
+        """Of a cell of each pair if all wanted tables are measured: all of it, and what its single columns bring."""
+        return planned_variances(self.law, self.shape, self.wanted, self.pairs)
+
+    @cached_property
+    def sampling(self) -> float:
+        """The dependence that sampling makes."""
+        freedom = np.array([(self.shape[a] - 1) * (self.shape[b] - 1) for a, b in self.pairs])
+        return float(_SAMPLING * np.mean(np.sqrt(freedom / self.total)))
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """The dependences that are thought of."""
+        return np.asarray(np.minimum(np.sqrt(self.sampling**2 + _SIZES**2), 1.0), dtype=np.float64)
+
+    @cached_property
+    def likely(self) -> FloatArray:
+        """How likely each of them is."""
+        if self.weights is not None:
+            return self.weights
+        rest = (1.0 - _NOTHING) / (_SIZES.size - 1)
+        return np.where(_SIZES > 0.0, rest, _NOTHING)
+
+    @cached_property
+    def together(self) -> FloatArray:
+        """The error of all pairs measured together, for each dependence."""
+        whole, low = (_cut(_HALF_MEAN * np.sqrt(v) * self.cells / self.total) for v in self.variances)
+        seen = (_UNEVEN * self.sizes[:, None] / whole) ** 2
+        return np.asarray(np.sqrt(low**2 + whole**2 * seen / (1.0 + seen)).mean(axis=1))
+
+    @cached_property
+    def apart(self) -> FloatArray:
+        """The error of single columns, and of pairs chosen where there is much to see, for each dependence."""
+        noise = self._single_noise
+        single = _cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
+        left, strength = _SIZES, Strength(self.law, self.total)
+        if not too_weak(strength):
+            missed = (1.0 - strength.picks(len(self.shape), len(self.pairs)) / len(self.pairs)) ** 2
+            left = np.maximum(np.minimum(_SIZES, _CHOSEN * self.plain), missed * _SIZES)
+        return np.asarray(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2).mean(axis=1))
+
+    @cached_property
+    def plain(self) -> float:
+        """The error of all pairs measured together, each cut by itself to a table without negative cells."""
+        return float(_cut(_HALF_MEAN * np.sqrt(self.variances[0]) * self.cells / self.total).mean())
+
+    @property
+    def _single_noise(self) -> list[float]:
+        shares = [float(share) for share in single_shares(self.law, self.shape)]
+        return [
+            _HALF_MEAN
+            * float(self.law.deviation)
+            * share ** (-0.5 * self.law.exponent)
+            * math.sqrt(size * (size - 1))
+            / self.total
+            for share, size in zip(shares, self.shape, strict=True)
+        ]
+
+    def expected(self) -> tuple[float, float]:
+        """The error that is expected of both: together, apart."""
+        return float(self.likely @ self.together), float(self.likely @ self.apart)
+
+    def losses(self) -> tuple[float, float]:
+        """What each is expected to lose against the better of the two, as a part of that: together, apart."""
+        best = np.minimum(self.together, self.apart)
+        return tuple(float(self.likely @ (each / best)) - 1.0 for each in (self.together, self.apart))  # type: ignore[return-value]
+
+    def counted(self, total: float) -> Outlook:
+        """The outlook once records were counted."""
+        return replace(self, total=max(1.0, total))
+
+    def seen(self, dependence: float, doubt: float) -> Outlook:
+        """The outlook after a noisy look at dependence."""
+        return self._given(-0.5 * ((dependence - self.sizes) / doubt) ** 2)
+
+    def tried(self, part: TableResiduals, pairs: Sequence[Axes]) -> Outlook:
+        """The outlook after some pairs' residuals were measured: their squares over their noise are what they show."""
+        shown = sum(
+            float((part.residuals[pair].values ** 2).sum()) * part.residuals[pair].precision for pair in pairs
+        )
+        mean, spread = self._shown(pairs, [part.residuals[pair].precision for pair in pairs])
+        return self._given(-0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread))
+
+    def _shown(self, pairs: Sequence[Axes], precisions: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """The mean and the variance of what pairs would show, for each dependence.
+
+        For a dependence δ spread evenly over its cells a pair's residual adds (2 δ n)² · precision ÷ cells to its χ²,
+        which has (n₁ − 1)(n₂ − 1) degrees of freedom; how much of it a few pairs show is uncertain by itself.
+        """
+        freedom = sum((self.shape[a] - 1) * (self.shape[b] - 1) for a, b in pairs)
+        signal = sum(
+            (2.0 * self.total) ** 2 * precision / (self.shape[a] * self.shape[b])
+            for (a, b), precision in zip(pairs, precisions, strict=True)
+        )
+        added = _UNEVEN * signal * self.sizes**2
+        return freedom + added, 2.0 * freedom + 4.0 * added + added**2 / len(pairs)
+
+    def look(self) -> Fraction:
+        """The share of the budget that a look at dependence is worth: none, if nothing would be done otherwise."""
+        doubts = [2.0 * self._deviation(float(share)) / self.total for share in _LOOKS]
+        losses = [self._preview(self.sizes, np.full(self.sizes.size, doubt**2)) for doubt in doubts]
+        return self._best(_LOOKS, losses)
+
+    def trial(self, pairs: Sequence[Axes]) -> Fraction:
+        """The share that it is worth to try out some pairs; none where budgets that are split are worth less."""
+        if not self.law.gaussian:
+            return Fraction(0)
+        losses = []
+        for share in _TRIALS:
+            precisions = [
+                float(share)
+                / len(pairs)
+                / math.prod(1.0 - 1.0 / self.shape[axis] for axis in pair)
+                / float(self.law.variance)
+                for pair in pairs
+            ]
+            losses.append(self._preview(*self._shown(pairs, precisions)))
+        return self._best(_TRIALS, losses)
+
+    def _best(self, shares: Sequence[Fraction], losses: Sequence[float]) -> Fraction:
+        """The share that loses least together with what it costs all that follows."""
+        each = [
+            loss + 0.5 * self.law.exponent * float(share) for share, loss in zip(shares, losses, strict=True)
+        ]
+        place = int(np.argmin(each))
+        return shares[place] if each[place] < min(self.losses()) else Fraction(0)
+
+    def _deviation(self, share: float) -> float:
+        return float(self.law.deviation) * share ** (-0.5 * self.law.exponent)
+
+    def _preview(self, mean: FloatArray, variance: FloatArray) -> float:
+        """What the better way is expected to lose after an answer of a normal law, whose mean tells the dependence."""
+        answers = (mean[:, None] + np.sqrt(variance)[:, None] * _NODES).reshape(-1)
+        log = -0.5 * (answers[:, None] - mean) ** 2 / variance - 0.5 * np.log(variance)
+        log += np.log(np.maximum(self.likely, 1e-300))
+        weights = np.exp(log - log.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        best = np.minimum(self.together, self.apart)
+        lost = np.minimum(weights @ (self.together / best), weights @ (self.apart / best)) - 1.0
+        return float((np.outer(self.likely, _OFTEN).reshape(-1) * lost).sum())
+
+    def _given(self, log: FloatArray) -> Outlook:
+        log = log + np.log(np.maximum(self.likely, 1e-300))
+        weights = np.exp(log - log.max())
+        return replace(self, weights=weights / weights.sum())
+
+
+def planned_variances(
+    law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], pairs: Sequence[Axes]
+) -> tuple[FloatArray, FloatArray]:
+    """The variance of a cell of each pair if all wanted tables were measured by the best plan; and its lower part.
+
+    Args:
+        law: Of the whole budget.
+        shape: How many values each attribute has.
+        wanted: The tables, none inside another.
+        pairs: Pairs, or other tables, inside them.
+
+    Returns:
+        A variance for each, and what of it comes from smaller residuals.
+
+    Example:
+        >>> law = NoiseLaw("gaussian", Fraction(1))
+        >>> whole, low = planned_variances(law, (2, 2), [(0, 1)], [(0, 1)])
+        >>> whole.round(2).tolist(), low.round(2).tolist()
+        ([1.0], [0.75])
+    """
+    precision: dict[Axes, float] = {}
+    if law.gaussian:
+        plan = plan_residuals(shape, wanted)
+        for axes, share in zip(plan.tables, plan.shares, strict=True):
+            precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
+    else:
+        plan = plan_totals(shape, wanted)
+        for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
+            for subset in subsets(axes):
+                if set(chosen) <= set(subset):
+                    known = speaks(shape, axes, chosen, subset) * float(share) ** 2
+                    precision[subset] = precision.get(subset, 0.0) + known
+    whole, low = np.zeros(len(pairs)), np.zeros(len(pairs))
+    for place, pair in enumerate(pairs):
+        for subset in subsets(pair):
+            left = math.prod(1.0 - 1.0 / shape[axis] for axis in subset)
+            others = math.prod(shape[axis] for axis in pair if axis not in subset)
+            whole[place] += left / others**2 / precision[subset]
+            low[place] += left / others**2 / precision[subset] if subset != pair else 0.0
+    return float(law.variance) * whole, float(law.variance) * low
+
+
+def single_shares(law: NoiseLaw, shape: Sequence[int]) -> list[Fraction]:
+    """Shares of single columns that add least total variation: the more values, the more noise adds up.
+
+    Args:
+        law: Of the whole budget.
+        shape: How many values each attribute has.
+
+    Returns:
+        A share for each column; together at most one.
+
+    Example:
+        >>> single_shares(NoiseLaw("gaussian", Fraction(1)), (8, 8))
+        [Fraction(2048, 4097), Fraction(2048, 4097)]
+    """
+    wanted = np.array(shape, dtype=np.float64) ** (2.0 / 3.0 if law.gaussian else 0.5)
+    # Rounded down to a grid, so that what a platform rounds otherwise changes no share.
+    grid = 4096 + len(shape) - 1
+    return [Fraction(max(1, int(4096 * part + 1e-9)), grid) for part in wanted / wanted.sum()]
+
+
+def ring(columns: int) -> list[Axes]:
+    """Pairs in which every column is twice, and neighbours, who are often alike, are not together.
+
+    Args:
+        columns: How many there are.
+
+    Returns:
+        As many pairs, fewer of fewer than three columns.
+
+    Example:
+        >>> ring(5)
+        [(0, 2), (0, 3), (1, 3), (1, 4), (2, 4)]
+    """
+    step = next((s for s in range(max(1, round(0.38 * columns)), columns) if math.gcd(s, columns) == 1), 1)
+    return sorted({tuple(sorted((a, (a + step) % columns))) for a in range(columns) if columns > 1})  # type: ignore[misc]
+
+
+def _cut(noise: FloatArray) -> FloatArray:
+    """What is left of noise in tables that have no negative cells."""
+    return noise / (1.0 + noise)
