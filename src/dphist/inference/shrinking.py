@@ -7,8 +7,8 @@ make of it:
     m + f (y − m),   f = max(0, 1 − (1 − 2/k) Σ variance ÷ ‖y − m‖²),
 
 with k degrees of freedom, Π (values − 1); below three there is nothing to gain, and the measurement stands. Many tables
-together (`shrink_together`) lend each other what they know of how far models are from measurements (empirical Bayes,
-Efron and Morris 1973): so tables of two values shrink as well, each of which could not by itself.
+together (`shrink_together`) tell each other how far models are from measurements (empirical Bayes, Efron and
+Morris 1973): so tables of two values shrink as well, each of which could not by itself.
 
 Where the model is wrong by more than the noise the measurement speaks; where it is not, the model does. The nearest
 table without negative cells and with the same total follows; `dphist.inference.fitting.settle` then makes tables agree.
@@ -32,8 +32,8 @@ IntArray = NDArray[np.int64]
 
 # A value is merged into its neighbours unless the group's last one could stand alone with this part of the threshold.
 _NEARLY = 0.3
-# Degrees of freedom that a table borrows from all tables together.
-_BORROWED = 6.0
+# How far tables may depart from a model, as a part of their noise's variance.
+_TAU = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e6])
 
 # How much a cell may depart from the model beside what the model puts there: squares, in parts of the cell's mean, from
 # nothing to anything; the cells themselves say how often each is so.
@@ -173,9 +173,11 @@ def shrink_together(
     """Move measured tables towards a model of them, all tables of as many attributes by what they show together.
 
     Each table is judged by its own residual alone (what it says beyond its margins, which have tables of their own):
-    e = ‖residual of y − m‖² ÷ variance is about k where noise explains the difference. A table trusts its own e as so
-    many degrees of freedom as it has, and what all tables show, R = Σe ÷ Σk, as a few more:
-    f = max(0, 1 − (k + few)(1 − 2/Σk) ÷ (e + few · R)).
+    e = ‖residual of y − m‖² ÷ variance has k degrees of freedom. If tables depart from the model by normal laws of
+    variance τ times the noise, e ÷ (1 + τ) is χ² of k, and a table keeps τ ÷ (1 + τ) of its difference. How often each
+    τ is so, from none to anything, all tables of as many attributes say together (expectation–maximisation); each then
+    keeps what its own e makes of that. Tables that all agree with the model are left there, one that does not among
+    many that do is not.
 
     Args:
         measured: All that was measured, by residuals.
@@ -199,15 +201,30 @@ def shrink_together(
         apart = {axes: measured.table(axes) - model(axes) for axes in here}
         energy = {axes: _energy(measured, axes, apart[axes]) for axes in here}
         freedom = {axes: math.prod(size - 1 for size in apart[axes].shape) for axes in here}
-        every = max(1, sum(freedom.values()))
-        shown = sum(energy.values()) / every
-        for axes in here:
-            noise = (freedom[axes] + _BORROWED) * max(0.0, 1.0 - 2.0 / every)
-            seen = energy[axes] + _BORROWED * shown
-            kept = 1.0 - noise / seen if seen > noise else 0.0
+        kept = _kept(
+            np.array([energy[axes] for axes in here]),
+            np.array([freedom[axes] for axes in here], dtype=np.float64),
+        )
+        for axes, part in zip(here, kept, strict=True):
             said = model(axes)
-            found[axes] = nonnegative(said + kept * apart[axes], float(said.sum()))
+            found[axes] = nonnegative(said + part * apart[axes], float(said.sum()))
     return found
+
+
+def _kept(energy: FloatArray, freedom: FloatArray) -> FloatArray:
+    """The part of its difference that every table keeps: an average over departures, learned from all tables."""
+    grown = 1.0 + _TAU[:, None]
+    log = -0.5 * (freedom * np.log(grown) + energy / grown)
+    fits = np.exp(log - log.max(axis=0))
+    often = np.full(_TAU.size, 1.0 / _TAU.size)
+    for _ in range(_LEARNING):
+        part = often[:, None] * fits
+        # As if one more table had been any of them.
+        often = ((part / part.sum(axis=0)).sum(axis=1) + 1.0 / _TAU.size) / (energy.size + 1.0)
+    part = often[:, None] * fits
+    return np.asarray(
+        (part * (_TAU / (1.0 + _TAU))[:, None]).sum(axis=0) / part.sum(axis=0), dtype=np.float64
+    )
 
 
 def disagreement(
