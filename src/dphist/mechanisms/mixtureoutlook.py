@@ -216,7 +216,7 @@ class Outlook:
         return shares[place] if each[place] < min(self.losses()) else Fraction(0)
 
     def _deviation(self, share: float) -> float:
-        return float(self.law.deviation) * share ** (-0.5 * self.law.exponent)
+        return float(float(self.law.deviation) * share ** (-0.5 * self.law.exponent))
 
     def _preview(self, mean: FloatArray, variance: FloatArray) -> float:
         """What the better way is expected to lose after an answer of a normal law, whose mean tells the dependence."""
@@ -311,7 +311,7 @@ def ring(columns: int) -> list[Axes]:
         [(0, 2), (0, 3), (1, 3), (1, 4), (2, 4)]
     """
     step = next((s for s in range(max(1, round(0.38 * columns)), columns) if math.gcd(s, columns) == 1), 1)
-    return sorted({tuple(sorted((a, (a + step) % columns))) for a in range(columns) if columns > 1})  # type: ignore[misc]
+    return sorted({tuple(sorted((a, (a + step) % columns))) for a in range(columns) if columns > 1})
 
 
 def _cut(noise: FloatArray) -> FloatArray:
