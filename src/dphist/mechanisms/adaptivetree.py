@@ -14,10 +14,11 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine, PredictiveErrors
+from dphist.inference.smoothing import smoothed
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
 from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
-from dphist.model.domain import Nominal
+from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.hierarchy import Hierarchy
 from dphist.private.gate import PrivateCounts
 
@@ -94,7 +95,8 @@ class AdaptiveTree:
     that looks even: what their cells still hold of the budget measures them once more, together where that
     makes sense. Best linear unbiased totals follow in two passes; then every parent's total is handed down to its
     children, none below zero. Blocks that were measured together share their total by what each showed before, as
-    far as the evidence goes. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy.
+    far as the evidence goes. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy. Counts of
+    an ordered one that look gentle are read so (`dphist.inference.smoothing`).
 
     Private because blocks of one level are disjoint, every cell pays for one measurement a level and one last one
     with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were already
@@ -135,14 +137,13 @@ class AdaptiveTree:
                 note,
             )
         tree = self.grow(data)
+        counts = counts_of(tree)
+        if data.domain is None or isinstance(data.domain.attributes[0], Ordinal):
+            counts = smoothed(tree, counts)
         # A pool is one total, however many blocks it has.
         totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
-        return Estimate(
-            counts_of(tree),
-            _errors(tree),
-            note,
-        )
+        return Estimate(counts, _errors(tree), note)
 
     def grow(self, data: PrivateCounts) -> MeasuredTree:
         """Measure the tree of a line or a hierarchy; all of the budget is spent here.
