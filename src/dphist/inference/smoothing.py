@@ -44,7 +44,7 @@ _LEAST = 0.2
 _ANY_LEVEL = 1e4
 # Below this weight nothing changes.
 _FAINT = 1e-3
-# Bins are rounded to this part of the mean level: what a platform's linear algebra rounds otherwise must not change them.
+# Bins are rounded to this part of the mean level: what a platform's algebra rounds otherwise must not change them.
 _GRAIN = 2.0**-24
 
 
