@@ -156,7 +156,13 @@ class NoiseErrors:
             width = chernoff_widths(spread.variance, spread.largest, share)
         else:
             width = half_widths(spread, share)
-        stand = self.stand(workload, published if estimated is None else estimated)[0]
+        return self._around(
+            published, self.stand(workload, published if estimated is None else estimated)[0], width
+        )
+
+    def _around(self, published: FloatArray, stand: FloatArray | None, width: FloatArray) -> Interval:
+        """Bounds so far from what they stand on; from what is published, if that is not given."""
+        stand = published if stand is None else stand
         # A count is never negative: cutting at zero keeps coverage, and so does holding what is published.
         low, high = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
         return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
@@ -212,6 +218,11 @@ class IndependentNoise(NoiseErrors):
         """Count the cells of every box."""
         terms = np.prod(np.maximum(workload.high - workload.low, 0), axis=1)
         return Spread.of_terms(terms.astype(np.int64), laplace_if_bare(self.law))
+
+    def cells(self, published: FloatArray, confidence: float, estimated: FloatArray | None) -> Interval:
+        """The intervals of single cells, which are equally wide: as `interval` gives them, for very many."""
+        one = Spread.of_terms(np.ones(1, dtype=np.int64), laplace_if_bare(self.law))
+        return self._around(published, estimated, half_widths(one, confidence))
 
 
 def laplace_if_bare(law: NoiseLaw | Fraction | float) -> NoiseLaw:

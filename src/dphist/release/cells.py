@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import VerificationError
-from dphist.inference.estimate import integers, nonnegative
+from dphist.inference.estimate import IndependentNoise, integers, nonnegative
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
@@ -117,8 +117,16 @@ class DenseCells:
         self, release: Release, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
         """Ask the estimate's errors about single cells."""
+        errors = release._estimate.errors
+        if type(errors) is IndependentNoise and errors.centre is None:
+            found = errors.cells(
+                self.numbers[begin:end],
+                confidence,
+                release._unpolished.numbers[begin:end] if release.polish else None,
+            )
+            return found.low, found.high
         low = np.stack(np.unravel_index(np.arange(begin, end), release.domain.shape), axis=1)
-        found = release._estimate.errors.interval(
+        found = errors.interval(
             Workload(release.domain, low, low + 1),
             self.numbers[begin:end],
             confidence,

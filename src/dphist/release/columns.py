@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -221,3 +222,23 @@ def as_arrow(values: NDArray[Any], *, kind: Any = None, missing: NDArray[np.bool
     return pa.Array.from_buffers(
         kind or pa.from_numpy_dtype(whole.dtype), whole.size, [known, pa.py_buffer(whole)]
     )
+
+
+def axis_strides(domain: Domain) -> list[int]:
+    """How many cells in C order share each value of an axis, one after the other."""
+    return [prod(domain.shape[axis + 1 :]) for axis in range(len(domain.shape))]
+
+
+def along(values: NDArray[Any], stride: int, begin: int, end: int) -> NDArray[Any]:
+    """What stands on one axis for cells ``begin`` … ``end`` in C order: a run of ``stride`` cells for each value.
+
+    Runs are repeated as they are, because dividing every cell's number takes longer than compressing what comes of it.
+    """
+    whole = values.size * stride
+    if whole <= end - begin:
+        first = begin % whole
+        pattern = np.repeat(values, stride) if stride > 1 else values
+        return np.tile(pattern, -(-(first + end - begin) // whole))[first : first + end - begin]
+    run = begin // stride
+    runs = np.arange(run, -(-end // stride)) % values.size
+    return np.repeat(values[runs], stride)[begin - run * stride : end - run * stride]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
+from dphist.release.columns import along, axis_strides
 from dphist.release.readable import check_words
 
 if TYPE_CHECKING:
@@ -89,20 +90,20 @@ def check_labels(
 
     Each column comes with the axis it speaks of and its value for every cell of that axis.
     """
-    strides = np.append(np.cumprod(domain.shape[::-1])[::-1][1:], 1)
+    strides = axis_strides(domain)
     coded = [(name, axis, _coded(known)) for name, axis, known in columns]
     begin = 0
     for group in range(file.num_row_groups):
         table = file.read_row_group(group, columns=[name for name, _, _ in columns])
-        places = np.arange(begin, begin + table.num_rows, dtype=np.int64)
-        begin += table.num_rows
+        end = begin + table.num_rows
         for name, axis, (values, codes) in coded:
-            wanted, done = codes[places // strides[axis] % domain.shape[axis]], 0
+            wanted, done = along(codes, strides[axis], begin, end), 0
             for chunk in table.column(name).chunks:
                 here = wanted[done : done + len(chunk)]
                 done += len(chunk)
                 if not np.array_equal(_codes(chunk, values), here):
                     raise ReleaseError("a label does not belong to its cell")
+        begin = end
 
 
 def _coded(known: pyarrow.Array) -> tuple[pyarrow.Array | dict[Any, int] | None, NDArray[Any]]:

@@ -9,6 +9,8 @@ column of its own, the rest sit in the footer. Files of format 1, without interv
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +28,7 @@ from dphist.release.about import About
 from dphist.release.atomic import atomic
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
 from dphist.release.cells import Cells, DenseCells
-from dphist.release.columns import Column, as_arrow, free, label_columns
+from dphist.release.columns import Column, along, as_arrow, axis_strides, free, label_columns
 from dphist.release.contents import (
     check_bytes,
     check_description,
@@ -168,7 +170,10 @@ def _write(release: Release, path: Path, confidence: float) -> None:
     fields = _fields(labels, known) if tables is None else wide_file.fields(tables)
     schema = _schema(fields, columns, names).with_metadata({KEY: json.dumps(description).encode(), **words})
     size, step = release.cells.numbers.size, wide_file.ROWS if tables is not None else _ROWS
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with (
+        pq.ParquetWriter(path, schema, compression="zstd") as writer,
+        _one_ahead(writer.write_table, size > step) as write,
+    ):
         for begin in range(0, size, step):
             end = min(begin + step, size)
             if tables is not None:
@@ -181,9 +186,30 @@ def _write(release: Release, path: Path, confidence: float) -> None:
                 for each in known_bounds(release, begin, end, confidence)
             ]
             numbers = [as_arrow(values[begin:end]) for values in columns.values()]
-            writer.write_table(
-                pa.Table.from_arrays([*arrays, numbers[0], *ends, *numbers[1:]], schema=schema)
-            )
+            write(pa.Table.from_arrays([*arrays, numbers[0], *ends, *numbers[1:]], schema=schema))
+
+
+@contextmanager
+def _one_ahead(write: Callable[[Any], None], several: bool) -> Iterator[Callable[[Any], None]]:
+    """Let a block be compressed while the next one is made, where there are several."""
+    if not several:
+        yield write
+        return
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    waiting: list[Future[None]] = []
+
+    def finish() -> None:
+        while waiting:
+            waiting.pop().result()
+
+    def hand_over(block: Any) -> None:
+        finish()
+        waiting.append(pool.submit(write, block))
+
+    with ThreadPoolExecutor(1) as pool:
+        yield hand_over
+        finish()
 
 
 def _label_arrays(
@@ -192,14 +218,14 @@ def _label_arrays(
     """The labels of some cells of a domain, in C order."""
     import pyarrow as pa
 
-    index = np.unravel_index(np.arange(begin, end), domain.shape)
-    arrays = []
+    strides, arrays = axis_strides(domain), []
     for column, values in zip(labels, known, strict=True):
         if is_plain(values):
             # Arrow's own functions take longer to load than a small release to write.
-            arrays.append(as_arrow(np.from_dlpack(values)[index[column.axis]]))
+            arrays.append(as_arrow(along(np.from_dlpack(values), strides[column.axis], begin, end)))
             continue
-        place = as_arrow(index[column.axis].astype(np.int32))
+        cells = np.arange(domain.shape[column.axis], dtype=np.int32)
+        place = as_arrow(along(cells, strides[column.axis], begin, end))
         arrays.append(
             pa.DictionaryArray.from_arrays(place, values)
             if pa.types.is_string(values.type)

@@ -1,0 +1,66 @@
+"""Blocks of a file: labels by runs instead of by division, equal cells by one width, and one block ahead."""
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.inference.estimate import IndependentNoise
+from dphist.release import bounds, file
+from dphist.release.columns import along, axis_strides
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (1, 4, 1), (4, 3, 6)])
+def test_runs_are_what_division_gives(shape):
+    domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(size)) for i, size in enumerate(shape)])
+    size, strides = domain.size, axis_strides(domain)
+    for begin in range(size):
+        for end in range(begin + 1, size + 1):
+            places = np.unravel_index(np.arange(begin, end), shape)
+            for axis, stride in enumerate(strides):
+                values = np.arange(shape[axis]) * 10 + axis
+                np.testing.assert_array_equal(along(values, stride, begin, end), values[places[axis]])
+
+
+@pytest.mark.parametrize("polish", [False, True])
+def test_single_cells_are_as_any_question_is(polish):
+    domain = dphist.Domain([dphist.Ordinal("x", range(50)), dphist.Nominal("sex", ["F", "M"])])
+    release = dphist.publish(
+        dphist.Histogram(domain, np.arange(100).reshape(50, 2) // 30), epsilon="1/2", mechanism="laplace"
+    )
+    release = release.polished(nonnegative=True, integer=True) if polish else release
+    assert type(release._estimate.errors) is IndependentNoise
+    low, high = bounds.block_bounds(release, 5, 90, 0.9)
+    cells = release.answer(dphist.Workload.cells(domain), confidence=0.9)
+    np.testing.assert_array_equal(low, cells.low[5:90])
+    np.testing.assert_array_equal(high, cells.high[5:90])
+
+
+def test_many_blocks_are_the_same_file_as_one(tmp_path, monkeypatch):
+    domain = dphist.Domain([dphist.Ordinal("x", range(50)), dphist.Nominal("sex", ["F", "M", "X"])])
+    release = dphist.publish(dphist.Histogram(domain, np.arange(150).reshape(50, 3)), epsilon=1)
+    release.save(tmp_path / "one.parquet")
+    monkeypatch.setattr(file, "_ROWS", 16)
+    release.save(tmp_path / "many.parquet")
+    one, many = (dphist.load(tmp_path / f"{name}.parquet") for name in ("one", "many"))
+    assert one.to_arrow().equals(many.to_arrow())
+    many.verify()
+
+
+def test_a_block_that_cannot_be_written_stops_the_file(tmp_path, monkeypatch):
+    import pyarrow.parquet as pq
+
+    domain = dphist.Domain([dphist.Ordinal("x", range(50))])
+    release = dphist.publish(dphist.Histogram(domain, np.arange(50)), epsilon=1, mechanism="laplace")
+    monkeypatch.setattr(file, "_ROWS", 16)
+    written, write = [], pq.ParquetWriter.write_table
+
+    def full(self, table, *more):
+        written.append(len(table))
+        if len(written) == 3:
+            raise OSError("no space left")
+        write(self, table, *more)
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    with pytest.raises(dphist.errors.OutputError):
+        release.save(tmp_path / "full.parquet")
+    assert list(tmp_path.iterdir()) == []
