@@ -178,7 +178,7 @@ def test_coded_records_give_the_tables_of_the_cube(engine: Any, monkeypatch: pyt
             ), name
 
 
-@pytest.mark.parametrize("limit", [1, 2, 5])
+@pytest.mark.parametrize("limit", [1, 2, 12])
 def test_bounding_keeps_its_promise(engine: Any, limit: int) -> None:
     """Every engine keeps the same rows: those that `dphist.sources.people` says."""
     table = people(900, seed=4)

@@ -115,6 +115,21 @@ def test_no_linear_mechanism_has_an_error_below(domain: Domain, unit: Unit) -> N
     assert compared > 80
 
 
+def test_an_epsilon_with_a_delta_has_the_less_of_both_limits() -> None:
+    """Either keeps the promise: the ρ that it buys, and the pure ε."""
+    for epsilon, delta in ((1, "1e-9"), ("1/10", "1/2"), (10, "1e-6")):
+        budget = Budget.of(epsilon, delta=delta)
+        for make in WORKLOADS.values():
+            pure, rho = (planning.limit(make(LINE), each) for each in (epsilon, Budget.of(rho=budget.amount)))
+            assert pure is not None
+            assert rho is not None
+            assert planning.limit(make(LINE), budget) == pytest.approx(min(pure, rho))
+    assert planning.limit(Workload.cells(LINE), 1, delta="1e-9") == planning.limit(Workload.cells(LINE), 1)
+    assert planning.limit(Workload.cells(LINE), "1/10", delta="1/2") < 0.2 * planning.limit(
+        Workload.cells(LINE), "1/10"
+    )
+
+
 def test_questions_without_structure_that_are_too_many_have_no_limit() -> None:
     domain = Domain([Ordinal("x", range(2000))])
     assert planning.limit(Workload.random(domain, 5000), 1) is None

@@ -242,8 +242,8 @@ def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         "SELECT " + ", ".join(f"current_setting('{name}')" for name in settings)
     ).fetchall()
     assert (memory, spill, threads) == ("286.1 MiB", str(tmp_path / "spill"), 1)
-    # A quarter of the limit, at 64 bytes a row: fewer than the eight million of a roomy machine.
-    assert 1_000_000 < machine.rows_at_once(connection) < 1_200_000
+    # A third of the limit, at 52 bytes a row: fewer than the hundred million of a roomy machine.
+    assert 1_800_000 < machine.rows_at_once(connection) < 2_000_000
     monkeypatch.setenv("DPHIST_MEMORY", "plenty")
     with pytest.raises(InputError, match="DPHIST_MEMORY"):
         connect()

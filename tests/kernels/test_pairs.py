@@ -26,7 +26,7 @@ def rows(kind: str, size: int = 3000) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("kind", ["any", "few people", "one has most", "neighbouring numbers", "wide cells"])
 def test_rows_are_side_by_side_and_in_order(kind: str) -> None:
     people, cells = rows(kind)
-    found, ordered = side_by_side(people, cells)
+    found, ordered = side_by_side(people.copy(), cells)
     changes = np.flatnonzero(np.diff(found)) + 1
     assert len(changes) + 1 == len(set(people.tolist()))
     assert sorted(zip(found.tolist(), ordered.tolist(), strict=True)) == sorted(

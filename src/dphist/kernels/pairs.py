@@ -126,7 +126,7 @@ def side_by_side(people: Integers, cells: Integers) -> tuple[Integers, Integers]
     """The same rows, those of a person one after the other and in the order of their cells.
 
     Args:
-        people: A number for every row.
+        people: A number for every row. The array is written over: there may be a hundred million of them.
         cells: A number for every row.
 
     Returns:
@@ -138,8 +138,10 @@ def side_by_side(people: Integers, cells: Integers) -> tuple[Integers, Integers]
         >>> cells[people == 7].tolist()
         [0, 2]
     """
-    keys = people.view(np.uint64) * np.uint64(_SPREAD)
+    keys = people.view(np.uint64)
+    np.multiply(keys, np.uint64(_SPREAD), out=keys)
     first = min(_BITS, max(1, (len(keys) // _FIRST).bit_length()))
     second = min(_BITS, max(1, (len(keys) // (_SECOND << first)).bit_length()))
     spread, ordered = _sorted(keys, np.ascontiguousarray(cells, dtype=np.int64), first, second)
-    return (spread * np.uint64(_BACK)).view(np.int64), ordered
+    np.multiply(spread, np.uint64(_BACK), out=spread)
+    return spread.view(np.int64), ordered

@@ -83,7 +83,7 @@ def currencies(
         >>> for quote in dphist.planning.currencies(domain, 1, "prefixes", mechanisms=["prefixsums"]):
         ...     print(quote.label, round(quote.limit, 1), round(quote.forecasts[0].error, 1))
         ε = 1 3.0 18.4
-        (1, 1e-09) 12.1 12.9
+        (1, 1e-09) 3.0 12.9
         ρ = 0.462 2.2 2.3
     """
     asked = positive(epsilon, "epsilon")

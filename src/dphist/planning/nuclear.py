@@ -66,7 +66,8 @@ def limit(
         workload: What would be asked, all of it alike.
         epsilon: What would be spent: pure ε, or with ``delta`` the ε of (ε, δ), or a `Budget`.
         rho: The ρ that would be spent instead.
-        delta: The δ that goes with ``epsilon``; the limit is that of the ρ they buy.
+        delta: The δ that goes with ``epsilon``. The promise is kept by the ρ they buy and by the pure ε as well
+            (`dphist.mechanisms.currency`), so the limit is the less of both.
         unit: Who is protected.
 
     Returns:
@@ -88,6 +89,8 @@ def limit(
     try:
         amount = float(budget.amount)
         deviation = math.sqrt(2.0) / amount if budget.pure else 1.0 / math.sqrt(2.0 * amount)
+        if not budget.pure and budget.epsilon is not None:
+            deviation = min(deviation, math.sqrt(2.0) / float(budget.epsilon))
     except (OverflowError, ZeroDivisionError):
         raise EpsilonError(f"{budget.currency} is out of any useful range") from None
     return deviation * found / math.sqrt(workload.size)

@@ -338,7 +338,10 @@ class Duck(Sql):
         names = ["cell", *(f"v{place}" for place in range(len(values)))]
         if str(answer.description[0][1]) not in ("VARCHAR", "STRING"):
             found = answer.fetchnumpy()
-            columns = tuple(np.asarray(found.pop(name), dtype=np.int64) for name in ["person", *names])
+            # Arrays of our own, which the sort may write over.
+            columns = tuple(
+                np.array(found.pop(name), dtype=np.int64, copy=None) for name in ["person", *names]
+            )
             return columns if values else side_by_side(*columns)
         table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
         return table.column("person"), *(table.column(name).to_numpy().astype(np.int64) for name in names)

@@ -95,8 +95,11 @@ def hashed_keys(
         some = "" if parts <= 1 else f" WHERE hash(person) % {parts} = {part}"
         sql = f"SELECT CAST(person AS BIGINT) AS person, {duck.key_order(size)} AS code FROM ({placed}) AS placed{some}"
         table = duck.table_of(sql)
-        pairs = side_by_side(_whole(table.column("person")), _whole(table.column("code")))
+        people, codes = _whole(table.column("person")), _whole(table.column("code"))
+        # There may be a hundred million of them: nothing is held longer than it is needed.
         del table
+        pairs = side_by_side(people, codes)
+        del people, codes
         answers.append(counted(*pairs, bound, duck.starts))
         del pairs
     codes, kept = (np.concatenate(found) for found in zip(*answers, strict=True))
@@ -115,5 +118,9 @@ def hashed_keys(
 
 def _whole(column: Any) -> Integers:
     """A column of whole numbers without a NULL."""
-    chunks = [chunk.to_numpy() for chunk in column.chunks]
-    return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
+    found = np.empty(len(column), dtype=np.int64)
+    begin = 0
+    for chunk in column.chunks:
+        found[begin : begin + len(chunk)] = chunk.to_numpy()
+        begin += len(chunk)
+    return found

@@ -28,7 +28,7 @@ _RANKING = 6 << 30
 _POSITIONS = 1 << 28
 _BYTES_A_POSITION = 16
 _BITS = (12, 22)
-_BYTES_A_ROW = 64
+_BYTES_A_ROW = 52
 
 
 def configure(connection: Any) -> None:
@@ -119,12 +119,12 @@ def count_by_position(connection: Any, rows: int) -> None:
 
 
 def rows_at_once(connection: Any) -> int:
-    """How many rows may be ranked at a time: ranking takes some sixty bytes a row while it sorts.
+    """How many rows may be ranked at a time: ranking takes some fifty bytes a row while it sorts.
 
-    A quarter of what the machine or DuckDB's own limit leaves is given to it, six gigabytes at most: people who do not
+    A third of what the machine or DuckDB's own limit leaves is given to it, six gigabytes at most: people who do not
     fit are left for another pass over the rows, which costs more than memory.
     """
-    return max(100_000, min(_RANKING, _allowed(connection) // 4) // _BYTES_A_ROW)
+    return max(100_000, min(_RANKING, _allowed(connection) // 3) // _BYTES_A_ROW)
 
 
 def _allowed(connection: Any) -> int:

@@ -1,5 +1,7 @@
 """PostgreSQL: one read-only GROUP BY where the rows are."""
 
+# ruff: noqa: S608 -- SQL is what this file writes; names and public values went through quote() and literal()
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,7 +11,7 @@ from dphist.errors import SourceError
 from dphist.extras import need
 from dphist.sources.engine import Column, Engine, Family
 from dphist.sources.people import DIGITS, SALT
-from dphist.sources.remote import Remote, ibis_columns, transposed
+from dphist.sources.remote import WRITTEN_OUT, Remote, ibis_columns, transposed
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -19,6 +21,7 @@ class Postgres(Remote):
 
     name = "PostgreSQL"
     string = "TEXT"
+    fence = " OFFSET 0"
 
     def __init__(self, table: Any, *, ours: bool = False) -> None:
         self.ours = ours
@@ -51,6 +54,20 @@ class Postgres(Remote):
         """The first 60 bits of the hash of an id."""
         digits = f"substr(md5('{SALT}' || CAST({person} AS TEXT)), 1, {DIGITS})"
         return f"CAST(CAST('x' || {digits} AS BIT({4 * DIGITS})) AS BIGINT)"
+
+    def in_order(self, value: str) -> str:
+        """An aggregate: all values of a group, as a list in order."""
+        return f"array_agg({value} ORDER BY {value} ASC)"
+
+    def each_of(self, values: str) -> str:
+        """A row for each value of a list."""
+        return f"unnest({values})"
+
+    def at_places(self, rows: int) -> str:
+        """The values of the list ``cells`` of ``total`` at the places ⌊(first + i·total) / rows⌋."""
+        if rows > WRITTEN_OUT:
+            return f"ARRAY(SELECT cells[1 + (first + i * total) / {rows}] FROM generate_series(0, {rows - 1}) AS i)"
+        return f"ARRAY[{', '.join(f'cells[1 + (first + {i} * total) / {rows}]' for i in range(rows))}]"
 
     def _fetch(self, statements: Sequence[str]) -> list[list[list[Any]]]:
         connection = self.backend.con

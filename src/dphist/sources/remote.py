@@ -1,5 +1,7 @@
 """Engines elsewhere that are spoken to in SQL: an Ibis table names the rows, our own words count them."""
 
+# ruff: noqa: S608 -- SQL is what this file writes; names and public values went through quote() and literal()
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -9,15 +11,19 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
-from dphist.sources.people import refuse_floats
+from dphist.sources.people import most, refuse_floats
 from dphist.sources.sql import Sql
 from dphist.sources.tally import Tally
+
+# Places that are written out one by one: sooner done than a list of numbers that is gone through.
+WRITTEN_OUT = 8
 
 
 class Remote(Sql):
     """A table of another engine; the rows stay there, and only the counts come back."""
 
     name = "the engine"
+    fence = ""
     _seen: int | None = None
 
     @property
@@ -45,6 +51,39 @@ class Remote(Sql):
             rows=np.array(rows, dtype=np.int64),
             sums=[np.array(column, dtype=np.int64) for column in sums],
         )
+
+    def bounded_statement(
+        self, cell: str, bound: Bound, part: str | None = None, values: Sequence[Value] = ()
+    ) -> str:
+        """Count the rows that are kept, by cell: one aggregation by person, no window and no join.
+
+        The cells of a person are put in order, and those at the places ⌊(r + i·n) / L⌋ are taken out: what
+        `dphist.sources.people` says in its own words. Only people of more than L rows are hashed, and each once. With
+        measures, or where cells are bounded, rows are ranked instead.
+        """
+        if values or bound.cells is not None:
+            return super().bounded_statement(cell, bound, part, values)
+        limit = most(bound.rows)
+        each = f"SELECT person, {self.in_order('cell')} AS cells, count(*) AS total"
+        people = f"{each} FROM ({self.placed(cell, bound, part)}) AS placed GROUP BY person"
+        first = f"CASE WHEN total > {limit} THEN {self.start('person')} % total END"
+        # Without the fence an engine may hash a person for every place.
+        begun = f"SELECT cells, total, {first} AS first FROM ({people}) AS people{self.fence}"
+        kept = f"CASE WHEN total <= {limit} THEN cells ELSE {self.at_places(limit)} END"
+        rows = f"SELECT {self.each_of(kept)} AS cell FROM ({begun}) AS begun"
+        return f"SELECT cell, count(*) AS n FROM ({rows}) AS kept GROUP BY cell"
+
+    def in_order(self, value: str) -> str:
+        """An aggregate: all values of a group, as a list in order."""
+        raise NotImplementedError
+
+    def each_of(self, values: str) -> str:
+        """A row for each value of a list."""
+        raise NotImplementedError
+
+    def at_places(self, rows: int) -> str:
+        """The values of the list ``cells`` of ``total`` at the places ⌊(first + i·total) / rows⌋."""
+        raise NotImplementedError
 
     def bounded(
         self, cell: str, bound: Bound, values: Sequence[Value] = ()
@@ -101,7 +140,7 @@ class Remote(Sql):
         """A query for the number of rows, and of those that have a person and a cell."""
         relation = self.relation
         return (
-            f"SELECT (SELECT count(*) FROM {relation}) AS a, "  # noqa: S608 -- names and values are quoted
+            f"SELECT (SELECT count(*) FROM {relation}) AS a, "
             f"(SELECT count(*) FROM ({self.placed(cell, bound, None, values)}) AS p) AS b"
         )
 

@@ -13,7 +13,7 @@ from dphist.errors import SourceError
 from dphist.extras import kept_folder, need
 from dphist.sources.engine import Column, Engine, Family
 from dphist.sources.people import DIGITS, SALT
-from dphist.sources.remote import Remote, backend_of, transposed
+from dphist.sources.remote import WRITTEN_OUT, Remote, backend_of, transposed
 
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
@@ -109,6 +109,22 @@ class Spark(Remote):
     def start(self, person: str) -> str:
         """The first 60 bits of the hash of an id."""
         return f"CAST(conv(substr(md5(concat('{SALT}', CAST({person} AS STRING))), 1, {DIGITS}), 16, 10) AS BIGINT)"
+
+    def in_order(self, value: str) -> str:
+        """An aggregate: all values of a group, as a list in order."""
+        return f"sort_array(collect_list({value}))"
+
+    def each_of(self, values: str) -> str:
+        """A row for each value of a list."""
+        return f"explode({values})"
+
+    def at_places(self, rows: int) -> str:
+        """The values of the list ``cells`` of ``total`` at the places ⌊(first + i·total) / rows⌋."""
+        if rows > WRITTEN_OUT:
+            place = f"CAST((first + i * total) DIV {rows} AS INT)"
+            return f"transform(sequence(0L, {rows - 1}L), i -> get(cells, {place}))"
+        places = (f"get(cells, CAST((first + {i} * total) DIV {rows} AS INT))" for i in range(rows))
+        return f"array({', '.join(places)})"
 
     def _digits(self, value: str) -> str:
         """A whole decimal number as text, without the zeros that its scale adds; NULL for any other."""

@@ -128,8 +128,22 @@ MUTANTS = [
         file=_SQL,
         old='_at_a_place("start", "total", "place", most(bound.rows))',
         new='_at_a_place("start", "total", "place", most(bound.rows) + 1)',
+        tests=("tests/door/test_engines.py", "-k", "postgres and tables"),
+        why="bounding in PostgreSQL keeps one row too many of those whose tables are counted",
+    ),
+    dict(
+        file=_REMOTE,
+        old="        limit = most(bound.rows)\n",
+        new="        limit = most(bound.rows) + 1\n",
         tests=_IN_POSTGRES,
         why="bounding in PostgreSQL keeps one row too many",
+    ),
+    dict(
+        file=_POSTGRES,
+        old='return f"array_agg({value} ORDER BY {value} ASC)"',
+        new='return f"array_agg({value})"',
+        tests=_IN_POSTGRES,
+        why="in PostgreSQL the order of the table decides which rows of a person are kept",
     ),
     dict(
         file=_IBIS,
