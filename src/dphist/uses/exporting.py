@@ -51,8 +51,8 @@ def export(
         >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
         >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     [path.name for path in export(release, pathlib.Path(folder) / "sex.csv")]
-        ['sex.csv', 'sex.csv-metadata.json']
+        ...     " ".join(path.name for path in export(release, pathlib.Path(folder) / "sex.csv"))
+        'sex.csv sex.csv-metadata.json'
     """
     path = Path(output)
     kind = path.suffix.lower()
