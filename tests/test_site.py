@@ -43,7 +43,7 @@ def test_the_site_builds_strictly_with_every_page(site):
     for folder in ("mechanisms", "results"):
         for written in (ROOT / "docs" / folder).glob("*.md"):
             listed = f"{folder}/{written.stem}/".replace("index/", "")
-            assert f'href="{listed}"' in home, (
+            assert f'href="./{listed}"' in home, (
                 "every mechanism and every result stands in mkdocs.yml's navigation"
             )
 
