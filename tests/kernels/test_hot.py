@@ -87,9 +87,15 @@ def test_boxes_of_one_question_share_what_they_cut():
     # Leaves of many cells: every node above a certain size forgets its children.
     left = np.where(engine.size > 12, engine.left, -1)
     law = engine._posterior
-    arguments = (left, engine.low, engine.high, *law, low, high, weight, starts)
-    for one, other in zip(ask_boxes.compiled()(*arguments), twins.ask_boxes(*arguments), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    apart = np.array([0.0, 0.0, 0.0])
+    for alike in (0.0, 0.7):
+        arguments = (left, engine.low, engine.high, *law, alike, low, high, weight, starts)
+        expected = ask_boxes.compiled()(*arguments)
+        for one, other in zip(expected, twins.ask_boxes(*arguments), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        assert (expected[2] >= apart).all()
+        apart = expected[2]
+    assert apart[0] > 1.5 * ask_boxes.compiled()(*arguments[:8], 0.0, *arguments[9:])[2][0]
 
 
 def test_equal_scores_come_in_the_order_of_every_version():

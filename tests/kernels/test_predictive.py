@@ -229,7 +229,7 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
         along = path_variances(engine.left, slope, rest, float(variance[0]))
         found = ask_cells(engine.left, engine.low, engine.high, mean, along, variance, unevenness, cells)
         wanted = ask_boxes(
-            engine.left, engine.low, engine.high, mean, slope, rest, variance, unevenness, cells, cells + 1,
+            engine.left, engine.low, engine.high, mean, slope, rest, variance, unevenness, 0.0, cells, cells + 1,
             np.ones(len(cells)), np.arange(len(cells) + 1),
         )  # fmt: skip
         for one, other in zip(found, wanted, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
@@ -131,11 +131,8 @@ class AdaptiveTree:
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
                 "each next step was planned for such ranges, from totals already paid for"
             )
-            return Estimate(
-                counts_of_boxes(tree, level),
-                _errors(tree),
-                note,
-            )
+            counts = counts_of_boxes(tree, level)
+            return Estimate(counts, replace(_errors(tree), counts=counts, pruned=True), note)
         tree = self.grow(data)
         counts = counts_of(tree)
         if data.domain is None or isinstance(data.domain.attributes[0], Ordinal):

@@ -35,6 +35,7 @@ from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.planning.drawn import budget_for, drawn_variance, scaled_budget
 from dphist.planning.nuclear import limit
 from dphist.planning.populations import LIMIT, POPULATIONS, questions
 from dphist.planning.wide import wide_error
@@ -85,7 +86,7 @@ class Forecast:
         >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
         >>> forecast, = dphist.planning.plan(domain, 1, "cells", mechanisms=["laplace"])
         >>> forecast.mechanism, round(forecast.error, 2)
-        ('laplace', 1.41)
+        ('laplace', 1.36)
     """
 
     mechanism: str
@@ -186,7 +187,7 @@ def expected_error(
         >>> import dphist
         >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
         >>> round(dphist.planning.expected_error("laplace", domain, 1, "cells"), 2)
-        1.41
+        1.36
     """
     forecast = plan(domain, epsilon, workload, mechanisms=[mechanism], records=records)[0]
     if forecast.error is None:
@@ -227,19 +228,12 @@ def epsilon_needed(
     return forecast.epsilon_needed
 
 
-def _needed(budget: Budget, rms: float, wanted: float | None) -> float | None:
-    """What brings errors that do not depend on the data down: variances fall with ε², or with ρ."""
-    if wanted is None:
-        return None
-    return float(budget.amount) * (rms / wanted) ** (1 if budget.pure else 2)
-
-
 def _tables_forecast(name: str, rms: float, budget: Budget, wanted: float | None) -> Forecast:
     if math.isinf(rms):
         return Forecast(
             name, None, None, "tables of few attributes are published; this would not be measured"
         )
-    needed = _needed(budget, rms, wanted)
+    needed = None if wanted is None else scaled_budget(budget, rms, wanted)
     basis = "exact for least squares over tables of few attributes; what is published is cut at zero and made to agree"
     return Forecast(name, rms, rms, basis, needed, rms)
 
@@ -262,8 +256,8 @@ class _Study:
                 return _tables_forecast(name, wide, budget, wanted)
             errors = self._oblivious(budget)
             if errors is not None:
-                rms = math.sqrt(float(np.mean(errors.variance(self.asked))))
-                needed = _needed(budget, rms, wanted)
+                rms = math.sqrt(float(np.mean(drawn_variance(errors, self.asked))))
+                needed = None if wanted is None else budget_for(errors, self.asked, budget, wanted)
                 basis = "exact: what is published is the truth plus noise that does not depend on the data"
                 return Forecast(name, rms, rms, basis, needed, rms)
             if self.domain.size > _LARGEST_SIMULATION:

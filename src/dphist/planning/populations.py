@@ -1,8 +1,9 @@
 """Made-up populations that forecasts are run on, and the questions they are asked: nothing here has seen a record.
 
-They stand for what real tables lie between: all alike, one smooth hump, a hump whose cells differ at random, records
-that cluster so that attributes depend on each other, and lone cells with a heavy tail. In all of them counts scatter
-about what is expected, as counts of people do (Poisson): without that whoever smooths would be promised too much.
+They stand for what real tables lie between: all alike, one smooth hump, a hump whose cells differ at random, a crowded
+beginning that falls off, records that cluster so that attributes depend on each other, and lone cells with a heavy
+tail. In all of them counts scatter about what is expected, as counts of people do (Poisson): without that whoever
+smooths would be promised too much.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ FloatArray = NDArray[np.float64]
 
 _QUESTIONS = 1000
 _CLUSTERS = 8
+# Attributes of more values have a shape of their own; half of what falls off does so within one of so many parts.
+_SHORT = 16
+_FALL = 32.0
 # Cells of tables that a forecast looks at.
 _MOST_TABLED = 20_000
 # Below this mean, counts are drawn by their exact law; above, by the normal one.
@@ -49,6 +53,15 @@ def _rough(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
     return _drawn(_bell(shape) * -np.log(_uniform(shape, 3)), records)
 
 
+def _falling(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
+    """Most records have the first values of every attribute: costs, ages of things, categories by their rank."""
+    weights = np.ones((1,) * len(shape))
+    for axis, n in enumerate(shape):
+        fall = (1.0 + np.arange(n) * (_FALL / n if n > _SHORT else 1.0)) ** (-2.0 if n > _SHORT else -1.0)
+        weights = weights * fall.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return _drawn(weights, records)
+
+
 def _scattered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
     """One cell in sixteen holds records, by a hash of its place, with a heavy tail."""
     level = _uniform(shape, 4)
@@ -68,7 +81,7 @@ def _clustered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
             # Places by multiples of irrational numbers: spread out, and the same for everybody.
             centre = (0.5 + (group + 1) * math.sqrt(2 + 3 * axis)) % 1.0
             place = (np.arange(n) + 0.5) / n
-            peak = np.exp(-np.abs(place - centre) / (0.05 if n > 16 else 0.15))
+            peak = np.exp(-np.abs(place - centre) / (0.05 if n > _SHORT else 0.15))
             one = one * peak.reshape([-1 if a == axis else 1 for a in range(len(shape))])
         weights += one / one.sum() / (group + 1)
     return _drawn(weights, records)
@@ -113,6 +126,7 @@ POPULATIONS: dict[str, Callable[[tuple[int, ...], int], NDArray[np.int64]]] = {
     "even": _even,
     "one hump": _hump,
     "rough hump": _rough,
+    "falling": _falling,
     "clustered": _clustered,
     "scattered": _scattered,
 }

@@ -176,6 +176,7 @@ def ask_boxes(
     rest: FloatArray,
     variance: FloatArray,
     unevenness: FloatArray,
+    alike: float,
     box_low: IntArray,
     box_high: IntArray,
     weight: FloatArray,
@@ -185,6 +186,7 @@ def ask_boxes(
 
     ``variance[0]`` is the root's; the others are read in leaves of several cells. Returned apart: what is known of
     totals that were measured, and what is unknown inside leaves that a box cuts (none where ``unevenness`` is empty).
+    A part ``alike`` of it is the same in all leaves, so that it adds up: Σ√ squared, instead of Σ.
     """
     axes = low.shape[1]
     questions = starts.size - 1
@@ -271,6 +273,8 @@ def ask_boxes(
         if unevenness.size == 0:
             continue
         order = np.argsort(cut_leaf[:leaves], kind="mergesort")
+        roots = 0.0
+        of_leaf = 0.0
         for p in range(leaves):
             one = order[p]
             q = p
@@ -290,6 +294,14 @@ def ask_boxes(
                     unevenness,
                 )
                 twice = 1.0 if p == q else 2.0
-                inner[j] += twice * weight[cut_box[one]] * weight[cut_box[two]] * shared
+                part = twice * weight[cut_box[one]] * weight[cut_box[two]] * shared
+                inner[j] += part
+                of_leaf += part
                 q += 1
+            if p + 1 == leaves or cut_leaf[order[p + 1]] != cut_leaf[one]:
+                roots += math.sqrt(max(of_leaf, 0.0))
+                of_leaf = 0.0
+        if alike > 0.0:
+            inner[j] = max(inner[j], 0.0)
+            inner[j] += alike * (roots * roots - inner[j])
     return means, variances, np.maximum(inner, 0.0)

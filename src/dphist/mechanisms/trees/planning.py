@@ -74,6 +74,10 @@ class PlannedConstants:
     """A level is worth a question from this part of what is left on. [0, 0]"""
     most: Fraction = Fraction(12, 16)
     """All levels but the cells leave something for a next one. [0 ± 5, +20 ± 16]"""
+    few: float = 100.0
+    """Of a total of so many deviations, pruned counts and counts that were not pruned have equal parts. On 70 planes
+    drawn by number (``dphist_bench.drawn_data``, three releases each) errors are 0.94 to 0.96 of the pruned ones' by
+    kind of question (mean over planes), 1.10 at worst; with 15 they are 0.95 to 0.96, 1.05 at worst."""
     grain: int = 32
     """Shares are rounded to this, so that the last bits of a float never decide what is asked. [−1 ± 2, 0 ± 1]"""
 
@@ -251,8 +255,18 @@ def counts_of_boxes(tree: MeasuredTree, level: IntArray) -> FloatArray:
     """Infer every cell: least squares, without splits and boxes that do not stand out of noise, none below zero.
 
     Totals are handed from the top down, which keeps large sums unbiased; leaves are spread evenly. The ``level`` of
-    each box tells which boxes are alike.
+    each box tells which boxes are alike. What stands out can be told only where there are many records for the noise:
+    the fewer there are, the more least squares without any pruning has a say (see `PlannedConstants.few`).
     """
+    best, variance = tree.gathered
+    seen = max(float(best[0]), 0.0) / math.sqrt(float(variance[0]))
+    pruned, plain = _pruned(tree, level), tree.cells(tree.nonnegative())
+    counts: FloatArray = plain + seen / (seen + CONSTANTS.few) * (pruned - plain)
+    return counts
+
+
+def _pruned(tree: MeasuredTree, level: IntArray) -> FloatArray:
+    """Counts without splits and boxes that do not stand out of noise."""
     best, variance = tree.gathered
     whole = prune(tree.first, tree.last, tree.size, best, variance, CONSTANTS.contrast_price)
     cuts = level_cuts(tree.parent, whole, level, best, variance)
