@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -234,3 +235,30 @@ def test_command(tmp_path):
     told = json.loads(CliRunner().invoke(app, [*options, "--json"]).stdout)
     assert {f["mechanism"] for f in told} == {"laplace", "quadtree"}
     assert all(f["error"] > 0 for f in told)
+
+
+def test_forecasts_go_by_the_whole_numbers_that_are_drawn():
+    """Noise of one draw, of a tree's and of Gaussian draws has the variance of its probabilities, summed up."""
+    for epsilon in ("1/3", "1", "3"):
+        error = planning.plan(LINE, epsilon, "cells", mechanisms=["laplace"])[0].error
+        chances = np.exp(-np.abs(np.arange(-400, 401)) * float(Fraction(epsilon)))
+        variance = float((np.arange(-400, 401) ** 2 * chances).sum() / chances.sum())
+        assert error == pytest.approx(math.sqrt(variance), rel=1e-9)
+    error = planning.plan(LINE, rho=2, workload="cells", mechanisms=["gaussian"])[0].error
+    chances = np.exp(-(np.arange(-20, 21) ** 2) * 2.0)
+    assert error == pytest.approx(
+        math.sqrt(float((np.arange(-20, 21) ** 2 * chances).sum() / chances.sum())), rel=1e-6
+    )
+    # A tree's draws at an ε of 12: a third of it a level and more, and far from continuous.
+    found = planning.plan(LINE, 12, "cells", mechanisms=["tree(nonnegative=false)"])[0]
+    assert found.basis.startswith("exact")
+    histogram = Histogram(LINE, np.full(LINE.shape, 50, dtype=np.int64))
+    off = [run(parse("tree(nonnegative=false)"), histogram, 12, seed=seed).counts - 50 for seed in range(60)]
+    assert found.error == pytest.approx(float(np.sqrt(np.mean(np.square(off)))), rel=0.1)
+
+
+@pytest.mark.parametrize("epsilon", ["1/4", "3"])
+@pytest.mark.parametrize("wanted", [0.4, 5.0])
+def test_the_epsilon_that_is_needed_is_one_that_keeps_to_it(epsilon, wanted):
+    needed = planning.plan(LINE, epsilon, "cells", mechanisms=["laplace"], error=wanted)[0].epsilon_needed
+    assert planning.plan(LINE, str(needed), "cells", mechanisms=["laplace"])[0].error == pytest.approx(wanted)

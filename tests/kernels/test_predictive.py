@@ -267,7 +267,7 @@ def test_sizes_that_were_never_measured_may_be_rougher():
     engine = Engine.of_tree(_tree((256,), blocks))
     learned = engine.ways @ np.array(WAYS)
     extra = engine._unevenness - learned
-    assert extra[1] > 3 * extra[5] > 0
+    assert extra[1] > 2.9 * extra[5] > 0
 
 
 def test_what_the_law_claims_beyond_least_squares_is_hedged_on_lines_and_long_sums(plane):

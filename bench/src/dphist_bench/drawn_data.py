@@ -212,7 +212,9 @@ def _diagonal(draws: Draws, shape: tuple[int, ...]) -> FloatArray:
     """A narrow band, of which only some cells are there."""
     y, x = _places(shape)
     band = np.abs(x - draws.choice([-1.0, 1.0]) * y - draws.uniform(-0.2, 0.8))
-    return np.where((band < 10.0 ** draws.uniform(-2.3, -1.0)) & (draws.random(shape) < draws.random()), 1.0, 0.0)
+    return np.where(
+        (band < 10.0 ** draws.uniform(-2.3, -1.0)) & (draws.random(shape) < draws.random()), 1.0, 0.0
+    )
 
 
 def _towns(draws: Draws, shape: tuple[int, ...]) -> FloatArray:

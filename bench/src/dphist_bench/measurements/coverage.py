@@ -20,13 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError
-from dphist.inference.estimate import Interval
+from dphist.inference.estimate import Errors, Interval
+from dphist.inference.intervals import normal_quantile
+from dphist.inference.predictive.errors import PredictiveErrors, by_question, whole_counts
 from dphist.mechanisms.spec import parse
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.testing.gates import run
 from dphist_bench.coverage_data import Data, cubes, files, made_up_data
+from dphist_bench.drawn_data import drawn_cube, drawn_line, drawn_plane
 from dphist_bench.measuring import Line
 
 FloatArray = NDArray[np.float64]
@@ -147,16 +150,23 @@ def outcomes(
                         asked[kind].answer(estimate.counts.reshape(domain.shape)), dtype=np.float64
                     )
                     published = estimate.errors.answer(asked[kind], summed)
-                    bounds = [
-                        estimate.errors.interval(asked[kind], published, level, guaranteed=guaranteed)
-                        for level in LEVELS
-                    ]
+                    bounds = intervals(estimate.errors, asked[kind], published, guaranteed=guaranteed)
                     tallies[kind].add(truths[kind], published, bounds)
             for kind, tally in tallies.items():
                 if tally.draws:
                     yield Outcome(
                         name, data.sort, kind, data.name, records, spent, *tally.close(float(epsilon))
                     )
+
+
+def intervals(
+    errors: Errors, workload: Workload, published: FloatArray, *, guaranteed: bool = False
+) -> list[Interval]:
+    """Intervals at every level; the predictive law is asked once for all of them."""
+    if guaranteed or not isinstance(errors, PredictiveErrors):
+        return [errors.interval(workload, published, level, guaranteed=guaranteed) for level in LEVELS]
+    deviation = np.sqrt(errors.squares(*by_question(workload), published))
+    return [Interval(*whole_counts(published, normal_quantile(level) * deviation)) for level in LEVELS]
 
 
 class _Tally:
@@ -236,6 +246,10 @@ def measure(
     fewest: Annotated[int, "and at least so many"] = 3,
     rho: Annotated[bool, "spend ρ = ε²/2 instead of ε"] = False,
     guaranteed: Annotated[bool, "guaranteed intervals instead of calibrated ones"] = False,
+    drawn: Annotated[
+        int, "instead of these so many data of each sort, drawn by number with records and ε"
+    ] = 0,
+    first: Annotated[int, "the first such number"] = 0,
     minutes: Annotated[float, "begin no case after so long; cases come in a shuffled order"] = math.inf,
     page: Annotated[Path | None, "write the result as a page"] = None,
 ) -> Iterator[Line]:
@@ -243,12 +257,16 @@ def measure(
     epsilons, scales = (("1",), (10**4,)) if quick else (("0.1", "1"), (10**4, 10**6))
     draws = min(draws, 2) if quick else draws
     found: list[Outcome] = []
-    every = [
-        (some, records, epsilon)
-        for some, records in _data(quick, data, made_up or data is None, scales, (fewest, attributes))
-        for epsilon in epsilons
-        if only in ("all", some.sort)
-    ]
+    every = (
+        list(_drawn(range(first, first + drawn), only))
+        if drawn
+        else [
+            (some, records, epsilon)
+            for some, records in _data(quick, data, made_up or data is None, scales, (fewest, attributes))
+            for epsilon in epsilons
+            if only in ("all", some.sort)
+        ]
+    )
     if minutes < math.inf:
         np.random.default_rng(1).shuffle(every)  # noqa: TID251 -- the order of the cases only
     started, tried = time.monotonic(), 0
@@ -261,6 +279,7 @@ def measure(
             found.append(outcome)
             yield outcome.row()
     source = "made up" if data is None else "a folder of vectors, planes and census records"
+    source = f"drawn by number, {first} to {first + drawn - 1}" if drawn else source
     source += ", and made-up ones" if data is not None and made_up else ""
     if tried < len(every):
         source += f"; {tried} of {len(every)} sets of counts and ε, drawn at random, for want of time"
@@ -268,6 +287,19 @@ def measure(
     yield text
     if page is not None:
         page.write_text(text + "\n", encoding="utf-8")
+
+
+def _drawn(numbers: range, only: str) -> Iterator[tuple[Data, int, str]]:
+    """Data that nobody chose, each with its own number of records and its own ε."""
+    for sort, make in (("line", drawn_line), ("plane", drawn_plane), ("cube", drawn_cube)):
+        for number in numbers if only in ("all", sort) else ():
+            name, histogram, epsilon = make(number)
+            shape = " × ".join(map(str, histogram.domain.shape))
+            yield (
+                Data(f"{sort} {number} ({shape}: {name})", sort, histogram),
+                int(histogram.counts.sum()),
+                epsilon,
+            )
 
 
 def _data(

@@ -209,7 +209,9 @@ def ask_cells(
     cut = np.flatnonzero(share < 1.0) if unevenness.size else np.zeros(0, dtype=np.int64)
     if cut.size:
         box = cells[cut], cells[cut] + 1
-        inner[cut] = np.maximum(shared_inside(at[cut], low, high, *box, *box, mean, variance, unevenness), 0.0)
+        inner[cut] = np.maximum(
+            shared_inside(at[cut], low, high, *box, *box, mean, variance, unevenness), 0.0
+        )
     return share * mean[at], share * share * along[at], inner
 
 
