@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from dphist.inference.estimate import Interval
+from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
+from dphist.testing import run
 from dphist_bench import catalogue
 from dphist_bench.coverage_data import Data, lines
-from dphist_bench.measurements.coverage import LEVELS, _Tally, outcomes
+from dphist_bench.drawn_data import drawn_cube, drawn_line, drawn_plane
+from dphist_bench.measurements.coverage import LEVELS, _Tally, intervals, outcomes, questions
 
 
 def test_the_quick_form_writes_a_page(tmp_path):
@@ -46,3 +49,26 @@ def test_too_narrow_is_noticed():
     assert width == 2.0
     assert error == 0.0
     assert len(LEVELS) == 4
+
+
+def test_data_drawn_by_number_are_the_same_again_and_are_tried(tmp_path):
+    for make in (drawn_line, drawn_plane, drawn_cube):
+        (name, one, epsilon), again, other = make(3), make(3), make(4)
+        assert (name, epsilon) == (again[0], again[2])
+        assert (one.counts == again[1].counts).all()
+        assert one.domain.shape != other[1].domain.shape or (one.counts != other[1].counts).any()
+        assert 100 <= one.counts.sum() <= 10**6
+    asked = ["--quick", "--drawn", "1", "--first", "6", "--only", "line", "--mechanisms", "auto"]
+    assert catalogue.measure("coverage", [*asked, "--page", str(tmp_path / "page.md")], tmp_path) == 0
+    assert "drawn by number, 6 to 6" in (tmp_path / "page.md").read_text(encoding="utf-8")
+
+
+def test_all_levels_at_once_are_the_intervals_of_each():
+    histogram = drawn_line(6)[1]
+    asked = questions("line", histogram.domain)["lists of pieces"]
+    errors = run(parse("auto"), histogram, 1, seed=1).errors
+    published = asked.answer(histogram.counts).astype(np.float64)
+    for level, found in zip(LEVELS, intervals(errors, asked, published), strict=True):
+        wanted = errors.interval(asked, published, level)
+        assert (found.low == wanted.low).all()
+        assert (found.high == wanted.high).all()

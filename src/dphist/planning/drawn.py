@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,15 @@ from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 
+_STEP = 1e-4
+
 
 def drawn_variance(errors: Errors, asked: Workload) -> FloatArray:
     """Give the variance of every answer that is the truth plus noise.
 
-    In a tree the variances are replaced measurement by measurement; that least squares weighs measurements by the
-    continuous ones moves an answer's variance by less than a percent. Sums of wavelets are left as they are.
+    Least squares over a tree answers with Σ wⱼ·yⱼ, with weights that make V = Σ wⱼ²·vⱼ least for the continuous vⱼ. A
+    least value changes with vⱼ by wⱼ² alone, however the weights then move; so a small step of all vⱼ towards what is
+    drawn tells Σ wⱼ² times the differences. Sums of wavelets are left as they are.
 
     Args:
         errors: What is known of the noise.
@@ -38,9 +40,11 @@ def drawn_variance(errors: Errors, asked: Workload) -> FloatArray:
     if isinstance(errors, IndependentNoise):
         return _terms(asked) * laplace_if_bare(errors.law).drawn_variance
     if isinstance(errors, TreeNoise):
-        tree = errors.tree
-        drawn = [_drawn(value, tree.kind) for value in tree.variance.tolist()]
-        errors = replace(errors, tree=replace(tree, variance=np.array(drawn)))
+        tree, known = errors.tree, errors.variance(asked)
+        drawn = {v: _drawn(v, tree.kind) for v in np.unique(tree.variance).tolist() if 0.0 < v < math.inf}
+        step = np.array([_STEP * (drawn[v] - v) if v in drawn else 0.0 for v in tree.variance.tolist()])
+        moved = replace(errors, tree=replace(tree, variance=tree.variance + step)).variance(asked)
+        return np.asarray(known + (moved - known) / _STEP, dtype=np.float64)
     return errors.variance(asked)
 
 
@@ -85,8 +89,5 @@ def _terms(asked: Workload) -> FloatArray:
     return cells if asked.query is None else np.bincount(asked.query, cells, len(asked))
 
 
-@lru_cache(maxsize=4096)
 def _drawn(variance: float, kind: Kind) -> float:
-    if not 0.0 < variance < math.inf:
-        return variance
     return NoiseLaw(kind, variance if kind == "gaussian" else math.sqrt(variance / 2.0)).drawn_variance
