@@ -86,7 +86,9 @@ def scaled_budget(budget: Budget, error: float, wanted: float) -> float:
 def _terms(asked: Workload) -> FloatArray:
     """How many draws every question adds up."""
     cells: FloatArray = np.prod(np.maximum(asked.high - asked.low, 0).astype(np.float64), axis=1)
-    return cells if asked.query is None else np.bincount(asked.query, cells, len(asked))
+    if asked.query is None:
+        return cells
+    return np.asarray(np.bincount(asked.query, cells, len(asked)), dtype=np.float64)
 
 
 def _drawn(variance: float, kind: Kind) -> float:
