@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
+from dphist.inference.drawn import budget_for, drawn_variance, scaled_budget
 from dphist.inference.estimate import Errors, IndependentNoise
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Gaussian, Laplace
@@ -35,7 +36,6 @@ from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.planning.drawn import budget_for, drawn_variance, scaled_budget
 from dphist.planning.nuclear import limit
 from dphist.planning.populations import LIMIT, POPULATIONS, questions
 from dphist.planning.wide import wide_error
