@@ -43,7 +43,8 @@ def test_a_larger_unit_needs_more(get):
     one, five = (
         get("/api/plan", "POST", data={"mechanism": "laplace", "rows": rows}).json() for rows in ("1", "5")
     )
-    assert five["errors"]["cells"] == pytest.approx(5 * one["errors"]["cells"])
+    # Whole numbers are drawn: small noise is a little less than the continuous law says.
+    assert 5.0 < five["errors"]["cells"] / one["errors"]["cells"] < 5.3
 
 
 @pytest.mark.parametrize(
