@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -32,13 +34,17 @@ from dphist_bench.timing import least, seconds
 _SCALES = (1, 10, 100, 10_000)
 
 
-def measure(*, quick: bool) -> Iterator[Line]:
+def measure(
+    *, quick: bool, opendp: Annotated[str | None, "a Python that has OpenDP, where this one has not"] = None
+) -> Iterator[Line]:
     """Give the four tables."""
     compile_at_once()  # the compiled samplers are measured, not what stands in for them while numba is not loaded
     peer, reason = _opendp(2_000 if quick else 100_000)
     yield from _many(100_000 if quick else 1_000_000, 2 if quick else 100, peer)
     yield reason
-    yield from _gaussian(100_000 if quick else 1_000_000, 2 if quick else 100, peer is not None)
+    yield from _gaussian(
+        100_000 if quick else 1_000_000, 2 if quick else 100, opendp or (peer and sys.executable)
+    )
     yield from _few(3 if quick else 30)
     yield from _selection(3 if quick else 10)
 
@@ -90,7 +96,7 @@ def _many(size: int, blocks: int, peer: Callable[[int], float] | None) -> Iterat
         }
 
 
-def _gaussian(size: int, blocks: int, opendp: bool) -> Iterator[Line]:
+def _gaussian(size: int, blocks: int, opendp: str | None) -> Iterator[Line]:
     noise, numpy_noise = Noise.system(), np.random.default_rng()  # noqa: TID251 -- the peer that is measured
     for deviation in (*_SCALES, 10**9):
         values, variance = np.zeros(size, dtype=np.int64), Fraction(deviation) ** 2
@@ -105,7 +111,7 @@ def _gaussian(size: int, blocks: int, opendp: bool) -> Iterator[Line]:
         spent = [(seconds(ours), seconds(numpys)) for _ in range(9)]
         mine, theirs = (min(times) for times in zip(*spent, strict=True))
         total = seconds(lambda: [ours() for _ in range(blocks)])
-        peer = _opendp_gaussian(deviation, max(100, size // 100)) if opendp else math.nan
+        peer = _opendp_gaussian(deviation, opendp) if opendp else math.nan
         yield {
             "deviation": deviation,
             "draws": size,
@@ -119,14 +125,32 @@ def _gaussian(size: int, blocks: int, opendp: bool) -> Iterator[Line]:
         }
 
 
-def _opendp_gaussian(deviation: int, size: int) -> float:
-    """OpenDP's seconds a draw of integer Gaussian noise."""
-    import opendp.prelude as dp  # type: ignore[import-not-found,unused-ignore]
+# Runs where OpenDP is installed: more and more draws until a second of processor time has been spent on them.
+_OPENDP = """
+import sys, time
+import opendp.prelude as dp
+dp.enable_features("contrib")
+space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+mechanism = dp.m.make_gaussian(*space, scale=float(sys.argv[1]))
+mechanism([0] * 10)
+size = 10
+while True:
+    begun = time.process_time()
+    mechanism([0] * size)
+    spent = time.process_time() - begun
+    if spent > 0.3:
+        print(spent / size)
+        break
+    size *= 3
+"""
 
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
-    mechanism = dp.m.make_gaussian(*space, scale=float(deviation))
-    zeros = [0] * size
-    return least(lambda: mechanism(zeros)) / size
+
+def _opendp_gaussian(deviation: int, python: str) -> float:
+    """OpenDP's seconds a draw of integer Gaussian noise, from about a second of draws."""
+    done = subprocess.run(
+        [python, "-c", _OPENDP, str(deviation)], capture_output=True, text=True, timeout=120
+    )
+    return float(done.stdout) if done.returncode == 0 else math.nan
 
 
 def _opendp(size: int) -> tuple[Callable[[int], float] | None, str]:
