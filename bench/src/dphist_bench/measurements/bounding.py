@@ -4,8 +4,8 @@ Rows of people drawn at random, five each on average, are counted in a thousand 
 person, and the engine is asked how many rows each person has. On DuckDB both start from one Arrow table and end with
 NumPy arrays; on PostgreSQL (``--postgres``, a server on this machine) and Spark (``--spark``, a session of its own with
 two threads) the engine's processes are measured, and its GROUP BY hands back one line, not the people. Ways take turns
-after a first round that loads and compiles; each has the least of its rounds. In the last line one person has a tenth
-of all rows, but no more than a million.
+after a first round that loads and compiles; each has the least of its rounds. Where ids are *skewed*
+one person has a tenth of all rows, but no more than a million.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -26,9 +24,9 @@ from dphist.model.unit import Unit
 from dphist.sources import count
 from dphist.sources.open import connect
 from dphist_bench.measuring import Line
+from dphist_bench.timing import descendants, of_processes
 
 _DOMAIN = Domain([Ordinal("cell", range(1000))])
-_SKEWED = "numbers, one has many"
 Clock = Callable[[], float]
 
 
@@ -43,26 +41,30 @@ def measure(
         str | None, "URL of a PostgreSQL database on this machine, to make a table in"
     ] = None,
     spark: Annotated[bool, "measure Spark"] = False,
+    only: tuple[Literal["numbers", "text", "skewed"], ...] = ("numbers", "text", "skewed"),
 ) -> Iterator[Line]:
     """Give the processor seconds of both, for ids of numbers, of text and skewed ones, and their ratio."""
     rows, repeats = (20_000, 1) if quick else (rows, repeats)
     unit = Unit(rows=limit, id="person")
     if duckdb:
-        yield from _duckdb(rows, unit, repeats)
+        yield from _duckdb(rows, unit, repeats, only)
     if postgres:
-        yield from _postgres(postgres, rows, unit, repeats)
+        yield from _postgres(postgres, rows, unit, repeats, only)
     if spark:
-        yield from _spark(rows, unit, repeats)
+        yield from _spark(rows, unit, repeats, only)
 
 
-def _duckdb(rows: int, unit: Unit, repeats: int) -> Iterator[Line]:
+def _duckdb(rows: int, unit: Unit, repeats: int, only: Sequence[str]) -> Iterator[Line]:
     import pyarrow
 
     draw = np.random.default_rng(1)  # noqa: TID251 -- data only
     person, cell = draw.integers(0, max(1, rows // 5), rows), draw.integers(0, 1000, rows)
-    skewed = np.where(draw.random(rows) < min(0.1, 1e6 / rows), 7, person)
-    for kind, ids in (("numbers", person), ("text", None), (_SKEWED, skewed)):
-        made = pyarrow.array(person).cast(pyarrow.string()) if ids is None else ids
+    for kind in only:
+        made: Any = person
+        if kind == "text":
+            made = pyarrow.array(person).cast(pyarrow.string())
+        elif kind == "skewed":
+            made = np.where(draw.random(rows) < min(0.1, 1e6 / rows), 7, person)
         table = pyarrow.table({"person": made, "cell": cell})
         with connect() as duck:
             duck.register("given", table)
@@ -77,7 +79,7 @@ def _duckdb(rows: int, unit: Unit, repeats: int) -> Iterator[Line]:
             )
 
 
-def _postgres(address: str, rows: int, unit: Unit, repeats: int) -> Iterator[Line]:
+def _postgres(address: str, rows: int, unit: Unit, repeats: int, only: Sequence[str]) -> Iterator[Line]:
     import ibis
     import psycopg
 
@@ -86,7 +88,7 @@ def _postgres(address: str, rows: int, unit: Unit, repeats: int) -> Iterator[Lin
         ((server,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
         # One process does all, so that its processor time is all.
         connection.execute("SET max_parallel_workers_per_gather = 0")
-        for kind, person in _kinds("(hashint8(i) & 2147483647)", "CAST({} AS TEXT)", rows):
+        for kind, person in _kinds("(hashint8(i) & 2147483647)", "CAST({} AS TEXT)", rows, only):
             # Names and numbers are ours.
             connection.execute(
                 f"CREATE TABLE {name} AS SELECT {person} AS person, (hashint8(-i) & 2147483647) % 1000 AS cell "  # noqa: S608
@@ -102,13 +104,13 @@ def _postgres(address: str, rows: int, unit: Unit, repeats: int) -> Iterator[Lin
                     repeats,
                     lambda: connection.execute(asked).fetchall(),  # noqa: B023
                     lambda: count(table, _DOMAIN, unit),  # noqa: B023
-                    lambda: _spent([server]),
+                    lambda: of_processes([server]),
                 )
             finally:
                 connection.execute(f"DROP TABLE {name}")
 
 
-def _spark(rows: int, unit: Unit, repeats: int) -> Iterator[Line]:
+def _spark(rows: int, unit: Unit, repeats: int, only: Sequence[str]) -> Iterator[Line]:
     from dphist.sources.spark import local_session
 
     session = local_session("local[2]", spark_driver_memory="2g")
@@ -132,21 +134,22 @@ def _spark(rows: int, unit: Unit, repeats: int) -> Iterator[Line]:
                     repeats,
                     lambda: session.sql(asked).collect(),  # noqa: B023
                     lambda: count(frame, _DOMAIN, unit),  # noqa: B023
-                    lambda: _spent([java, *_children(java)]) + time.process_time(),
+                    lambda: of_processes([java, *descendants(java)]) + time.process_time(),
                 )
     finally:
         session.stop()
 
 
-def _kinds(number: str, text: str, rows: int) -> list[tuple[str, str]]:
+def _kinds(number: str, text: str, rows: int, only: Sequence[str]) -> list[tuple[str, str]]:
     """Kinds of ids, in SQL."""
     person = f"{number} % {max(1, rows // 5)}"
-    many = max(10, rows // 1_000_000)
-    return [
-        ("numbers", person),
-        ("text", text.format(person)),
-        (_SKEWED, f"CASE WHEN i % {many} = 0 THEN 7 ELSE {person} END"),
-    ]
+    every = max(10, rows // 1_000_000)
+    known = {
+        "numbers": person,
+        "text": text.format(person),
+        "skewed": f"CASE WHEN i % {every} = 0 THEN 7 ELSE {person} END",
+    }
+    return [(kind, known[kind]) for kind in only]
 
 
 def _beside(
@@ -168,23 +171,3 @@ def _beside(
         # Processes of others are measured in ticks, of which a small job may take none.
         "ratio": least[1] / max(least[0], 0.01),
     }
-
-
-def _spent(processes: list[int]) -> float:
-    """Processor seconds of processes on this machine, as Linux counts them."""
-    total = 0
-    for process in processes:
-        with suppress(OSError):
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-            total += int(fields[11]) + int(fields[12])
-    return total / os.sysconf("SC_CLK_TCK")
-
-
-def _children(process: int) -> list[int]:
-    """All processes that descend from one."""
-    found: list[int] = []
-    with suppress(OSError):
-        for task in Path(f"/proc/{process}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                found += [int(child), *_children(int(child))]
-    return found

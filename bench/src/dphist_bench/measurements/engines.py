@@ -2,7 +2,8 @@
 
 Each measurement is a process of its own, imports included: processor time (user and system, all threads), wall time
 and peak memory. ``--spark`` also bounds rows on Spark; its Java is a process beside the one that is measured, so only
-its wall time says something.
+its wall time says something. ``--executors 1 2 4`` shares the same work among executors
+(`dphist_bench.measurements.executors`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from dphist_bench.measurements.counting import process
+from dphist_bench.measurements.executors import shared
 from dphist_bench.measuring import Line
 
 _ROWS = """
@@ -78,8 +80,14 @@ def measure(
     cells: Annotated[int, "occupied cells of the trillion"] = 1_000_000,
     only: tuple[Literal["cube", "bounded", "sparse"], ...] = ("cube", "bounded", "sparse"),
     spark: Annotated[int | None, "also bound so many rows on Spark"] = None,
+    executors: Annotated[
+        tuple[int, ...], "so many of Spark's executors share 3,000,000 rows; nothing else runs"
+    ] = (),
 ) -> Iterator[Line]:
     """Give processor seconds, wall seconds and memory, job by job."""
+    if executors:
+        yield from shared(20_000 if quick else 3_000_000, 50 if quick else 10_000, executors)
+        return
     rows, cells = (100_000, 1_000) if quick else (rows, cells)
     yield f"{rows:,} rows × 5 columns of Parquet, {max(1, rows // 5):,} people"
     two = 'rows=2, id="person"'
