@@ -4,8 +4,8 @@ Rows of people drawn at random, five each on average, are counted in a thousand 
 person, and the engine is asked how many rows each person has. On DuckDB both start from one Arrow table and end with
 NumPy arrays; on PostgreSQL (``--postgres``, a server on this machine) and Spark (``--spark``, a session of its own with
 two threads) the engine's processes are measured, and its GROUP BY hands back one line, not the people. Ways take turns
-after a first round that loads and compiles; each has the least of its rounds. Where ids are *skewed*
-one person has a tenth of all rows, but no more than a million.
+after a first round that loads and compiles; each has the least of its rounds. Where ids are *skewed* one person has a
+tenth of all rows, but no more than a million.
 """
 
 from __future__ import annotations
@@ -117,10 +117,8 @@ def _spark(rows: int, unit: Unit, repeats: int, only: Sequence[str]) -> Iterator
     java = session.sparkContext._gateway.proc.pid
     try:
         with tempfile.TemporaryDirectory() as folder:
-            for number, (kind, person) in enumerate(
-                _kinds("abs(xxhash64(i) % 2147483647)", "CAST({} AS STRING)", rows)
-            ):
-                path = f"{folder}/{number}"
+            for kind, person in _kinds("abs(xxhash64(i) % 2147483647)", "CAST({} AS STRING)", rows, only):
+                path = f"{folder}/{kind}"
                 made = session.range(1, rows + 1).toDF("i")
                 made.selectExpr(f"{person} AS person", "abs(xxhash64(-i) % 1000) AS cell").write.parquet(path)
                 frame = session.read.parquet(path)
