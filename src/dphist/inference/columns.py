@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
+from dphist.kernels.special import log_normal
 
 FloatArray = NDArray[np.float64]
 
@@ -48,12 +49,10 @@ def believed(measured: FloatArray, variance: float, total: float) -> FloatArray:
     nearest = nonnegative(measured, total)
     if measured.size < _FEWEST or total <= 0.0 or variance <= 0.0:
         return nearest
-    from scipy.special import log_ndtr
-
     deviation = math.sqrt(variance)
     sizes = (total / measured.size * _SIZES)[:, None]
     place = (measured - variance / sizes) / deviation
-    below = log_ndtr(place)
+    below = log_normal(place)
     log = variance / (2.0 * sizes**2) - measured / sizes - np.log(sizes) + below
     fits = np.exp(log - log.max(axis=0))
     inside = deviation * (place + np.exp(-0.5 * place**2 - 0.5 * math.log(2.0 * math.pi) - below))
