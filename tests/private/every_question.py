@@ -17,6 +17,7 @@ from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
 from dphist.private.queries.medians import Middles
 from dphist.private.queries.prefixes import PrefixRoots
+from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout
@@ -50,6 +51,7 @@ RUNS = Layout((5,), np.array([0, 0, 0, 1, 1]), 2)
 TABLE = Layout((2, 2))
 TREE = Layout((4,), domain=Domain([PLACES]))
 MIXED = Layout((2, 4), domain=Domain([Ordinal("x", range(2)), PLACES]))
+RANGED = Layout((2, 3), domain=Domain([Nominal("p", ["a", "b"]), Ordinal("x", range(3))]))
 
 QUERIES: dict[type, list[tuple[Any, Layout]]] = {
     Identity: [(Identity(), LINE), (Identity(), TABLE)],
@@ -81,6 +83,11 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
         (Residuals(((), (0,), (0, 1)), (Fraction(1, 5), Fraction(1, 5), Fraction(3, 5))), TABLE),
         (Residuals(((0, 1), (1,)), (Fraction(1, 2),) * 2), Layout((2, 3))),
         (Residuals(((0,),), (Fraction(1),)), LINE),
+    ],
+    # Larger trees, and hierarchies, are in `test_ranged`.
+    RangedTables: [
+        (RangedTables(((0, 1), (1,)), (Fraction(1, 2),) * 2, ((1, (Fraction(1, 2),) * 2),), centred), RANGED)
+        for centred in (False, True)
     ],
     # Fused questions whose law is that of another: see `test_laws`.
     WaveletCells: [(WaveletCells(), LINE), (WaveletCells(), TREE), (WaveletCells((0,)), MIXED)],

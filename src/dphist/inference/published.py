@@ -113,14 +113,23 @@ class ResidualNoise(LeastSquaresNoise):
         return Spread(*self.residuals.spread(workload.low, workload.high))
 
     def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        """Every cell of a table has the same noise: one half-width around least squares, widened to hold the answer."""
+        """Around least squares, widened to hold the answer; cells have the same noise but where a tree was asked."""
         if not self.residuals.covers(axes):
             unknown = np.full(published.shape, np.nan)
             return Interval(unknown, unknown)
+        stand = self.residuals.table(axes)
+        if any(axis in self.residuals.trees for axis in axes):
+            variance, heaviest = self.residuals.cell_spread(axes)
+            each = half_widths(Spread(variance.reshape(-1), heaviest.reshape(-1)), confidence)
+            return _around(stand, each.reshape(stand.shape), published)
         shape = self.residuals.shape
         low = np.zeros((1, len(shape)), dtype=np.int64)
         high = np.array([[1 if axis in axes else size for axis, size in enumerate(shape)]], dtype=np.int64)
         width = half_widths(Spread(*self.residuals.spread(low, high)), confidence)[0]
-        stand = self.residuals.table(axes)
-        low_end, high_end = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
-        return Interval(np.minimum(low_end, np.maximum(published, 0.0)), np.maximum(high_end, published))
+        return _around(stand, width, published)
+
+
+def _around(stand: FloatArray, width: float | FloatArray, published: FloatArray) -> Interval:
+    """From so much below least squares' answer to so much above it, none below zero, widened to hold what is shown."""
+    low_end, high_end = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
+    return Interval(np.minimum(low_end, np.maximum(published, 0.0)), np.maximum(high_end, published))

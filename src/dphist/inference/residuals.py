@@ -12,23 +12,32 @@ says something of some residuals, with a known precision (one over the variance)
 Averaged by precision these are least squares. A table B whose residuals were all measured is *covered*: it is
 Σ over S ⊆ B of R_S ÷ Π over B∖S of n, unbiased, and the variance of any box inside it is known exactly. Only subsets of
 the attributes that a question bounds are looked at, so nothing here grows with the number of columns.
+
+Along an axis with a *tree* (`AxisNoise`) contrasts of its nodes were measured instead of values, each with a variance
+of its own: then the residual's noise along that axis is Σ over nodes of v · u uᵀ, u the unit contrast, in place of one
+variance for all, and an interval I meets it with Σ v ⟨I, u⟩² in place of k − k²/n. Everything else is the same, since
+whatever speaks of a residual asks the same contrasts along such an axis.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.tables import Axes, centred, subsets
+from dphist.model.contrasts import Contrasts
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+# Intervals that meet a tree at a time.
+_INTERVALS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +62,39 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
+class AxisNoise:
+    """How contrasts along an axis were measured.
+
+    Args:
+        tree: Whose contrasts.
+        noise: For every depth, the variance of its contrasts, where the measurement's own would be 1.
+        scale: The same of the scale of Laplace noise.
+    """
+
+    tree: Contrasts
+    noise: FloatArray
+    scale: FloatArray
+
+    @cached_property
+    def _variance(self) -> FloatArray:
+        return np.asarray(self.noise[self.tree.depth] / self.tree.squares.astype(np.float64) ** 2)
+
+    @cached_property
+    def _heavy(self) -> FloatArray:
+        return np.asarray(self.scale[self.tree.depth] / self.tree.squares)
+
+    def meets(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
+        """What intervals pick up: the variance, and the largest weight of one draw."""
+        squares, heaviest = np.empty(len(low)), np.empty(len(low))
+        for begin in range(0, len(low), _INTERVALS):
+            here = slice(begin, begin + _INTERVALS)
+            found = self.tree.meets(low[here], high[here])
+            squares[here] = found**2 @ self._variance
+            heaviest[here] = (np.abs(found) * self._heavy).max(axis=1)
+        return squares, heaviest
+
+
+@dataclass(frozen=True, eq=False)
 class Residual:
     """One residual by least squares, every mean taken out; its precision, and the heaviest Laplace draw in it."""
 
@@ -67,6 +109,7 @@ class TableResiduals:
     Args:
         shape: How many values each attribute has.
         measured: What was measured.
+        trees: For axes along which contrasts were measured, how.
 
     Example:
         >>> import numpy as np
@@ -76,15 +119,22 @@ class TableResiduals:
         ([[3.0, 1.0], [2.0, 6.0]], [5.0, 7.0], 4.0)
     """
 
-    def __init__(self, shape: Sequence[int], measured: Sequence[Measured]) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        measured: Sequence[Measured],
+        trees: Mapping[int, AxisNoise] | None = None,
+    ) -> None:
         self.shape = tuple(shape)
+        self.trees = dict(trees or {})
         self.measured = tuple(measured)
         summed: dict[Axes, FloatArray] = {}
         precision: dict[Axes, float] = {}
         heaviest: dict[Axes, float] = {}
         for each in measured:
             for subset in subsets(each.axes):
-                if not set(each.differences) <= set(subset) or (each.residual and subset != each.axes):
+                asked = {*each.differences, *(axis for axis in each.axes if axis in self.trees)}
+                if not asked <= set(subset) or (each.residual and subset != each.axes):
                     continue
                 weight = speaks(self.shape, each.axes, each.differences, subset) / each.variance
                 part = weight * self._part(each, subset)
@@ -105,7 +155,9 @@ class TableResiduals:
         others = tuple(place for place, axis in enumerate(each.axes) if axis not in subset)
         part = np.asarray(each.values.sum(axis=others), dtype=np.float64)
         for place, axis in enumerate(subset):
-            if axis in each.differences:
+            if axis in self.trees:
+                part = self.trees[axis].tree.back(part, place)
+            elif axis in each.differences:
                 part = np.concatenate([part, -part], axis=place) / 2.0
         return part
 
@@ -130,14 +182,45 @@ class TableResiduals:
         return whole
 
     def cell_variance(self, axes: Sequence[int]) -> float:
-        """The variance of one cell of a covered table."""
+        """The variance of one cell of a covered table; their mean, where a tree makes them differ."""
         kept = self.kept(axes)
+        if any(axis in self.trees for axis in kept):
+            return float(self.cell_spread(kept)[0].mean())
         return sum(
             math.prod(1.0 - 1.0 / self.shape[axis] for axis in subset)
             / math.prod(self.shape[axis] for axis in kept if axis not in subset) ** 2
             / self.residuals[subset].precision
             for subset in subsets(kept)
         )
+
+    def cell_spread(self, axes: Axes) -> tuple[FloatArray, FloatArray]:
+        """The variance of every cell of a covered table, and the heaviest draw in it, as `spread` has them."""
+        total = np.zeros([self.shape[axis] for axis in axes])
+        heavy = np.zeros_like(total)
+        whole = {
+            axis: self._meets(axis, np.arange(self.shape[axis]), np.arange(1, self.shape[axis] + 1))
+            for axis in axes
+        }
+        for subset in subsets(self.kept(axes)):
+            parts = [whole[axis] for axis in axes]
+            inside = [axis in subset for axis in axes]
+            residual = self.residuals[subset]
+            squares = [
+                left if here else share**2 for (share, left, _), here in zip(parts, inside, strict=True)
+            ]
+            sides = [side if here else share for (share, _, side), here in zip(parts, inside, strict=True)]
+            total += reduce(np.multiply.outer, squares, np.ones(())) / residual.precision
+            heavy += reduce(np.multiply.outer, sides, np.ones(())) * residual.heaviest
+        return total, np.minimum(heavy, np.sqrt(total / 2.0))
+
+    def _meets(self, axis: int, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of intervals on an axis: their share of it, the squares left without the mean, the largest weight left."""
+        lengths = np.maximum(high - low, 0).astype(np.float64)
+        share = lengths / self.shape[axis]
+        if axis in self.trees:
+            return share, *self.trees[axis].meets(low, high)
+        left = np.maximum(lengths - lengths * share, 0.0)
+        return share, left, np.maximum(share, 1.0 - share) * (left > 0.0)
 
     def answers(self, low: IntArray, high: IntArray) -> FloatArray:
         """Sum every box by least squares; not a number where a box was not measured."""
@@ -155,17 +238,18 @@ class TableResiduals:
         On an axis of n cells an interval of k has mean k/n, and k − k²/n is what is left of its squares once the mean
         is out. So the residual of S adds Π over S of (k − k²/n) · Π over the other bounded axes of (k/n)², over its
         precision. A draw's weight in it is at most its portion times Π max(k/n, 1 − k/n) · Π k/n; a draw may speak of
-        several residuals, so these are added. Not a number where a box was not measured.
+        several residuals, so these are added. Along an axis with a tree its contrasts take that place. Not a number
+        where a box was not measured.
         """
         variance, largest = np.full(len(low), np.nan), np.full(len(low), np.nan)
         for axes, here in bounded_kinds(self.shape, low, high):
             if not self.covers(axes):
                 continue
-            sizes = np.array([self.shape[axis] for axis in axes], dtype=np.float64)
-            lengths = np.maximum(high[here][:, axes] - low[here][:, axes], 0).astype(np.float64)
-            share = lengths / sizes
-            left = np.maximum(lengths - lengths * share, 0.0)
-            sides = np.maximum(share, 1.0 - share) * (left > 0.0)
+            parts = [self._meets(axis, low[here, axis], high[here, axis]) for axis in axes]
+            share, left, sides = (
+                np.stack(each, axis=1) if axes else np.zeros((len(here), 0))
+                for each in (zip(*parts, strict=True) if axes else ((), (), ()))
+            )
             total, heavy = np.zeros(len(here)), np.zeros(len(here))
             for subset in subsets(self.kept(axes)):
                 inside = np.array([axis in subset for axis in axes], dtype=bool)

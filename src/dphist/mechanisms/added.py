@@ -21,7 +21,7 @@ from dphist.mechanisms.mixturefit import publish_near
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.residualplan import wanted_tables
-from dphist.mechanisms.residuals import Residuals, announced, measure_residuals
+from dphist.mechanisms.residuals import Residuals, announced, asked_ranges, measure_residuals
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -85,11 +85,13 @@ class Added:
         if any(axis >= len(shape) for axes in wanted for axis in axes):
             raise MechanismError("tables: every axis must be one of the domain's")
         known: TableEstimate = self.first.estimate_tables(before)  # type: ignore[attr-defined]
-        further = measure_residuals(more, wanted)
+        further = measure_residuals(more, wanted, _ranges(self.first, more))
         old = known.errors
         if not isinstance(old, ResidualNoise):
             raise MechanismError("first must publish tables with the noise of least squares")
-        residuals = TableResiduals(shape, [*old.residuals.measured, *further.measured])
+        residuals = TableResiduals(
+            shape, [*old.residuals.measured, *further.measured], {**further.trees, **old.residuals.trees}
+        )
         asked = sorted({*known.tables, *(inner for axes in wanted for inner in subsets(axes))})
         note = f"{known.note}; {len(wanted)} further {'table was' if len(wanted) == 1 else 'tables were'} added later"
         if not isinstance(known.model, PublishedModel):
@@ -120,3 +122,10 @@ class Added:
         start = np.full(data.shape, found.total / math.prod(data.shape))
         targets = {axes: table for axes, table in found.tables.items() if axes}
         return Estimate(rake(start, targets, _ROUNDS, 1e-3), found.errors, found.note)
+
+
+def _ranges(first: object, data: PrivateRecords) -> tuple[int, ...]:
+    """The axes that the first asked by contrasts: what is added must ask them in the same way to be one with it."""
+    while isinstance(first, Added):
+        first = first.first
+    return asked_ranges(data, first.ranges) if isinstance(first, Residuals) else ()

@@ -11,12 +11,16 @@ least error has shares ∝ √(c_S v_S) (Xiao et al. 2023), in closed form.
 axes of two values (which cost nothing more and double the precision). Precision grows with the square of a share, and
 a table speaks of all residuals inside it; the best shares are found by scaling each by a power of its gain until all
 gain alike: a fixed number of sums and products.
+
+Where ranges of an attribute will be asked (`dphist.mechanisms.rangeplan`), contrasts of its tree are measured along
+that axis in both currencies: a table with such an axis speaks only of residuals that have it too, the axis costs 1
+where a residual costs 1 − 1/n, and intervals pick up their mean squares in place of a cell's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -25,6 +29,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.residuals import speaks
 from dphist.inference.tables import Axes, subsets
+from dphist.mechanisms.rangeplan import AxisPlan
 
 FloatArray = NDArray[np.float64]
 
@@ -66,12 +71,15 @@ def wanted_tables(shape: Sequence[int], tables: Sequence[Sequence[int]]) -> tupl
     return tuple(sorted(cut - inside)) or ((),)
 
 
-def plan_residuals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan:
+def plan_residuals(
+    shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan] | None = None
+) -> ResidualPlan:
     """The best residuals to measure under ρ.
 
     Args:
         shape: How many values each attribute has.
         wanted: The tables that will be asked for.
+        trees: Axes that are asked by contrasts.
 
     Returns:
         Residuals and their shares.
@@ -81,21 +89,27 @@ def plan_residuals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan
         >>> plan.tables, float(sum(plan.shares)) <= 1
         (((), (0,), (1,), (0, 1)), True)
     """
-    value = _values(shape, wanted)
-    cost = {axes: math.prod(1.0 - 1.0 / shape[axis] for axis in axes) for axes in value}
+    trees = trees or {}
+    value = _values(shape, wanted, trees)
+    cost = {axes: math.prod(1.0 - 1.0 / shape[axis] for axis in axes if axis not in trees) for axes in value}
     tables = tuple(sorted(value, key=lambda axes: (len(axes), axes)))
     best = np.sqrt(np.array([cost[axes] * value[axes] for axes in tables]))
-    moved = [math.prod(shape[axis] * (shape[axis] - 1) for axis in axes) for axes in tables]
+    moved = [
+        math.prod(shape[axis] * (shape[axis] - 1) for axis in axes if axis not in trees) for axes in tables
+    ]
     different = len({(move, float(value[axes])) for move, axes in zip(moved, tables, strict=True)})
     return ResidualPlan(tables, _rounded(best, moved, _DIGITS if different <= _MANY else _FEWER))
 
 
-def plan_totals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan:
+def plan_totals(
+    shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan] | None = None
+) -> ResidualPlan:
     """The best tables to measure under ε.
 
     Args:
         shape: How many values each attribute has.
         wanted: The tables that will be asked for.
+        trees: Axes that are asked by contrasts.
 
     Returns:
         Tables, their shares, and the axes asked by difference.
@@ -105,14 +119,17 @@ def plan_totals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan:
         >>> (0, 1) in plan.tables, float(sum(plan.shares)) <= 1
         (True, True)
     """
-    value = _values(shape, wanted)
+    trees = trees or {}
+    value = _values(shape, wanted, trees)
     residuals = sorted(value, key=lambda axes: (len(axes), axes))
     number = {axes: place for place, axes in enumerate(residuals)}
-    differences = [tuple(axis for axis in axes if shape[axis] == 2) for axes in residuals]
+    # Contrasts cannot be asked beside differences in one question: an axis of two values is asked as it is there.
+    differences = [tuple(axis for axis in axes if shape[axis] == 2 and not trees) for axes in residuals]
     table, about, weight = [], [], []
     for place, (axes, chosen) in enumerate(zip(residuals, differences, strict=True)):
+        asked = {*chosen, *(axis for axis in axes if axis in trees)}
         for subset in subsets(axes):
-            if set(chosen) <= set(subset):
+            if asked <= set(subset):
                 table.append(place)
                 about.append(number[subset])
                 weight.append(speaks(shape, axes, chosen, subset))
@@ -127,13 +144,19 @@ def plan_totals(shape: Sequence[int], wanted: Sequence[Axes]) -> ResidualPlan:
     )
 
 
-def _values(shape: Sequence[int], wanted: Sequence[Axes]) -> dict[Axes, float]:
+def _values(shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan]) -> dict[Axes, float]:
     """How much the variance of every residual counts in the mean squared error of the wanted tables."""
+    shares = {
+        axis: trees[axis].shares if axis in trees else float(n) ** -2 for axis, n in enumerate(shape) if n
+    }
+    squares = {
+        axis: trees[axis].squares if axis in trees else 1.0 - 1.0 / n for axis, n in enumerate(shape) if n
+    }
     value: dict[Axes, float] = {}
     for axes in wanted:
         for subset in subsets(axes):
-            others = math.prod(float(shape[axis]) ** -2 for axis in axes if axis not in subset)
-            left = math.prod(1.0 - 1.0 / shape[axis] for axis in subset)
+            others = math.prod(shares[axis] for axis in axes if axis not in subset)
+            left = math.prod(squares[axis] for axis in subset)
             value[subset] = value.get(subset, 0.0) + left * others
     return value
 

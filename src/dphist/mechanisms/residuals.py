@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,10 +17,12 @@ from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.rangeplan import AxisPlan, plan_axes
 from dphist.mechanisms.residualplan import plan_residuals, plan_totals, wanted_tables
-from dphist.model.domain import Domain
+from dphist.model.domain import Domain, Nominal
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
+from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals as ResidualQuery
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
@@ -47,12 +49,18 @@ class Residuals:
 
     It works on domains of any number of columns, because only tables are ever counted.
 
+    Ranges of a long ordered attribute, and groups of a hierarchy, add up the noise of many cells. Where they will be
+    asked (``ranges``) the contrasts of a tree over its values are measured inside every residual instead
+    (`dphist.model.contrasts`): a range is few of them, so its noise grows with the logarithm of its length. Single
+    values of that attribute are known less well for it.
+
     Private because it asks one question, whose promise is proved with it (`dphist.private.queries.tables`); all that
     follows reads its noisy answer and public sizes.
 
     Args:
         tables: The axes of each announced table; read off the workload unless told, else all of ``ways`` attributes.
         ways: How many attributes the tables have when none are announced.
+        ranges: The axes whose ranges or groups will be asked inside tables; read off the workload unless told.
 
     Example:
         >>> from dphist.mechanisms import Residuals
@@ -63,6 +71,7 @@ class Residuals:
 
     tables: tuple[Axes, ...] | None = None
     ways: int = 2
+    ranges: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.ways < 1:
@@ -75,7 +84,7 @@ class Residuals:
     def measured(self, data: PrivateRecords) -> tuple[tuple[Axes, ...], TableResiduals]:
         """Ask one question, and give the wanted tables and all that is known of them."""
         wanted = wanted_tables(data.shape, announced(data, self.tables, self.ways))
-        return wanted, measure_residuals(data, wanted)
+        return wanted, measure_residuals(data, wanted, asked_ranges(data, self.ranges))
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
@@ -103,17 +112,34 @@ def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) 
     return tables
 
 
-def measure_residuals(data: PrivateRecords, wanted: Sequence[Axes]) -> TableResiduals:
+def asked_ranges(data: PrivateRecords, ranges: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The axes whose ranges will be asked: as told, or as the workload says."""
+    if ranges is None:
+        return () if data.workload is None else data.workload.ranges
+    for axis in ranges:
+        attribute = data.domain.attributes[axis] if 0 <= axis < len(data.shape) else None
+        if attribute is None or (isinstance(attribute, Nominal) and attribute.hierarchy.levels <= 2):
+            raise MechanismError("ranges: each must be the axis of an ordered attribute, or of a hierarchy")
+    return ranges
+
+
+def measure_residuals(
+    data: PrivateRecords, wanted: Sequence[Axes], ranges: Sequence[int] = ()
+) -> TableResiduals:
     """Use a right up on the best residuals (under ρ) or tables (under ε) for some wanted tables.
 
     Args:
         data: The right.
         wanted: The tables that must be covered, none inside another (`wanted_tables`).
+        ranges: The axes whose ranges will be asked inside them.
 
     Returns:
         All that was measured, by residuals.
     """
     shape = data.shape
+    trees = plan_axes(data.domain, ranges, gaussian=data.law().gaussian)
+    if trees:
+        return _measure_ranged(data, wanted, trees)
     if data.law().gaussian:
         plan = plan_residuals(shape, wanted)
         noisy = data.measure(ResidualQuery(plan.tables, plan.shares))
@@ -135,6 +161,38 @@ def measure_residuals(data: PrivateRecords, wanted: Sequence[Axes]) -> TableResi
             found.append(Measured(axes, values, each, float(scale[begin]), chosen))
         begin += values.size
     return TableResiduals(shape, found)
+
+
+def _measure_ranged(
+    data: PrivateRecords, wanted: Sequence[Axes], trees: Mapping[int, AxisPlan]
+) -> TableResiduals:
+    """The same, by contrasts along the axes with a tree."""
+    shape, gaussian = data.shape, data.law().gaussian
+    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees)
+    weights = tuple((axis, each.weights) for axis, each in trees.items())
+    noisy = data.measure(RangedTables(plan.tables, plan.shares, weights, centred=gaussian))
+    variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
+    found, begin = [], 0
+    for axes in plan.tables:
+        plain = [axis for axis in axes if axis not in trees]
+        sides = [shape[axis] - (axis in trees) for axis in axes]
+        values = noisy.values[begin : begin + math.prod(sides)].astype(np.float64).reshape(sides)
+        # The first answer is of every tree's root: what the table has, without what the roots have.
+        roots = math.prod(float(trees[axis].noise.noise[0]) for axis in axes if axis in trees)
+        heavy = math.prod(float(trees[axis].noise.scale[0]) for axis in axes if axis in trees)
+        # In units of the table: residuals are multiplied by the number of values.
+        units = math.prod(shape[axis] for axis in plain) if gaussian else 1
+        found.append(
+            Measured(
+                axes,
+                values / units,
+                float(variance[begin]) / roots / units**2,
+                0.0 if gaussian else float(scale[begin]) / heavy,
+                residual=gaussian,
+            )
+        )
+        begin += values.size
+    return TableResiduals(shape, found, {axis: each.noise for axis, each in trees.items()})
 
 
 def _note(data: PrivateRecords, wanted: Sequence[Axes]) -> str:

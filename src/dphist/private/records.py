@@ -10,7 +10,7 @@ is for cells (`dphist.private.pricing`), in both currencies. Nothing is calibrat
 What differs is what a right can do. The verbs that regroup cells (`partition`, `arrange`, `sorted` and so on) would
 have to visit them, so there are none: a question about anything but tables of few attributes finds no array behind
 this gate and is refused (`Held`). The refusal reads the question's type alone, but it comes after payment; so use the
-questions that are made for records: `TableTotals`, `Residuals` and the score `TableErrors`.
+questions that are made for records: `TableTotals`, `Residuals`, `RangedTables` and the score `TableErrors`.
 
 Nothing above the gate sees a code: mechanisms import neither sources nor `dphist.model.coded`'s columns.
 """
@@ -36,12 +36,13 @@ from dphist.private.merging import merged
 from dphist.private.noise import Noise
 from dphist.private.pricing import Purse
 from dphist.private.queries.dependence import Dependence, TableDistances
+from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.questions import IntArray, Layout, Moves
 from dphist.private.scores.tables import TableErrors
 from dphist.private.transcript import Replay, Transcript
 
-_ASKED = (TableTotals, Residuals, Dependence, TableDistances)
+_ASKED = (TableTotals, Residuals, RangedTables, Dependence, TableDistances)
 _CHOSEN = (TableErrors,)
 
 
@@ -88,7 +89,9 @@ class PrivateRecords:
         return PrivateRecords(right._child(held, layout, purse, right._path))
 
     def measure(
-        self, query: TableTotals | Residuals | Dependence | TableDistances, noise: Kind | None = None
+        self,
+        query: TableTotals | Residuals | RangedTables | Dependence | TableDistances,
+        noise: Kind | None = None,
     ) -> Noisy:
         """Count tables or residuals, all in one pass, with exact noise."""
         if not isinstance(query, _ASKED):

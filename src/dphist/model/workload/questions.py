@@ -40,6 +40,8 @@ class Questions:
     query: IntArray | None
     tables: Tables | None
     """For marginals, the axes of every table, in order; None for other questions."""
+    ranges: tuple[int, ...] = ()
+    """For marginals, the axes whose ranges or groups will be asked inside the tables."""
 
     def __init__(
         self,
@@ -269,7 +271,8 @@ class Questions:
         if self.kind in STRUCTURED:
             return {"kind": self.kind}
         if self.tables is not None:
-            return {"kind": self.kind, "tables": [list(axes) for axes in self.tables]}
+            told: dict[str, Any] = {"kind": self.kind, "tables": [list(axes) for axes in self.tables]}
+            return {**told, "ranges": list(self.ranges)} if self.ranges else told
         return {
             "kind": self.kind,
             "low": self.low.tolist(),
@@ -284,6 +287,8 @@ class Questions:
             return False
         if self.kind == other.kind and self.kind in STRUCTURED:
             return True
+        if self.ranges != other.ranges:
+            return False
         if self.tables is not None and other.tables is not None and self.tables == other.tables:
             return True
         if (self.query is None) != (other.query is None):

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from dphist.errors import QueryError, TooLargeError
-from dphist.model.domain import Domain
+from dphist.model.domain import Domain, Nominal
 from dphist.model.workload.boxes import Kind, Tables
 
 # What is written, and what it is called in a release.
@@ -21,6 +21,7 @@ KINDS: dict[str, Kind] = {
 }
 _MOST_TABLES = 1_000_000
 FORMS = "cells, prefixes, ranges, marginals, marginals:2 or marginals:age,sex;sex,region"
+_INSIDE = " ranges:"
 
 
 def read_text(domain: Domain, text: str) -> tuple[Kind, int | list[list[str]]]:
@@ -41,13 +42,42 @@ def read_text(domain: Domain, text: str) -> tuple[Kind, int | list[list[str]]]:
     return kind, [[name.strip() for name in table.split(",")] for table in rest.split(";")]
 
 
-def read_mapping(value: Mapping[str, Any]) -> Any:
-    """The tables of ``{"marginals": …}``: how many attributes each, or their names."""
-    if set(value) != {"marginals"}:
+def read_ranges(text: str) -> tuple[str, list[str]]:
+    """A text without the ranges at its end, and the attributes that they are of."""
+    before, inside, names = text.rpartition(_INSIDE)
+    if not inside:
+        return text, []
+    return before, [name.strip() for name in names.split(",")]
+
+
+def ranges(domain: Domain, names: Any) -> tuple[int, ...]:
+    """The axes of attributes whose ranges are asked inside tables."""
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise QueryError("workload: ranges takes a list of names of attributes")
+    ranged = [
+        axis
+        for axis, attribute in enumerate(domain.attributes)
+        if not isinstance(attribute, Nominal) or attribute.hierarchy.levels > 2
+    ]
+    if list(names) == ["*"]:
+        return tuple(ranged)
+    for name in names:
+        if name not in domain.names:
+            raise QueryError(
+                f"workload: there is no attribute {str(name)[:60]!r}; there are {', '.join(domain.names)}"
+            )
+        if domain.axis(name) not in ranged:
+            raise QueryError(f"workload: ranges of {name[:60]}: it has neither an order nor a hierarchy")
+    return tuple(sorted({domain.axis(name) for name in names}))
+
+
+def read_mapping(value: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The tables of ``{"marginals": …}``, how many attributes each or their names, and of which ranges are asked."""
+    if "marginals" not in value or not set(value) <= {"marginals", "ranges"}:
         raise QueryError(
             "workload: a mapping says {'marginals': 2} or {'marginals': [['age', 'sex'], ['sex', 'region']]}"
         )
-    return value["marginals"]
+    return value["marginals"], value.get("ranges", ())
 
 
 def tables(domain: Domain, ways: Any) -> Tables:

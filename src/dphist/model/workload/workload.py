@@ -43,9 +43,12 @@ class Workload(Questions):
     """
 
     @classmethod
-    def _tabled(cls, domain: Domain, tables: Tables) -> Workload:
+    def _tabled(cls, domain: Domain, tables: Tables, ranges: tuple[int, ...] = ()) -> Workload:
         size = sum(math.prod(domain.shape[axis] for axis in axes) for axes in tables)
-        return cls._rule(domain, "marginals", size, tables)
+        made = cls._rule(domain, "marginals", size, tables)
+        if ranges:
+            made.__dict__["ranges"] = ranges
+        return made
 
     @classmethod
     def parse(cls, domain: Domain, text: str | Mapping[str, Any] | Workload) -> Workload:
@@ -53,7 +56,9 @@ class Workload(Questions):
 
         ``"cells"``, ``"prefixes"``, ``"ranges"``, ``"marginals"`` (every attribute by itself), ``"marginals:2"`` (every
         table of two) or ``"marginals:age,sex;sex,region"`` (the tables that are named). A mapping says the same for
-        names with commas in them: ``{"marginals": [["age", "sex"], ["sex", "region"]]}``.
+        names with commas in them: ``{"marginals": [["age", "sex"], ["sex", "region"]]}``. Tables may be followed by the
+        attributes whose ranges, or groups of a hierarchy, will be asked inside them: ``"marginals:2 ranges:age"``,
+        ``{"marginals": 2, "ranges": ["age"]}``, or ``ranges:*`` for all that have an order or a hierarchy.
 
         Args:
             domain: What is asked about.
@@ -78,14 +83,18 @@ class Workload(Questions):
                 )
             return text
         if isinstance(text, Mapping):
-            return cls.marginals(domain, reading.read_mapping(text))
+            ways, ranges = reading.read_mapping(text)
+            return cls.marginals(domain, ways, ranges)
         if not isinstance(text, str):
             raise QueryError(
                 f"workload: expected a dphist.Workload or text, not a {type(text).__name__}: {reading.FORMS}"
             )
-        kind, ways = reading.read_text(domain, text)
+        before, named = reading.read_ranges(text)
+        kind, ways = reading.read_text(domain, before)
+        if named and kind != "marginals":
+            raise QueryError("workload: ranges are named inside tables: marginals:2 ranges:age")
         if kind == "marginals":
-            return cls.marginals(domain, ways)
+            return cls.marginals(domain, ways, named)
         made: Workload = getattr(cls, kind)(domain)
         return made
 
@@ -186,12 +195,16 @@ class Workload(Questions):
         return cls(domain, low, high)
 
     @classmethod
-    def marginals(cls, domain: Domain, ways: int | Sequence[Sequence[str]] = 1) -> Workload:
+    def marginals(
+        cls, domain: Domain, ways: int | Sequence[Sequence[str]] = 1, ranges: Sequence[str] = ()
+    ) -> Workload:
         """Every cell of the tables of ``ways`` attributes each, or of the tables that are named.
 
         Args:
             domain: What is asked about.
             ways: How many attributes each table has, or the names of the attributes of every table.
+            ranges: The attributes whose ranges or groups will be asked inside the tables, for mechanisms that serve
+                them; ``["*"]`` for all that have an order or a hierarchy.
 
         Returns:
             Every cell of these tables, table after table.
@@ -203,7 +216,7 @@ class Workload(Questions):
             (102, 200)
         """
         check_domain(domain)
-        return cls._tabled(domain, reading.tables(domain, ways))
+        return cls._tabled(domain, reading.tables(domain, ways), reading.ranges(domain, ranges))
 
     @classmethod
     def where(
@@ -280,5 +293,7 @@ class Workload(Questions):
             made: Workload = getattr(cls, kind)(domain)
             return made
         if kind == "marginals" and "tables" in value:
-            return cls._tabled(domain, reading.axes_of(domain, value["tables"]))
+            ranges = value.get("ranges", [])
+            (checked,) = reading.axes_of(domain, [ranges])
+            return cls._tabled(domain, reading.axes_of(domain, value["tables"]), checked)
         return cls(domain, value.get("low", ()), value.get("high", ()), value.get("query"), kind=kind)

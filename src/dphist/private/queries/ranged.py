@@ -1,0 +1,128 @@
+"""Tables of a few attributes whose ranges will be asked: contrasts of a tree along some axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphist.errors import MechanismError
+from dphist.model.coded import Axes
+from dphist.model.contrasts import Contrasts, contrasts_of
+from dphist.private.held import check_axes, count_tables, table_shapes
+from dphist.private.queries.tables import check_shares
+from dphist.private.questions import IntArray, Layout, Moves, Scales, proven
+
+# Weighted sums over the cells of a table stay below this, whatever the data.
+_LARGEST_SUM = 2**61
+
+
+@proven
+@dataclass(frozen=True)
+class RangedTables:
+    """Some tables, asked along some axes by the contrasts of a tree over their values (`dphist.model.contrasts`).
+
+    Along an axis with a tree a step in one value moves only contrasts of nodes that contain it: at each depth at most
+    one, by r or by l, so by at most the *reach* M of that depth. Depth d has a share w_d, Σ w_d ≤ 1. Scales of
+    M ÷ w_d keep Σ |Δ| ÷ scale ≤ Σ w_d ≤ 1, and variances of M² ÷ w_d keep Σ Δ² ÷ variance ≤ Σ w_d ≤ 1. Along any
+    other axis of n values either the values themselves are asked (one moves, by one: scale and variance 1), or, if
+    ``centred``, the residual n·x less its sum, which moves by 2(n − 1) in L1 and n(n − 1) in squared L2
+    (`dphist.private.queries.tables.Residuals`): these are its scale and its variance.
+
+    An answer of a table is the product of such maps, so it moves by the product of moves; a sum of products over all
+    answers is the product of sums over the axes. With scales (variances) that are products over the axes, divided by
+    the table's share, every table keeps Σ |Δ| ÷ scale (Σ Δ² ÷ variance) at its share at most, and all together at
+    Σ shares ≤ 1. Counts are cut at a public ceiling first, so that nothing overflows: min(x, c) moves by at most one
+    when x does.
+
+    Args:
+        tables: The axes of each, ascending.
+        shares: Of the question's budget, one a table, above zero; together at most one.
+        trees: The axes that are asked by contrasts wherever a table has them, each with the shares of its depths.
+        centred: Whether other axes are asked as residuals.
+    """
+
+    tables: tuple[Axes, ...]
+    shares: tuple[Fraction, ...]
+    trees: tuple[tuple[int, tuple[Fraction, ...]], ...]
+    centred: bool = False
+
+    def __post_init__(self) -> None:
+        check_axes(self.tables)
+        check_shares(self.shares, len(self.tables))
+        if len({axis for axis, _ in self.trees}) != len(self.trees):
+            raise MechanismError("trees: name every axis once")
+        for _, weights in self.trees:
+            check_shares(weights, len(weights))
+
+    @property
+    def moves(self) -> Moves:
+        """Contrasts have weights of both signs."""
+        return "any"
+
+    def _trees(self, layout: Layout) -> dict[int, tuple[Contrasts, tuple[Fraction, ...]]]:
+        found = {}
+        for axis, weights in self.trees:
+            if layout.domain is None or not 0 <= axis < len(layout.shape) or layout.shape[axis] < 2:
+                raise MechanismError("trees: each must be of an axis of the domain with two values or more")
+            tree = contrasts_of(layout.domain.attributes[axis])
+            if tree.size != layout.shape[axis] or len(tree.reach) != len(weights):
+                raise MechanismError("trees: give a share for every depth of the attribute's tree")
+            found[axis] = (tree, weights)
+        return found
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Count every table, and take contrasts and residuals along its axes, in integers."""
+        shapes, trees = table_shapes(layout, self.tables), self._trees(layout)
+        answers = []
+        for axes, shape, table in zip(
+            self.tables, shapes, count_tables(counts, layout, self.tables), strict=True
+        ):
+            # |r·left − l·right| ≤ l·r·c, and |n·x − sum| ≤ 2n·c, for counts of at most c.
+            grows = math.prod(
+                int((trees[axis][0].left * trees[axis][0].right).max()) if axis in trees else 2 * size
+                for axis, size in zip(axes, shape, strict=True)
+            )
+            found = np.minimum(table, _LARGEST_SUM // max(grows, 1))
+            for place, (axis, size) in enumerate(zip(axes, shape, strict=True)):
+                if axis in trees:
+                    found = trees[axis][0].of(found, place)
+                elif self.centred:
+                    found = size * found - found.sum(axis=place, keepdims=True)
+            answers.append(np.asarray(found, dtype=np.int64).reshape(-1))
+        return np.concatenate(answers)
+
+    def scales(self, layout: Layout) -> Scales:
+        """The product of the axes' scales over each table's share."""
+        return self._sizes(layout, 1)
+
+    def variances(self, layout: Layout) -> Scales:
+        """The product of the axes' variances over each table's share."""
+        return self._sizes(layout, 2)
+
+    def _sizes(self, layout: Layout, power: int) -> Scales:
+        shapes, trees = table_shapes(layout, self.tables), self._trees(layout)
+        known: dict[Fraction, int] = {}
+        index = []
+        for axes, shape, share in zip(self.tables, shapes, self.shares, strict=True):
+            values, place = [1 / share], np.zeros((), dtype=np.intp)
+            for axis, size in zip(axes, shape, strict=True):
+                if axis in trees:
+                    tree, weights = trees[axis]
+                    each = [
+                        Fraction(reach) ** power / weight
+                        for reach, weight in zip(tree.reach, weights, strict=True)
+                    ]
+                    along = tree.depth
+                else:
+                    if self.centred and size < 2:
+                        raise MechanismError("tables: an attribute of one value has no residual")
+                    moved = (size * (size - 1) if power == 2 else 2 * (size - 1)) if self.centred else 1
+                    each, along = [Fraction(moved)], np.zeros(size, dtype=np.int64)
+                values = [value * more for value in values for more in each]
+                place = place[..., None] * len(each) + along.astype(np.intp)
+            numbers = np.array([known.setdefault(value, len(known)) for value in values], dtype=np.intp)
+            index.append(numbers[place.reshape(-1)])
+        return Scales(tuple(known), np.concatenate(index))
