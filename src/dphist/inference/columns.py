@@ -44,7 +44,7 @@ def believed(measured: FloatArray, variance: float, total: float) -> FloatArray:
     Example:
         >>> import numpy as np
         >>> believed(np.array([90.0, 4.0, -7.0, 13.0]), 100.0, 100.0).round().tolist()
-        [91.0, 3.0, 0.0, 6.0]
+        [88.0, 2.0, 1.0, 8.0]
     """
     nearest = nonnegative(measured, total)
     if measured.size < _FEWEST or total <= 0.0 or variance <= 0.0:
