@@ -32,6 +32,8 @@ _TOTAL = Fraction(1, 64)
 # A tree adapts to what it finds, which its forecast does not know; it also fits boxes more than tables. On made-up
 # cubes it wins from this part of the tables' forecast on.
 _TREE = 0.9
+# Residuals are not moved towards smaller tables, which whole tables are: they must be expected to be this much better.
+_RESIDUALS = 0.9
 # Cubes above this take too long to rake to their tables.
 _LARGEST_TABULAR = 1 << 24
 # Tables of cubes up to this are moved towards smaller ones; beyond, that takes too long.
@@ -161,11 +163,11 @@ class Auto:
             return replace(
                 found, note=f"{reason} (residuals), for narrow guaranteed intervals; {found.note}."
             )
-        from dphist.mechanisms.mixture import Mixture
 
-        # It publishes tables as they were measured where noise is small, and shrinks them to its model elsewhere.
-        found = Mixture().estimate_tables(data)
-        return replace(found, note=f"{reason} and a model fitted to them (mixture); {found.note}.")
+        from dphist.mechanisms.widechoice import publish_tables
+
+        said, found = publish_tables(data)
+        return replace(found, note=f"{reason} {said}; {found.note}.")
 
     def _kind(self, data: PrivateCounts) -> Kind | None:
         return self.workload or (None if data.workload is None else data.workload.kind)
@@ -243,6 +245,18 @@ class Auto:
                 f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
                 f"few attributes by {mean:,.3g}",
             )
+        if kind == "marginals" and data.workload is not None and data.law().gaussian:
+            from dphist.mechanisms.marginals import tables_of
+            from dphist.mechanisms.residuals import Residuals
+            from dphist.mechanisms.widechoice import residual_error
+
+            own = residual_error(data.law(), data.shape, tables_of(data.workload))
+            if own < _RESIDUALS * mean:
+                return (
+                    Residuals(tables=tables_of(data.workload)),
+                    f"{said}, so their residuals are measured (residuals): they are expected to be off by {own:,.3g}, "
+                    f"whole tables by {mean:,.3g}",
+                )
         beside = "" if kind == "marginals" else f", a tree of boxes by {tree:,.3g}"
         return (
             Marginals(tables=plan.tables, shares=plan.shares, shrink=shrink),

@@ -103,14 +103,21 @@ class Mixture:
         pairs = sorted({pair for axes in wanted for pair in combinations(axes, 2)})
         if not pairs:
             return self._planned(data, asked, wanted, None)
-        law = data.law()
-        count = COUNT_SHARE[law.kind]
-        counting, rest = data.split(count, 1 - count)
-        counted = counting.measure(TableTotals(((),), (Fraction(1),)))
-        # Rather few than too many: whoever trusts a count that is lost in its noise splits a budget that is too small.
-        doubt = math.sqrt(float(np.max(counted.variance)))
-        least = max(float(counted.values[0]) - doubt, doubt / 4.0)
-        outlook = Outlook(law, shape, wanted, tuple(pairs)).counted(least)
+        rest, outlook = counted(data, self.tables, self.ways)
+        return self.after_count(rest, outlook)
+
+    def after_count(self, rest: PrivateRecords, outlook: Outlook) -> TableEstimate:
+        """Go on once records were counted (`counted`).
+
+        Args:
+            rest: What is left of the right.
+            outlook: What is expected of both ways.
+
+        Returns:
+            The tables, with their errors and the model.
+        """
+        shape, wanted, pairs = outlook.shape, outlook.wanted, list(outlook.pairs)
+        asked = [tuple(sorted(set(axes))) for axes in announced(rest, self.tables, self.ways)]
         look = outlook.look()
         if look:
             looking, rest = rest.split(look, 1 - look)
@@ -156,6 +163,32 @@ class Mixture:
             The tables, with their errors and the model.
         """
         return fit_together(residuals, asked, note, classes=self.classes, steps=self.steps)
+
+
+def counted(
+    data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int
+) -> tuple[PrivateRecords, Outlook]:
+    """Count the records with a small part of a right: the rest of it, and what is expected of both ways.
+
+    Args:
+        data: The right.
+        tables: The announced tables; read off the workload unless told, else all of ``ways`` attributes.
+        ways: How many attributes the tables have when none are announced.
+
+    Returns:
+        What is left of the right, and the outlook.
+    """
+    shape, law = data.shape, data.law()
+    every = [(axis,) for axis in range(len(shape))]
+    wanted = wanted_tables(shape, [*announced(data, tables, ways), *every])
+    pairs = sorted({pair for axes in wanted for pair in combinations(axes, 2)})
+    share = COUNT_SHARE[law.kind]
+    counting, rest = data.split(share, 1 - share)
+    count = counting.measure(TableTotals(((),), (Fraction(1),)))
+    # Rather few than too many: whoever trusts a count that is lost in its noise splits a budget that is too small.
+    doubt = math.sqrt(float(np.max(count.variance)))
+    least = max(float(count.values[0]) - doubt, doubt / 4.0)
+    return rest, Outlook(law, shape, wanted, tuple(pairs)).counted(least)
 
 
 def _try(data: PrivateRecords, pairs: Sequence[Axes]) -> TableResiduals:

@@ -103,12 +103,16 @@ def plan_axes(domain: Domain, ranges: Sequence[int], *, gaussian: bool) -> dict[
         attribute = domain.attributes[axis]
         if attribute.size > 2:
             plan = plan_axis(attribute, gaussian=gaussian)
-            low, high = _asked(attribute)
-            lengths = (high - low).astype(np.float64)
-            cells = float(np.mean(lengths - lengths**2 / attribute.size))
-            if plan.squares < _GAINS * cells * (1.0 - 1.0 / attribute.size):
+            if plan.squares < _GAINS * asked_squares(attribute):
                 found[axis] = plan
     return found
+
+
+def asked_squares(attribute: Ordinal | Nominal) -> float:
+    """What intervals pick up, in the mean, where single values are measured: (k − k²/n)(1 − 1/n) of k values."""
+    low, high = _asked(attribute)
+    lengths = (high - low).astype(np.float64)
+    return float(np.mean(lengths - lengths**2 / attribute.size)) * (1.0 - 1.0 / attribute.size)
 
 
 def _asked(attribute: Ordinal | Nominal) -> tuple[IntArray, IntArray]:

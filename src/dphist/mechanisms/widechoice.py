@@ -1,0 +1,85 @@
+"""Which mechanism publishes tables of few attributes, by what each is expected to be off by.
+
+For records of many columns: plain tables (`Residuals`) or tables with a model fitted to them (`Mixture`), by the
+forecasts of `dphist.mechanisms.mixtureoutlook` with a noisy total that is paid for; where ranges were announced and a
+tree serves them better than cells added up, the tables that have one. For a cube that fits in memory and tables that
+were announced: residuals, or the tables that `dphist.mechanisms.choice` plans.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from dphist.inference.published import TableEstimate
+from dphist.inference.tables import Axes
+from dphist.mechanisms.mixture import Mixture, counted
+from dphist.mechanisms.mixtureoutlook import planned_variances
+from dphist.mechanisms.rangeplan import asked_squares, plan_axes
+from dphist.mechanisms.residualplan import wanted_tables
+from dphist.mechanisms.residuals import Residuals, announced
+from dphist.model.law import NoiseLaw
+from dphist.private.records import PrivateRecords
+
+
+def publish_tables(data: PrivateRecords) -> tuple[str, TableEstimate]:
+    """Use a right up by the way that is expected to be off by least; say which, and by how much.
+
+    Args:
+        data: The right.
+
+    Returns:
+        The reason, and the tables.
+    """
+    ranges = () if data.workload is None else data.workload.ranges
+    trees = plan_axes(data.domain, ranges, gaussian=data.law().gaussian)
+    if trees:
+        parts = [
+            math.sqrt(tree.squares / asked_squares(data.domain.attributes[axis]))
+            for axis, tree in trees.items()
+        ]
+        names = ", ".join(data.domain.names[axis] for axis in trees)
+        said = f"with a tree along {names}, whose ranges are expected to be off by {np.mean(parts):.2g} of what their"
+        return f"{said} cells added up would be (residuals)", Residuals().estimate_tables(data)
+    mixture = Mixture()
+    shape = data.shape
+    pairs = {
+        pair for axes in announced(data, None, mixture.ways) for pair in combinations(sorted(set(axes)), 2)
+    }
+    if not any(shape[a] > 1 and shape[b] > 1 for a, b in pairs):
+        return "with their best shares (residuals)", Residuals().estimate_tables(data)
+    rest, outlook = counted(data, mixture.tables, mixture.ways)
+    better, plain = float(outlook.likely @ np.minimum(outlook.together, outlook.apart)), outlook.plain
+    shown = f"{better:.2g} of the records, as a total variation"
+    if better <= plain:
+        said = (
+            f"and a model fitted to them (mixture): pairs are expected to be off by {shown}, plain tables by"
+        )
+        return f"{said} {plain:.2g}", mixture.after_count(rest, outlook)
+    said = f"with their best shares (residuals): pairs are expected to be off by {plain:.2g} of the records, as a total"
+    return f"{said} variation, with a model by {better:.2g}", Residuals().estimate_tables(rest)
+
+
+def residual_error(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> float:
+    """The root mean squared error that cells of announced tables would have if residuals are measured.
+
+    Args:
+        law: Of the whole budget.
+        shape: How many values each attribute has.
+        tables: What was announced.
+
+    Returns:
+        The error, over all cells alike.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> round(residual_error(NoiseLaw("gaussian", Fraction(1)), (4, 4), [(0, 1)]), 2)
+        1.0
+    """
+    every = [tuple(sorted(axis for axis in axes if shape[axis] > 1)) for axes in tables]
+    variances, _ = planned_variances(law, shape, wanted_tables(shape, every), every)
+    cells = np.array([math.prod(shape[axis] for axis in axes) for axes in every], dtype=np.float64)
+    return math.sqrt(float(variances @ cells / cells.sum()))
