@@ -19,6 +19,7 @@ from dphist.mechanisms import Residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.unit import Unit
+from dphist.private.nobody import open_nobody
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.wide import tables_release
 from dphist.release.wide import TableCells
@@ -279,6 +280,47 @@ def test_the_forecast_is_the_error() -> None:
     (unasked,) = dphist.planning.plan(DOMAIN, 2, "marginals:3", mechanisms=["residuals"], announced=False)
     assert unasked.error is None
     assert "would not be measured" in unasked.basis
+
+
+def test_auto_says_by_how_much_it_expects_one_way_to_be_better() -> None:
+    domain = dphist.Domain(
+        [dphist.Ordinal("age", range(100)), *(dphist.Ordinal(f"x{i}", range(6)) for i in range(12))]
+    )
+    draw = np.random.default_rng(4)
+    held = CodedColumns(
+        domain, tuple(draw.integers(0, size, 3_000).astype(np.uint8) for size in domain.shape)
+    )
+    found = {}
+    for text in ("marginals:2", "marginals:2 ranges:age", "marginals:1"):
+        asked = dphist.Workload.parse(domain, text)
+        release = tables_release(
+            held,
+            Budget.of(rho="1/50"),
+            dphist.mechanisms.Auto(),
+            Unit(),
+            asked,
+            noise=Noise(Keystream.for_tests(2)),
+        )
+        found[text] = release.mechanism.why  # type: ignore[attr-defined]
+        release.verify()
+    assert "(mixture): pairs are expected to be off by 0." in found["marginals:2"]
+    assert "plain tables by 0." in found["marginals:2"]
+    assert (
+        "with a tree along age, whose ranges are expected to be off by 0.7" in found["marginals:2 ranges:age"]
+    )
+    assert "(residuals)" in found["marginals:1"]
+
+
+def test_auto_on_a_cube_measures_residuals_where_they_are_forecast_to_be_better() -> None:
+    domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(4)) for i in range(9)])
+    asked = dphist.Workload.parse(domain, "marginals:2")
+    chosen = {
+        budget.pure: dphist.mechanisms.Auto().choose(open_nobody(domain, budget, Unit(), asked))
+        for budget in (Budget.of(epsilon=1), Budget.of(rho="1/50"))
+    }
+    assert isinstance(chosen[False][0], Residuals)
+    assert "(residuals): they are expected to be off by 21.2, whole tables by" in chosen[False][1]
+    assert "(marginals)" in chosen[True][1]
 
 
 def test_what_wide_tables_do_not_hold_is_refused_before_it_is_counted() -> None:
