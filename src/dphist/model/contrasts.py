@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,7 @@ class Contrasts:
         each = np.maximum(self.left, self.right)
         return tuple(int(each[self.depth == depth].max()) for depth in range(int(self.depth.max()) + 1))
 
-    def of(self, values: NDArray[np.generic], axis: int) -> NDArray[np.generic]:
+    def of(self, values: NDArray[Any], axis: int) -> NDArray[Any]:
         """Take the contrasts along an axis, in the numbers that are given."""
         moved = np.moveaxis(np.asarray(values), axis, 0)
         sums = np.concatenate([np.zeros_like(moved[:1]), np.cumsum(moved, axis=0)])
