@@ -290,7 +290,10 @@ class Auto:
 
     def _short(self, data: PrivateCounts) -> bool:
         """Whether the announced ranges are so short that single cells serve them best."""
-        typical = self._typical(data) if self._kind(data) == "ranges" else None
+        if self._kind(data) != "ranges" or (len(data.shape) > 1 and not self._space(data)):
+            # Of several attributes small boxes may be better read off tables: the forecast says so.
+            return False
+        typical = self._typical(data)
         return typical is not None and typical <= _SMALL_RANGE
 
     def _typical(self, data: PrivateCounts) -> int | None:

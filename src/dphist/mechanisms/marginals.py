@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
@@ -21,6 +21,7 @@ from dphist.inference.shrinking import towards
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.spatial import denoise_field
+from dphist.mechanisms.trees.planning import asked_ranges
 from dphist.model.law import Kind
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -28,6 +29,7 @@ from dphist.private.queries import Totals
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Raking goes over so many cells at most, tables times rounds times cells: about a second.
 _MOST_RAKED = 4e8
@@ -44,6 +46,11 @@ _DOUBT = 0.02
 # Shrunk cells merely follow the measured ones if they depart by less than this part of their variance; and a sum of
 # them departs too far from so many variances on.
 _FOLLOWING, _FAR = 0.75, 36.0
+# Published sums depart from unbiased ones by those ones' noise and their own errors: if that is r times the noise, in
+# squares, their own are r − 1 of it, and worse than the noise from 2 on. A few boxes tell r; so a little more.
+_BIASED = 2.5
+# Boxes by which that is told, halved so many times: their sizes, in powers of two, are told apart if so many are alike.
+_HALVINGS, _ALIKE = 6, 8
 # Tables with at most so many cells are denoised before they are settled; for larger ones it takes too long.
 _MOST_DENOISED = 1 << 16
 
@@ -75,8 +82,9 @@ class TableNoise(LeastSquaresNoise):
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
         """Add up the published cells, or answer by least squares where sums of shrunk cells are not to be trusted.
 
-        That is where a sum departs by more than six deviations from the unbiased one, and wherever the published
-        cells merely follow the measured ones, as little was won by shrinking there.
+        That is where a sum departs by more than six deviations from the unbiased one, where sums of about so many
+        cells do so by more than noise explains, and wherever the published cells merely follow the measured ones, as
+        little was won by shrinking there.
         """
         if self.counts is None:
             return summed
@@ -84,6 +92,7 @@ class TableNoise(LeastSquaresNoise):
         noise = self.variance(workload)
         several = workload.cells_in_each > 1
         departs = (plain - summed) ** 2 > _FAR * noise
+        departs |= self._biased[_magnitude(workload.cells_in_each, self._biased.size)]
         better = np.where(several & (self._follows | departs), np.maximum(plain, 0.0), summed)
         return np.where(np.isnan(plain) | np.isnan(noise), summed, better)
 
@@ -96,11 +105,39 @@ class TableNoise(LeastSquaresNoise):
         apart = self.tables.table(every) - self.counts.reshape(self.tables.shape)
         return float((apart * apart).mean()) < _FOLLOWING * self.tables.cell_variance(every)
 
+    @cached_property
+    def _biased(self) -> BoolArray:
+        """Whether sums of about 1, 2, 4 … published cells are biased: told by boxes of all sizes, the same every time.
+
+        Where shrinking found the truth, published and unbiased sums differ by the noise of the latter: squares over
+        variances are 1. Where it kept what was measured they are less; more is bias.
+        """
+        sizes = np.array(self.tables.shape)
+        classes = math.ceil(math.log2(max(float(np.prod(sizes.astype(float))), 1.0))) + 1
+        if self.counts is None:
+            return np.zeros(classes, dtype=bool)
+        some = asked_ranges(None, None, self.tables.shape)
+        halved = np.ceil((some.high - some.low) / 2.0 ** (np.arange(len(some.low)) % _HALVINGS)[:, None])
+        boxes = Workload(some.domain, some.low, some.low + halved.astype(np.int64))
+        summed = np.asarray(boxes.answer(self.counts.reshape(self.tables.shape)), dtype=np.float64)
+        noise = self.variance(boxes)
+        known = ~np.isnan(noise) & (noise > 0.0)
+        ratio = (self.fitted(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
+        kind = _magnitude(boxes.cells_in_each[known], classes)
+        many, sums = np.bincount(kind, minlength=classes), np.bincount(kind, ratio, minlength=classes)
+        return np.asarray((sums > _BIASED * many) & (many >= _ALIKE), dtype=np.bool_)
+
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload: not a number where it was not measured."""
         variance, largest = self.tables.variances(workload.low, workload.high)
         missing = ~self.tables.measured(workload.low, workload.high)
         return Spread(np.where(missing, np.nan, variance), np.where(missing, np.nan, largest))
+
+
+def _magnitude(cells: ArrayLike, classes: int) -> IntArray:
+    """Sizes by their powers of two."""
+    power = np.rint(np.log2(np.maximum(np.asarray(cells, dtype=np.float64), 1.0)))
+    return np.minimum(power, classes - 1).astype(np.int64)
 
 
 @checked
