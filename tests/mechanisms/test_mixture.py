@@ -69,7 +69,7 @@ RICH, CHOSEN, SINGLE = "measured together", "chosen where", "whole budget"
     [
         (Budget.of(epsilon=10), 0.7, 20_000, SHAPE, RICH),
         (Budget.of(epsilon=1, delta="1e-9"), 0.7, 20_000, SHAPE, RICH),
-        (Budget.of(epsilon=1), 0.45, 30_000, (60, 80, 2, 70, 90, 50), CHOSEN),
+        (Budget.of(epsilon=1), 0.45, 30_000, (60, 20, 2, 30, 90, 50, 4, 25, 3), CHOSEN),
         (Budget.of(epsilon="0.1", delta="1e-9"), 0.0, 2_000, SHAPE, SINGLE),
         (Budget.of(epsilon="0.1"), 0.5, 2_000, SHAPE, SINGLE),
     ],

@@ -192,16 +192,17 @@ def counted(
 
 
 def _try(data: PrivateRecords, pairs: Sequence[Axes]) -> TableResiduals:
-    """Measure the residuals of some pairs by themselves: what they show tells whether all are worth measuring."""
+    """Measure the residuals of some pairs and of single columns: what they show tells whether all are worth it."""
     shape = data.shape
-    noisy = data.measure(ResidualQuery(tuple(pairs), (Fraction(1, len(pairs)),) * len(pairs)))
+    ones = tuple((axis,) for axis, size in enumerate(shape) if size > 1)
+    tables: tuple[Axes, ...] = ((), *ones, *pairs)
+    noisy = data.measure(ResidualQuery(tables, (Fraction(1, len(tables)),) * len(tables)))
     variance, found, begin = np.asarray(noisy.law.variance), [], 0
-    for axes in pairs:
+    for axes in tables:
         sides = [shape[axis] for axis in axes]
         cells = math.prod(sides)
         values = noisy.values[begin : begin + cells].astype(np.float64).reshape(sides)
         # In units of the table: its residual was multiplied by the number of its cells.
-        each = float(variance if variance.ndim == 0 else variance[begin])
-        found.append(Measured(axes, values / cells, each / cells**2, 0.0, residual=True))
+        found.append(Measured(axes, values / cells, float(variance[begin]) / cells**2, 0.0, residual=True))
         begin += cells
     return TableResiduals(shape, found)

@@ -15,7 +15,7 @@ Noise r that is cut to tables without negative cells is r ÷ (1 + r): 0.64 of 1.
 read off made-up tables (`dphist bench run widerule --generator hidden`) and checked on others (`chain`, `classes`).
 
 Nobody knows δ. Sampling alone makes it 0.3 √(c · cells ÷ records), c = Π(1 − 1/n); beyond that a public prior says
-nothing a third of the time, and otherwise any size from 0.002 to 0.5. Noisy looks at the records turn it into a
+nothing a third of the time, and otherwise any size from 0.002 to 0.3. Noisy looks at the records turn it into a
 posterior (`Outlook.seen`, `Outlook.tried`), and what is done is what is expected to lose least against the better of
 the two. A look is worth what it is expected to save, less what its share costs all that follows.
 All of it is arithmetic on public numbers and on answers that were paid for.
@@ -32,8 +32,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import TableResiduals, speaks
-from dphist.inference.tables import Axes, subsets
+from dphist.inference.tables import Axes, centred, subsets
 from dphist.mechanisms.mixtureplan import Strength, too_weak
 from dphist.mechanisms.residualplan import plan_residuals, plan_totals
 from dphist.model.law import NoiseLaw
@@ -50,12 +51,15 @@ _UNEVEN = 1.4
 _UNSURE = 1.5
 # What pairs chosen one by one leave of dependence where they see it: this part of the noise that all pairs would have.
 _CHOSEN = 0.35
+_MOST_CHOSEN = 0.6
 # The prior: a third on nothing but sampling, the rest on these.
 _NOTHING = 1.0 / 3.0
-_SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
+_SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.3, 36)])
 # Shares that a look may cost, and trying some pairs out.
 _LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
-_TRIALS = (Fraction(1, 50), Fraction(1, 25), Fraction(2, 25))
+_TRIALS = (Fraction(1, 50), Fraction(1, 25), Fraction(2, 25), Fraction(3, 25))
+# How much more noise a pair has beside its columns than by itself, in a trial, where columns are uneven.
+_COLUMNS_TOO = 1.5
 # A normal law by seven points (Gauss and Hermite).
 _NODES = np.array([-3.7504, -2.3668, -1.1544, 0.0, 1.1544, 2.3668, 3.7504])
 _OFTEN = np.array([0.00055, 0.03076, 0.24012, 0.45714, 0.24012, 0.03076, 0.00055])
@@ -125,8 +129,10 @@ class Outlook:
         noise = self._single_noise
         single = _cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
         left, strength = _SIZES, Strength(self.law, self.total)
-        if not too_weak(strength):
-            missed = (1.0 - strength.picks(len(self.shape), len(self.pairs)) / len(self.pairs)) ** 2
+        chosen = strength.picks(len(self.shape), len(self.pairs)) / len(self.pairs)
+        # Whoever would measure most pairs anyhow measures all of them.
+        if not too_weak(strength) and chosen < _MOST_CHOSEN:
+            missed = (1.0 - chosen) ** 2
             left = np.maximum(np.minimum(_SIZES, _CHOSEN * self.plain), missed * _SIZES)
         return np.asarray(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2).mean(axis=1))
 
@@ -165,11 +171,23 @@ class Outlook:
         return self._given(-0.5 * ((dependence - self.sizes) / doubt) ** 2)
 
     def tried(self, part: TableResiduals, pairs: Sequence[Axes]) -> Outlook:
-        """The outlook after some pairs' residuals were measured: their squares over their noise are what they show."""
-        shown = sum(
-            float((part.residuals[pair].values ** 2).sum()) * part.residuals[pair].precision for pair in pairs
-        )
-        mean, spread = self._shown(pairs, [part.residuals[pair].precision for pair in pairs])
+        """The outlook after some pairs' residuals, and those of all single columns, were measured.
+
+        What a pair's residual departs by from that of the product of its columns, squared over its noise, is what it
+        shows; the columns' own noise is in that product too.
+        """
+        total = max(1.0, float(part.table(())))
+        ones = {axis: nonnegative(part.table((axis,)), total) / total for pair in pairs for axis in pair}
+        shown, precisions = 0.0, []
+        for a, b in pairs:
+            away = part.residuals[(a, b)].values - centred(total * np.outer(ones[a], ones[b]))
+            noise = 1.0 / part.residuals[(a, b)].precision
+            for one, other in ((a, b), (b, a)):
+                uneven = float(np.mean((ones[other] - 1.0 / self.shape[other]) ** 2))
+                noise += uneven / part.residuals[(one,)].precision
+            precisions.append(1.0 / noise)
+            shown += float((away**2).sum()) / noise
+        mean, spread = self._shown(pairs, precisions)
         return self._given(-0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread))
 
     def _shown(self, pairs: Sequence[Axes], precisions: Sequence[float]) -> tuple[FloatArray, FloatArray]:
@@ -196,23 +214,23 @@ class Outlook:
         """The share that it is worth to try out some pairs; none where budgets that are split are worth less."""
         if not self.law.gaussian:
             return Fraction(0)
-        losses = []
+        losses, asked = [], 1 + len(self.shape) + len(pairs)
         for share in _TRIALS:
             precisions = [
                 float(share)
-                / len(pairs)
+                / asked
                 / math.prod(1.0 - 1.0 / self.shape[axis] for axis in pair)
-                / float(self.law.variance)
+                / (_COLUMNS_TOO * float(self.law.variance))
                 for pair in pairs
             ]
             losses.append(self._preview(*self._shown(pairs, precisions)))
-        return self._best(_TRIALS, losses)
+        # Single columns are measured in any case: only pairs are lost.
+        return self._best(_TRIALS, losses, len(pairs) / asked)
 
-    def _best(self, shares: Sequence[Fraction], losses: Sequence[float]) -> Fraction:
-        """The share that loses least together with what it costs all that follows."""
-        each = [
-            loss + 0.5 * self.law.exponent * float(share) for share, loss in zip(shares, losses, strict=True)
-        ]
+    def _best(self, shares: Sequence[Fraction], losses: Sequence[float], lost: float = 1.0) -> Fraction:
+        """The share that loses least together with what it costs all that follows: the part of it that is lost."""
+        cost = 0.5 * self.law.exponent * lost
+        each = [loss + cost * float(share) for share, loss in zip(shares, losses, strict=True)]
         place = int(np.argmin(each))
         return shares[place] if each[place] < min(self.losses()) else Fraction(0)
 
