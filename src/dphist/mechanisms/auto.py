@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
 from dphist.inference.tables import Axes
@@ -75,9 +76,14 @@ class Auto:
     Answers are then less accurate on data that the others adapt to. ``why`` is filled in by the release: the
     choice, in words.
 
+    Where nothing is announced, ``mixture`` says how much kinds of questions count, as in "cells:3 one-way:1 boxes:0.5":
+    single cells, cells of tables of one attribute ("one-way") and of two ("two-way"), ranges over two attributes
+    ("ranges") and boxes. Kinds that are not named do not count.
+
     Args:
         workload: What will be asked, where it is not handed over as a workload.
         guaranteed: Choose for narrow guaranteed intervals.
+        mixture: Kinds of questions and how much each counts, where nothing is announced.
         why: Filled in by the release.
 
     Example:
@@ -89,7 +95,11 @@ class Auto:
 
     workload: Kind | None = None
     guaranteed: bool = False
+    mixture: str | None = None
     why: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        self._weights  # noqa: B018 -- refuses what cannot be read
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose, then let the chosen mechanism use the right, or what a noisy total has left of it."""
@@ -169,6 +179,28 @@ class Auto:
         said, found = publish_tables(data)
         return replace(found, note=f"{reason} {said}; {found.note}.")
 
+    @property
+    def _weights(self) -> dict[str, float] | None:
+        """How much each kind of question counts, as the user said."""
+        if self.mixture is None:
+            return None
+        from dphist.mechanisms.choice import MIXED
+
+        weights: dict[str, float] = {}
+        for word in self.mixture.replace(",", " ").split():
+            name, _, number = word.partition(":")
+            try:
+                weights[name] = float(number or 1)
+            except ValueError:
+                weights[name] = math.nan
+        good = all(name in MIXED and 0.0 < weight < math.inf for name, weight in weights.items())
+        if not weights or not good:
+            raise MechanismError(
+                "auto: mixture must name kinds of questions and weights above zero, as in 'cells:3 boxes:1'; "
+                f"kinds are {', '.join(MIXED)}"
+            )
+        return weights
+
     def _kind(self, data: PrivateCounts) -> Kind | None:
         return self.workload or (None if data.workload is None else data.workload.kind)
 
@@ -182,7 +214,7 @@ class Auto:
         """The most accurate mechanism, and why."""
         from dphist.mechanisms.posterior import Posterior
 
-        kind = self._kind(data)
+        kind, weights = self._kind(data), self._weights or {}
         several = len(data.shape) > 1
         if kind == "cells" or (kind == "marginals" and not several):
             return (
@@ -195,6 +227,8 @@ class Auto:
                 f"the ranges that will be asked for typically hold {self._typical(data)} cells, so every cell is "
                 "measured (posterior)",
             )
+        if kind is None and not several and 2.0 * weights.get("cells", 0.0) > sum(weights.values()):
+            return Posterior(), "single cells count most, so every cell is measured by itself (posterior)"
         if several and data.size <= _LARGEST_TABULAR and not self._space(data):
             return self._forecast(data, kind, records)
         if kind == "ranges":
@@ -224,7 +258,7 @@ class Auto:
         from dphist.mechanisms.marginals import Marginals
         from dphist.mechanisms.posterior import Posterior
 
-        asked = asked_kinds(data.shape, data.domain, data.workload, kind)
+        asked = asked_kinds(data.shape, data.domain, data.workload, kind, self._weights)
         if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
             return (
                 Posterior(),
@@ -234,7 +268,9 @@ class Auto:
         forecaster = Forecaster(data.shape, asked, data.law(), records)
         plan, tree = forecaster.tables(), forecaster.tree().score
         said = {
-            None: "nobody said what will be asked; cells, tables, ranges and boxes all count",
+            None: "nobody said what will be asked; cells, tables, ranges and boxes all count"
+            if self.mixture is None
+            else f"questions will be asked that count as {' '.join(self.mixture.split())}",
             "marginals": "marginals will be asked for",
         }.get(kind, "ranges of many cells will be asked for")
         of = "" if records is None else f" of about {_round(records):,} records"
@@ -276,7 +312,12 @@ class Auto:
         Where two long ordered attributes or more make a space, boxes are what people ask for. A tree adapts to where
         the points are, which no forecast knows: boxes on made-up planes had 0.3 to 30 times its error from tables.
         """
-        if self._kind(data) in ("cells", "marginals") or data.domain is None:
+        kind = self._kind(data)
+        if (
+            kind in ("cells", "marginals")
+            or data.domain is None
+            or (kind is None and self.mixture is not None)
+        ):
             return False
         attributes = data.domain.attributes
         long = [k for k, a in enumerate(attributes) if isinstance(a, Ordinal) and a.size >= _LONG]

@@ -12,7 +12,7 @@ Nothing here asks anything, and no count is read but a noisy total that was paid
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -49,6 +49,16 @@ _CUBE = 0.05
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 
 
+# Kinds of questions of a mixture, by the names that users give them.
+MIXED = {
+    "cells": "cells",
+    "one-way": "tables of 1",
+    "two-way": "tables of 2",
+    "ranges": "ranges of 2",
+    "boxes": "boxes",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Asked:
     """One kind of question: boxes, how often each is asked (parts of one), and how much the kind counts."""
@@ -78,7 +88,11 @@ class Plan:
 
 
 def asked_kinds(
-    shape: tuple[int, ...], domain: Domain | None, workload: Workload | None, kind: Kind | None
+    shape: tuple[int, ...],
+    domain: Domain | None,
+    workload: Workload | None,
+    kind: Kind | None,
+    weights: Mapping[str, float] | None = None,
 ) -> tuple[Asked, ...]:
     """What will be asked: what was announced, or a mixture if nobody said, in which every kind but cells counts alike.
 
@@ -87,6 +101,7 @@ def asked_kinds(
         domain: The domain, where there is one.
         workload: What was announced.
         kind: Its kind, or a kind announced by its name alone.
+        weights: How much each kind of a mixture counts (see `MIXED`), if nothing was announced; the others not at all.
 
     Returns:
         The kinds: cells, tables of one attribute, of two, ranges of two attributes and boxes if nothing was announced.
@@ -118,7 +133,13 @@ def asked_kinds(
             free = [axis for axis in every if axis not in pairs[row % len(pairs)]]
             low[row, free], high[row, free] = 0, np.array(shape)[free]
         mixture.append(Asked("ranges of 2", low, high, np.full(len(low), 1.0 / len(low))))
-    return (*mixture, _boxes("boxes", some))
+    mixture.append(_boxes("boxes", some))
+    if weights is not None:
+        said = {MIXED[name]: weight for name, weight in weights.items()}
+        chosen = [replace(each, weight=said[each.name]) for each in mixture if each.name in said]
+        # A domain that has none of these kinds is planned for as if nothing had been said.
+        mixture = chosen or mixture
+    return tuple(mixture)
 
 
 def _tables(name: str, shape: tuple[int, ...], tables: Sequence[Axes]) -> Asked:
