@@ -273,6 +273,14 @@ def test_only_keys_that_are_told_apart_by_their_bits_are_taken_as_numbers(
     key = opened.text(opened.column(column_of(opened, "page")))
     assert hashed_keys(opened, key, "0", bound, 1) is not None
     assert hashed_keys(opened, key, "0", bound, 2**20) is None
+    texts = views().set_column(0, "user", views().column("user").cast(pa.string()))
+    named = open_source(texts, ["page", "user"], UNITS[1])
+    assert isinstance(named, Duck)
+    whose = Bound.of(column_of(named, "user"), UNITS[1])
+    assert hashed_keys(named, key, "0", whose, 1) is not None
+    with monkeypatch.context() as patched:
+        patched.setattr("dphist.sources.hashed._PERSON", "(hash({}) % 7)")
+        assert hashed_keys(named, key, "0", whose, 1) is None
     monkeypatch.setattr(Duck, "key_bits", lambda self, size: "(hash(key) % 3)")
     assert hashed_keys(opened, key, "0", bound, 1) is None
 

@@ -12,7 +12,8 @@ order of codes is the order of (code, text). So it is enough to sort pairs of 64
 no two have is looked at, not hoped for: the keys, each once, come with their bits from DuckDB's own GROUP BY, which
 gives the texts of those that are published as well. If two do, the statement in SQL is run, which orders by the same
 (code, text): another way to the same counts. So nobody's rows decide about another's, not even rows that were made to
-collide; they only make it slow.
+collide; they only make it slow. People whose ids are texts are taken as numbers in the same way: by bits of a hash that
+no two of them share, or not at all.
 """
 
 # ruff: noqa: S608 -- SQL is what this file writes; names and public values went through quote() and literal()
@@ -33,6 +34,8 @@ from dphist.sources.people import counted
 
 # Known cells a key may have: what they take of the code, the hash lacks.
 _BITS = 16
+# The bits of somebody whose id is a text.
+_PERSON = "(hash({}) >> 1)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,10 @@ class HashedKeys:
 
     def take(self, rows: npt.NDArray[Any]) -> Any:
         """The texts of some keys, as an Arrow array."""
-        wanted = self.wanted[np.asarray(rows, dtype=np.int64)]
+        return self.named(self.wanted[np.asarray(rows, dtype=np.int64)])
+
+    def named(self, wanted: Integers) -> Any:
+        """The texts behind some bits."""
         if not wanted.size:
             return self.texts.slice(0, 0)
         ordered = np.sort(wanted)
@@ -57,6 +63,19 @@ class HashedKeys:
         there = np.flatnonzero(ordered[place] == self.bits)
         there = there[np.argsort(self.bits[there])]
         return self.texts.take(there[np.searchsorted(self.bits[there], wanted)])
+
+
+def _told_apart(duck: Duck, text: str, bits: str) -> HashedKeys | None:
+    """Every value of a text ``key`` of a row, with bits of its hash; None if two have the same."""
+    listed = duck.table_of(
+        f"SELECT key, CAST({bits} AS BIGINT) AS bits FROM (SELECT {text} AS key FROM {duck.relation}) AS keys "
+        "WHERE key IS NOT NULL GROUP BY key"
+    )
+    known = _whole(listed.column("bits"))
+    ordered = np.sort(known)
+    if (ordered[1:] == ordered[:-1]).any():
+        return None
+    return HashedKeys(listed.column("key").combine_chunks(), known, known)
 
 
 def hashed_keys(
@@ -72,35 +91,39 @@ def hashed_keys(
         size: How many known cells there are.
 
     Returns:
-        The keys, and for every cell that keeps rows the number of its key, its known cell and how many; None if people
-        are texts, or two keys have the same bits.
+        The keys, and for every cell that keeps rows the number of its key, its known cell and how many; None if two
+        keys, or two people whose ids are texts, have the same bits.
     """
     bits = (size - 1).bit_length()
-    if bits > _BITS or not duck.numbers(bound.id):
+    if bits > _BITS:
         return None
-    each = f"SELECT {key} AS key FROM {duck.relation}"
-    listed = duck.table_of(
-        f"SELECT key, CAST({duck.key_bits(size)} AS BIGINT) AS bits FROM ({each}) AS keys "
-        "WHERE key IS NOT NULL GROUP BY key"
-    )
-    known = _whole(listed.column("bits"))
-    ordered = np.sort(known)
-    if (ordered[1:] == ordered[:-1]).any():
+    listed = _told_apart(duck, key, duck.key_bits(size))
+    if listed is None:
         return None
+    number, starts = "CAST(person AS BIGINT)", duck.starts
+    if not duck.numbers(bound.id):
+        people_of = _told_apart(duck, duck.person(bound.id), _PERSON.format("key"))
+        if people_of is None:
+            return None
+        number = f"CAST({_PERSON.format('person')} AS BIGINT)"
+
+        def starts(people: Any) -> Integers:
+            return duck.starts(people_of.named(people))
+
     (rows,) = duck.table_of(f"SELECT count(*) AS n FROM {duck.relation}").column(0).to_pylist()
     parts = -(-int(rows) // rows_at_once(duck.connection))
     placed = duck.placed_keys(key, cell, bound)
     answers = []
     for part in range(max(1, parts)):
         some = "" if parts <= 1 else f" WHERE hash(person) % {parts} = {part}"
-        sql = f"SELECT CAST(person AS BIGINT) AS person, {duck.key_order(size)} AS code FROM ({placed}) AS placed{some}"
+        sql = f"SELECT {number} AS person, {duck.key_order(size)} AS code FROM ({placed}) AS placed{some}"
         table = duck.table_of(sql)
         people, codes = _whole(table.column("person")), _whole(table.column("code"))
         # There may be a hundred million of them: nothing is held longer than it is needed.
         del table
         pairs = side_by_side(people, codes)
         del people, codes
-        answers.append(counted(*pairs, bound, duck.starts))
+        answers.append(counted(*pairs, bound, starts))
         del pairs
     codes, kept = (np.concatenate(found) for found in zip(*answers, strict=True))
     if len(answers) > 1:
@@ -112,7 +135,7 @@ def hashed_keys(
     found = codes >> bits
     changes = np.ones(len(found), dtype=bool)
     changes[1:] = found[1:] != found[:-1]
-    keys = HashedKeys(listed.column("key").combine_chunks(), known, found[changes])
+    keys = HashedKeys(listed.texts, listed.bits, found[changes])
     return keys, np.cumsum(changes) - 1, codes & ((1 << bits) - 1), kept
 
 

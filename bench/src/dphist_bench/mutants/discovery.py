@@ -117,8 +117,8 @@ MUTANTS = [
     ),
     _bug(
         _HASHED,
-        "answers.append(counted(*pairs, bound, duck.starts))",
-        "answers.append(counted(*pairs, Bound(bound.id, bound.rows + 1, bound.cells, bound.per_cell), duck.starts))",
+        "answers.append(counted(*pairs, bound, starts))",
+        "answers.append(counted(*pairs, Bound(bound.id, bound.rows + 1, bound.cells, bound.per_cell), starts))",
         "where keys are hashed a person keeps one row more",
     ),
 ]
