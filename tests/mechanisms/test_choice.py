@@ -106,3 +106,33 @@ def test_rectangles_of_a_plane_get_a_tree_and_ranges_of_one_attribute_its_table(
     )
     for records in (None, 10.0, 1e4, 1e7):
         assert isinstance(Auto().choose(right, records)[0], chosen)
+
+
+@pytest.mark.parametrize("kind", ["clusters", "spikes", "diagonal"])
+@pytest.mark.parametrize("largest", [16, 64])
+def test_rectangles_of_made_up_planes_are_no_worse_than_the_trees(kind, largest):
+    draw, place = np.random.default_rng(5), np.arange(64)
+    y, x = np.meshgrid(place, place, indexing="ij")
+    weights = {
+        "clusters": sum(
+            draw.pareto(1.2) * np.exp(-((y - a) ** 2 + (x - b) ** 2) / (2 * w * w))
+            for a, b, w in zip(
+                draw.uniform(0, 64, 12), draw.uniform(0, 64, 12), draw.uniform(0.5, 4, 12), strict=True
+            )
+        ),
+        "spikes": np.where(draw.random((64, 64)) < 0.02, draw.pareto(0.9, (64, 64)) + 0.1, 0.0),
+        "diagonal": np.exp(-np.abs(y - x) / 1.3),
+    }[kind]
+    counts = draw.multinomial(10**5, weights.ravel() / weights.sum()).reshape(64, 64)
+    domain = Domain([Ordinal("y", range(64)), Ordinal("x", range(64))])
+    side = draw.integers(5, largest + 1, (400, 2))
+    low = (draw.random((400, 2)) * (65 - side)).astype(np.int64)
+    workload = Workload(domain, low, low + side)
+    errors = []
+    for mechanism in (Auto(), AdaptiveTree()):
+        made = [
+            run(mechanism, Histogram(domain, counts), "0.1", seed=seed, workload=workload).counts
+            for seed in range(2)
+        ]
+        errors.append(sum(np.mean(np.asarray(workload.answer(each - counts)) ** 2) for each in made))
+    assert errors[0] < 1.5 * errors[1]
