@@ -101,6 +101,16 @@ def bell(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
     return sample(2.0 * np.exp(-(((place - 0.4) / 0.1) ** 2)) + np.exp(-5.0 * place), records, seed)
 
 
+def slope(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
+    """Fewer and fewer, evenly so: a straight line."""
+    return sample(1.0 - 0.9 * (np.arange(n) + 0.5) / n, records, seed)
+
+
+def wave(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
+    """Up and down gently, nowhere empty."""
+    return sample(1.0 + 0.6 * np.sin(9.0 * (np.arange(n) + 0.5) / n), records, seed)
+
+
 def level(n: int = 4_096, records: int = 100_000, seed: int = 0) -> IntArray:
     """Every cell equally likely: nothing to find, and a mechanism that finds something is overfitting."""
     return sample(np.ones(n), records, seed)

@@ -41,8 +41,8 @@ _STEPS = 80
 # Shares are multiples of one over this, and a table with less than so many of them is left out: what a platform rounds
 # otherwise must not change a share.
 _GRID, _LEAST = 1000, 4
-# Single cells count so much beside each other kind if nothing was announced: other kinds are sums of them.
-_CELLS = 2.0
+# If nothing was announced single cells count half as much as all kinds of sums of them together: a third of the whole.
+_CELLS = 0.5
 # A cube that questions may need has at least this share: what was never measured has no interval.
 _CUBE = 0.05
 # How uneven a residual is taken to be, as a part of its mean.
@@ -122,7 +122,7 @@ def asked_kinds(
     if kind is not None:
         return (_boxes("ranges", asked_ranges(workload, domain, shape)),)
     some = asked_ranges(None, domain, shape)
-    mixture = [replace(_tables("cells", shape, [tuple(every)]), weight=_CELLS)]
+    mixture = [_tables("cells", shape, [tuple(every)])]
     if len(shape) > 1:
         mixture.append(_tables("tables of 1", shape, [(axis,) for axis in every]))
     if len(shape) > 2:
@@ -134,6 +134,7 @@ def asked_kinds(
             low[row, free], high[row, free] = 0, np.array(shape)[free]
         mixture.append(Asked("ranges of 2", low, high, np.full(len(low), 1.0 / len(low))))
     mixture.append(_boxes("boxes", some))
+    mixture[0] = replace(mixture[0], weight=_CELLS * (len(mixture) - 1))
     if weights is not None:
         said = {MIXED[name]: weight for name, weight in weights.items()}
         chosen = [replace(each, weight=said[each.name]) for each in mixture if each.name in said]

@@ -31,7 +31,18 @@ from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.testing.gates import open_counts
 from dphist_bench import files
-from dphist_bench.data import bell, level, planes, sample, search_timeline, settlements, spikes, steps
+from dphist_bench.data import (
+    bell,
+    level,
+    planes,
+    sample,
+    search_timeline,
+    settlements,
+    slope,
+    spikes,
+    steps,
+    wave,
+)
 from dphist_bench.measuring import Line
 
 IntArray = NDArray[np.int64]
@@ -164,6 +175,8 @@ def _own(options: Options) -> Iterator[Outcome]:
     """
     size = 256 if options.quick else 4096
     makers = {"bell": bell, "level": level, "spikes": spikes, "steps": steps, "timeline": search_timeline}
+    if not options.quick:
+        makers |= {"slope": slope, "wave": wave}
     weights = {name: make(size, 10**6, 0).astype(np.float64) for name, make in makers.items()}
     if options.data is not None:
         names = options.names or tuple(CORE)
