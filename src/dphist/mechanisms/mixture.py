@@ -74,7 +74,7 @@ class Mixture:
     tables: tuple[Axes, ...] | None = None
     ways: int = 2
     classes: int = 120
-    steps: int = 500
+    steps: int = 700
 
     def __post_init__(self) -> None:
         if self.ways < 1 or self.classes < 1 or self.steps < 1:

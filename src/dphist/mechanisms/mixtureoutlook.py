@@ -5,7 +5,7 @@ the noise law, and how many records there are; both depend on how far pairs are 
 
 * **apart**: single columns with the whole budget, pairs by chance alone: √(singles² + δ²). Pairs chosen one by one
   (`dphist.mechanisms.mixturechosen`) leave of what δ has beyond sampling about 0.35 of the noise of all pairs, but
-  not less than the squared part of pairs that are not chosen;
+  not less than the part of pairs that are not chosen (squared, where columns have many values);
 * **together**: all pairs measured by the best plan, then shrunk towards what explains them. Of a pair's noise w, the
   part l of its single columns stays; of the rest shrinking leaves √(y ÷ (1 + y)), y = (1.4 δ ÷ w)², and
   a little more where few cells tell:
@@ -15,9 +15,9 @@ Noise r that is cut to tables without negative cells is r ÷ (1 + r): 0.64 of 1.
 read off made-up tables (`dphist bench run widerule --generator hidden`) and checked on others (`chain`, `classes`).
 
 Nobody knows δ. Sampling alone makes it 0.3 √(c · cells ÷ records), c = Π(1 − 1/n); beyond that a public prior says
-nothing a third of the time, and otherwise any size from 0.002 to 0.3. Noisy looks at the records turn it into a
-posterior (`Outlook.seen`, `Outlook.tried`), and what is done is what is expected to lose least against the better of
-the two. A look is worth what it is expected to save, less what its share costs all that follows.
+nothing a third of the time, and otherwise any size from 0.002 to 0.3, times the mean √c. Noisy looks at the records
+turn it into a posterior (`Outlook.seen`, `Outlook.tried`), and what is done is what is expected to lose least against
+the better of the two. A look is worth what it is expected to save, less what its share costs all that follows.
 All of it is arithmetic on public numbers and on answers that were paid for.
 """
 
@@ -104,7 +104,19 @@ class Outlook:
     @cached_property
     def sizes(self) -> FloatArray:
         """The dependences that are thought of."""
-        return np.asarray(np.minimum(np.sqrt(self.sampling**2 + _SIZES**2), 1.0), dtype=np.float64)
+        return np.asarray(np.minimum(np.sqrt(self.sampling**2 + self._beyond**2), 1.0), dtype=np.float64)
+
+    @cached_property
+    def _spread(self) -> float:
+        """The mean √c of pairs: half for columns of two values, nearly one for many."""
+        return float(
+            np.mean([math.sqrt((1 - 1 / self.shape[a]) * (1 - 1 / self.shape[b])) for a, b in self.pairs])
+        )
+
+    @cached_property
+    def _beyond(self) -> FloatArray:
+        """What dependence has beyond sampling: columns of few values cannot be as far from independence as others."""
+        return np.asarray(self._spread * _SIZES, dtype=np.float64)
 
     @cached_property
     def likely(self) -> FloatArray:
@@ -128,12 +140,13 @@ class Outlook:
         """The error of single columns, and of pairs chosen where there is much to see, for each dependence."""
         noise = self._single_noise
         single = _cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
-        left, strength = _SIZES, Strength(self.law, self.total)
+        left, strength = self._beyond, Strength(self.law, self.total)
         chosen = strength.picks(len(self.shape), len(self.pairs)) / len(self.pairs)
         # Whoever would measure most pairs anyhow measures all of them.
         if not too_weak(strength) and chosen < _MOST_CHOSEN:
-            missed = (1.0 - chosen) ** 2
-            left = np.maximum(np.minimum(_SIZES, _CHOSEN * self.plain), missed * _SIZES)
+            # The more values columns have, the more a model says of pairs that were not chosen.
+            missed = (1.0 - chosen) ** (2.0 * self._spread)
+            left = np.maximum(np.minimum(self._beyond, _CHOSEN * self.plain), missed * self._beyond)
         return np.asarray(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2).mean(axis=1))
 
     @cached_property
