@@ -15,7 +15,7 @@ Noise r that is cut to tables without negative cells is r ÷ (1 + r): 0.64 of 1.
 read off made-up tables (`dphist bench run widerule --generator hidden`) and checked on others (`chain`, `classes`).
 
 Nobody knows δ. Sampling alone makes it 0.3 √(c · cells ÷ records), c = Π(1 − 1/n); beyond that a public prior says
-nothing a third of the time, and otherwise any size from 0.002 to 0.3, times the mean √c. Noisy looks at the records
+nothing a third of the time, and otherwise any size from 0.002 to 0.5, times the mean √c. Noisy looks at the records
 turn it into a posterior (`Outlook.seen`, `Outlook.tried`), and what is done is what is expected to lose least against
 the better of the two. A look is worth what it is expected to save, less what its share costs all that follows.
 All of it is arithmetic on public numbers and on answers that were paid for.
@@ -54,7 +54,7 @@ _CHOSEN = 0.35
 _MOST_CHOSEN = 0.6
 # The prior: a third on nothing but sampling, the rest on these.
 _NOTHING = 1.0 / 3.0
-_SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.3, 36)])
+_SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
 # Shares that a look may cost, and trying some pairs out.
 _LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
 _TRIALS = (Fraction(1, 50), Fraction(1, 25), Fraction(2, 25), Fraction(3, 25))
