@@ -13,6 +13,9 @@ from dphist.mechanisms.spatial import denoise_field
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 
+# The least variance that is reckoned with: below it no sum of cells is off by a record.
+_NEXT_TO_EXACT = 1e-6
+
 
 @checked
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,7 @@ class Posterior:
             note += "averaged over the boxes that explain the noisy counts best"
         else:
             note += f"inferred from its neighbours; levels hold on from cell to cell with probability {model.stay:.2f}"
-        law = partial(Engine.of_cells, values, float(noisy.variance))
+        # Of the whole numbers that are drawn: at a large ε most are 0, and sums of noisy cells are next to exact.
+        law = partial(Engine.of_cells, values, max(noisy.law.drawn_variance, _NEXT_TO_EXACT))
         proof = partial(NoisySums, values, noisy.law)
         return Estimate(counts, PredictiveErrors(law, proof, counts), note)
