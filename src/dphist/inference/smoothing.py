@@ -115,8 +115,9 @@ def _read(
         covered = np.bincount(bins, (high - low)[small], minlength=opens.size) / width
         here = covered > 0.0
         rows.append(np.diag(covered)[here])
-        values.append(np.bincount(bins, best[small], minlength=opens.size)[here])
-        noise.append(np.bincount(bins, variance[small], minlength=opens.size)[here])
+        for each, wanted in ((best, values), (variance, noise)):
+            sums = np.bincount(bins, each[small], minlength=opens.size)[here]
+            wanted.append(np.asarray(sums, dtype=np.float64))
     design, precise = np.concatenate(rows), 1.0 / np.concatenate(noise)
     weighted = design * precise[:, None]
     return design.T @ weighted, weighted.T @ np.concatenate(values), width / width.sum()
