@@ -24,6 +24,7 @@ class Remote(Sql):
 
     name = "the engine"
     fence = ""
+    sent = ""
     _seen: int | None = None
 
     @property
@@ -65,7 +66,7 @@ class Remote(Sql):
             return super().bounded_statement(cell, bound, part, values)
         limit = most(bound.rows)
         each = f"SELECT person, {self.in_order('cell')} AS cells, count(*) AS total"
-        people = f"{each} FROM ({self.placed(cell, bound, part)}) AS placed GROUP BY person"
+        people = f"{each} FROM ({self.placed(cell, bound, part)}{self.sent}) AS placed GROUP BY person"
         first = f"CASE WHEN total > {limit} THEN {self.start('person')} % total END"
         # Without the fence an engine may hash a person for every place.
         begun = f"SELECT cells, total, {first} AS first FROM ({people}) AS people{self.fence}"

@@ -33,6 +33,8 @@ class Spark(Remote):
     name = "Spark"
     double = "DOUBLE"
     string = "STRING"
+    # Rows are sent to their person before they are gathered: lists of a few, made where rows lie, cost more to send.
+    sent = " DISTRIBUTE BY person"
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
