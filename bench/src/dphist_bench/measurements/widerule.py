@@ -134,7 +134,9 @@ def one_table(
                     same = away(lambda axes, own=own: nonnegative(own.table(axes)))  # type: ignore[misc]
                     beside.append((True, same, whole * math.sqrt(dearer)))
                 else:
-                    dearer = float(np.mean([own.cell_variance((a,)) for a in range(columns)])) / single
+                    # In a column's total variation its noise counts as often as it has values.
+                    each = np.array([own.cell_variance((a,)) for a in range(columns)])
+                    dearer = float(np.average(each, weights=np.square(held.domain.shape))) / single
                     same = away(lambda axes, own=own: chance(own, axes))  # type: ignore[misc]
                     noise = max(alone**2 - dependence**2, 0.0) * dearer
                     beside.append((False, same, math.sqrt(min(dependence, alone) ** 2 + noise)))
