@@ -22,7 +22,7 @@ def outlook(size, columns=15, total=50_000, kind="gaussian", noise=Fraction(100)
 def test_both_ways_get_better_with_more_records_and_the_better_one_is_expected():
     few, many = outlook(10, total=1_000), outlook(10, total=10**8)
     assert many.plain < few.plain
-    assert (many.apart <= few.apart).all()
+    assert (many.together <= few.together).all()
     assert few.losses()[1] < 0.01 < few.losses()[0]
     assert many.losses()[0] < 0.01 < many.losses()[1]
 
