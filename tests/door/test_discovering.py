@@ -197,7 +197,7 @@ def by_hash(expression: str = "hash(key) >> {drop}") -> Callable[[bool], Order]:
         for page in PAGES[1:]:
             for crossed in (False, True):
                 sql = f"SELECT {expression.format(drop=3 if crossed else 1)} FROM (SELECT ?::VARCHAR AS key)"
-                ((known[page.encode(), crossed],),) = connection.execute(sql, [page]).fetchall()
+                ((known[str(page).encode(), crossed],),) = connection.execute(sql, [page]).fetchall()
     return lambda crossed: lambda cell: (known[cell[0], crossed], cell[1], cell[0])
 
 

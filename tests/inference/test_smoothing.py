@@ -18,7 +18,7 @@ def _errors(counts, epsilon):
     """Mean squared errors of all prefixes, by the tree alone and smoothed, over the same noise."""
     found = np.zeros(2)
     for seed in range(DRAWS):
-        trees = []
+        trees: list[MeasuredTree] = []
 
         class Kept(AdaptiveTree):
             def grow(self, data, kept=trees):
