@@ -321,6 +321,10 @@ def test_auto_on_a_cube_measures_residuals_where_they_are_forecast_to_be_better(
     assert isinstance(chosen[False][0], Residuals)
     assert "(residuals): they are expected to be off by 21.2, whole tables by" in chosen[False][1]
     assert "(marginals)" in chosen[True][1]
+    sure = dphist.mechanisms.Auto(guaranteed=True).choose(
+        open_nobody(domain, Budget.of(rho="1/50"), Unit(), asked)
+    )
+    assert isinstance(sure[0], Residuals)
 
 
 def test_what_wide_tables_do_not_hold_is_refused_before_it_is_counted() -> None:

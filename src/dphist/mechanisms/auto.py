@@ -130,9 +130,10 @@ class Auto:
         from dphist.mechanisms.marginals import Marginals
         from dphist.mechanisms.posterior import Posterior
         from dphist.mechanisms.prefixsums import PrefixSums
+        from dphist.mechanisms.residuals import Residuals
         from dphist.mechanisms.tree import Tree
 
-        if isinstance(mechanism, Marginals):
+        if isinstance(mechanism, Marginals | Residuals):
             return mechanism, reason
         # What is asked decides as before; whoever adapts to noise gives way to whoever measures the same on all data.
         if isinstance(mechanism, Posterior):
