@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -74,17 +75,17 @@ class Remote(Sql):
         rows = f"SELECT {self.each_of(kept)} AS cell FROM ({begun}) AS begun"
         return f"SELECT cell, count(*) AS n FROM ({rows}) AS kept GROUP BY cell"
 
+    @abstractmethod
     def in_order(self, value: str) -> str:
         """An aggregate: all values of a group, as a list in order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def each_of(self, values: str) -> str:
         """A row for each value of a list."""
-        raise NotImplementedError
 
+    @abstractmethod
     def at_places(self, rows: int) -> str:
         """The values of the list ``cells`` of ``total`` at the places ⌊(first + i·total) / rows⌋."""
-        raise NotImplementedError
 
     def bounded(
         self, cell: str, bound: Bound, values: Sequence[Value] = ()
@@ -165,9 +166,9 @@ class Remote(Sql):
             # Engines raise errors of their own kinds, whose words may quote a record.
             raise SourceError(f"{self.name} could not count the table") from None
 
+    @abstractmethod
     def _fetch(self, statements: Sequence[str]) -> list[list[list[Any]]]:
         """Run queries on the same rows and give the columns of each."""
-        raise NotImplementedError
 
 
 def _filled(values: list[Any]) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ def literal(value: Any) -> str:
     return str(value)
 
 
-class Sql:
+class Sql(ABC):
     """Expressions as SQL text. Each engine overrides the words that it says differently."""
 
     columns: tuple[Column, ...]
@@ -120,9 +121,9 @@ class Sql:
         """Whether the value is one of a list."""
         return f"({value} IN ({', '.join(map(self.literal, choices))}))"
 
+    @abstractmethod
     def position(self, value: str, choices: Sequence[str]) -> str:
         """The place of a text in a short list, counted from 1."""
-        raise NotImplementedError
 
     def bin(self, value: str, edges: Sequence[Any]) -> str | None:
         """The bin of a value known to lie between many edges, if the engine has a way of its own; else None."""
@@ -175,9 +176,9 @@ class Sql:
         )
         return f"CASE WHEN {whole} NOT LIKE '%.%' THEN {whole} END"
 
+    @abstractmethod
     def start(self, person: str) -> str:
         """The first 60 bits of the hash of an id."""
-        raise NotImplementedError
 
     def too_large(self, column: Column) -> str | None:
         """A query for the number of ids that are floats beyond what tells people apart; None where none can be."""
