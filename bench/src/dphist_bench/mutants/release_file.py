@@ -199,8 +199,8 @@ MUTANTS = [
     ),
     dict(
         file=_CONTENTS,
-        old="            wanted, done = codes[places // strides[axis] % domain.shape[axis]], 0",
-        new="            wanted, done = codes[places // strides[axis] % domain.shape[axis]] * 0, 0",
+        old="            wanted, done = along(codes, strides[axis], begin, end), 0",
+        new="            wanted, done = along(codes, strides[axis], begin, end) * 0, 0",
         tests=(_R, "-k", "saved_and_loaded"),
         why="right labels are refused",
     ),
