@@ -82,6 +82,31 @@ def test_a_step_moves_what_is_promised_and_no_more(centred_axes):
     assert all(Fraction(3, 10) < spent <= 1 for spent in largest)
 
 
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_residual_alone_moves_exactly_what_is_promised(power):
+    query = RangedTables(((0,),), (Fraction(1),), WEIGHTS, centred=True)
+    layout = Layout(DOMAIN.shape, domain=DOMAIN)
+    one = np.zeros(DOMAIN.size, dtype=np.int64)
+    one[0] = 1
+    sizes = query.scales(layout) if power == 1 else query.variances(layout)
+    moved = query.answer(one, layout)
+    assert (
+        sum(Fraction(abs(int(m))) ** power / sizes.values[i] for m, i in zip(moved, sizes.index, strict=True))
+        == 1
+    )
+
+
+def test_large_counts_are_cut_before_they_overflow():
+    query = RangedTables(((0, 1),), (Fraction(1),), WEIGHTS[:1], centred=True)
+    layout = Layout(DOMAIN.shape, domain=DOMAIN)
+    full = np.zeros(DOMAIN.size, dtype=np.int64)
+    full[0] = 2**62
+    answer, less = query.answer(full, layout), query.answer(full // 2**20, layout)
+    # The one full cell keeps the sign that it gives every answer.
+    assert np.array_equal(np.sign(answer), np.sign(less))
+    assert answer.any()
+
+
 def test_promises_need_trees_that_are_there():
     layout = Layout(DOMAIN.shape, domain=DOMAIN)
     for trees in (((1, (Fraction(1, 2),)),), ((7, (Fraction(1),)),)):
