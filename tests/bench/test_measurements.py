@@ -77,6 +77,7 @@ def test_the_list_is_whole():
     modules = {path.stem for path in here.glob("*.py")} - {
         "__init__",
         "precision",
+        "executors",
         "mistakes_python",
         "mistakes_command",
     }

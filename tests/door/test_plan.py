@@ -261,3 +261,13 @@ def test_forecasts_go_by_the_whole_numbers_that_are_drawn():
 def test_the_epsilon_that_is_needed_is_one_that_keeps_to_it(epsilon, wanted):
     needed = planning.plan(LINE, epsilon, "cells", mechanisms=["laplace"], error=wanted)[0].epsilon_needed
     assert planning.plan(LINE, str(needed), "cells", mechanisms=["laplace"])[0].error == pytest.approx(wanted)
+
+
+def test_every_range_of_a_workload_is_forecast_by_some_of_them():
+    from dphist.planning.populations import questions
+
+    domain = Domain([Ordinal("age", range(100)), Ordinal("hour", range(24))])
+    every = Workload.parse(domain, "ranges")
+    told, asked = questions(domain, every)
+    assert told is every
+    assert len(asked) < 5_000 < len(every)

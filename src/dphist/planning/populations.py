@@ -136,12 +136,11 @@ LIMIT = "even"
 
 def questions(domain: Domain, name: str | Mapping[str, Any] | Workload) -> tuple[Workload, Workload]:
     """The workload as a hint for mechanisms, and as many of its questions as a forecast needs."""
-    if isinstance(name, Workload):
-        told = Workload.parse(domain, name)
-        return told, told
     asked = Workload.parse(domain, name)
     if asked.kind == "all_ranges":
         return asked, Workload.random(domain, _QUESTIONS, seed=1)
+    if isinstance(name, Workload) and len(asked) <= _MOST_TABLED:
+        return asked, asked
     most = _MOST_TABLED if asked.kind == "marginals" else _QUESTIONS
     if asked.kind == "marginals" and len(asked) <= most:
         return asked, asked
