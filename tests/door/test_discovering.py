@@ -389,3 +389,19 @@ def test_the_attribute_is_written_read_and_refused_elsewhere() -> None:
     for wrong in ({"categories": ["a"], "discover": True}, {"discover": True, "other": True}, {}):
         with pytest.raises(errors.DomainError):
             Nominal("page", **wrong)
+
+
+def test_a_schema_whose_keys_are_discovered_is_checked(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from dphist.cli.commands import app
+
+    schema = tmp_path / "views.toml"
+    schema.write_text('[[attribute]]\nname = "page"\nkind = "nominal"\ndiscover = true\n', encoding="utf-8")
+    said = CliRunner().invoke(app, ["schema", "check", str(schema)])
+    assert said.exit_code == 0
+    assert "keys of page are discovered" in said.output
+    told = CliRunner().invoke(app, ["schema", "check", str(schema), "--json"])
+    assert json.loads(told.output) == {"attributes": {"page": None}, "cells": None}

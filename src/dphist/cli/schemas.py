@@ -65,13 +65,16 @@ def schema_check(
     from dphist.cli.publishing import read_schema
 
     domain = read_schema(schema)
-    facts: dict[str, Any] = {
-        "attributes": dict(zip(domain.names, domain.shape, strict=True)),
-        "cells": domain.size,
-    }
+    # How many keys will be discovered is for the records to say, behind a threshold.
+    sizes = {each.name: None if getattr(each, "discover", False) else each.size for each in domain.attributes}
+    found = [name for name, size in sizes.items() if size is None]
+    facts: dict[str, Any] = {"attributes": sizes, "cells": None if found else domain.size}
     if as_json:
         screen.line(json.dumps(facts, ensure_ascii=False))
-    else:
-        screen.line(
-            f"{' × '.join(f'{name} {size}' for name, size in facts['attributes'].items())} = {domain.size:,} cells"
-        )
+        return
+    listed = " × ".join(f"{name} {'?' if size is None else size}" for name, size in sizes.items())
+    screen.line(
+        f"{listed}: the keys of {found[0]} are discovered when they are published, for a --delta"
+        if found
+        else f"{listed} = {domain.size:,} cells"
+    )
