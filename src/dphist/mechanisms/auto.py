@@ -99,7 +99,8 @@ class Auto:
     why: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        self._weights  # noqa: B018 -- refuses what cannot be read
+        # What cannot be read is refused before anything is measured.
+        self._weights()
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose, then let the chosen mechanism use the right, or what a noisy total has left of it."""
@@ -180,7 +181,6 @@ class Auto:
         said, found = publish_tables(data)
         return replace(found, note=f"{reason} {said}; {found.note}.")
 
-    @property
     def _weights(self) -> dict[str, float] | None:
         """How much each kind of question counts, as the user said."""
         if self.mixture is None:
@@ -215,7 +215,7 @@ class Auto:
         """The most accurate mechanism, and why."""
         from dphist.mechanisms.posterior import Posterior
 
-        kind, weights = self._kind(data), self._weights or {}
+        kind, weights = self._kind(data), self._weights() or {}
         several = len(data.shape) > 1
         if kind == "cells" or (kind == "marginals" and not several):
             return (
@@ -259,7 +259,7 @@ class Auto:
         from dphist.mechanisms.marginals import Marginals
         from dphist.mechanisms.posterior import Posterior
 
-        asked = asked_kinds(data.shape, data.domain, data.workload, kind, self._weights)
+        asked = asked_kinds(data.shape, data.domain, data.workload, kind, self._weights())
         if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
             return (
                 Posterior(),

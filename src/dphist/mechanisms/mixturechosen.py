@@ -22,6 +22,7 @@ from dphist.mechanisms.mixtureoutlook import single_shares
 from dphist.mechanisms.mixtureplan import CHOICE_SHARE, DISTANCE_SHARE, Strength, pair_shares, too_weak
 from dphist.model.domain import Ordinal
 from dphist.model.law import NoiseLaw
+from dphist.private.gate import Noisy
 from dphist.private.queries.dependence import TableDistances
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
@@ -181,9 +182,9 @@ class ChosenPairs:
         return fit_model(shape, noisy, total, self.classes, self.steps)
 
 
-def _tables(noisy: object, tables: Sequence[Axes], shape: Sequence[int]) -> list[NoisyTable]:
+def _tables(noisy: Noisy, tables: Sequence[Axes], shape: Sequence[int]) -> list[NoisyTable]:
     """Take an answer apart into its tables."""
-    values, variance = np.asarray(noisy.values), np.asarray(noisy.variance)  # type: ignore[attr-defined]
+    values, variance = np.asarray(noisy.values), np.asarray(noisy.variance)
     found, begin = [], 0
     for axes in tables:
         sides = [shape[axis] for axis in axes]

@@ -173,7 +173,8 @@ class Outlook:
     def losses(self) -> tuple[float, float]:
         """What each is expected to lose against the better of the two, as a part of that: together, apart."""
         best = np.minimum(self.together, self.apart)
-        return tuple(float(self.likely @ (each / best)) - 1.0 for each in (self.together, self.apart))  # type: ignore[return-value]
+        together, apart = (float(self.likely @ (each / best)) - 1.0 for each in (self.together, self.apart))
+        return together, apart
 
     def counted(self, total: float) -> Outlook:
         """The outlook once records were counted."""
