@@ -156,16 +156,8 @@ class NoiseErrors:
             width = chernoff_widths(spread.variance, spread.largest, share)
         else:
             width = half_widths(spread, share)
-        return self._around(
-            published, self.stand(workload, published if estimated is None else estimated)[0], width
-        )
-
-    def _around(self, published: FloatArray, stand: FloatArray | None, width: FloatArray) -> Interval:
-        """Bounds so far from what they stand on; from what is published, if that is not given."""
-        stand = published if stand is None else stand
-        # A count is never negative: cutting at zero keeps coverage, and so does holding what is published.
-        low, high = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
-        return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
+        stand = self.stand(workload, published if estimated is None else estimated)[0]
+        return around(stand, width, published)
 
 
 def spread_of(errors: Errors, workload: Workload) -> Spread:
@@ -222,7 +214,16 @@ class IndependentNoise(NoiseErrors):
     def cells(self, published: FloatArray, confidence: float, estimated: FloatArray | None) -> Interval:
         """The intervals of single cells, which are equally wide: as `interval` gives them, for very many."""
         one = Spread.of_terms(np.ones(1, dtype=np.int64), laplace_if_bare(self.law))
-        return self._around(published, estimated, half_widths(one, confidence))
+        return around(published if estimated is None else estimated, half_widths(one, confidence), published)
+
+
+def around(stand: FloatArray, width: float | FloatArray, published: FloatArray) -> Interval:
+    """From so far below what is stood on to so far above it.
+
+    A count is never negative: cutting at zero keeps coverage, and so does holding what is published.
+    """
+    low, high = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
+    return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
 
 
 def laplace_if_bare(law: NoiseLaw | Fraction | float) -> NoiseLaw:

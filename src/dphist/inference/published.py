@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Errors, Interval, NoiseErrors
+from dphist.inference.estimate import Errors, Interval, NoiseErrors, around
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.tables import Axes
@@ -121,15 +121,9 @@ class ResidualNoise(LeastSquaresNoise):
         if any(axis in self.residuals.trees for axis in axes):
             variance, heaviest = self.residuals.cell_spread(axes)
             each = half_widths(Spread(variance.reshape(-1), heaviest.reshape(-1)), confidence)
-            return _around(stand, each.reshape(stand.shape), published)
+            return around(stand, each.reshape(stand.shape), published)
         shape = self.residuals.shape
         low = np.zeros((1, len(shape)), dtype=np.int64)
         high = np.array([[1 if axis in axes else size for axis, size in enumerate(shape)]], dtype=np.int64)
         width = half_widths(Spread(*self.residuals.spread(low, high)), confidence)[0]
-        return _around(stand, width, published)
-
-
-def _around(stand: FloatArray, width: float | FloatArray, published: FloatArray) -> Interval:
-    """From so much below least squares' answer to so much above it, none below zero, widened to hold what is shown."""
-    low_end, high_end = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
-    return Interval(np.minimum(low_end, np.maximum(published, 0.0)), np.maximum(high_end, published))
+        return around(stand, width, published)
