@@ -14,6 +14,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine, PredictiveErrors
+from dphist.inference.predictive.leaning import leaned
 from dphist.inference.smoothing import smoothed
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
@@ -56,6 +57,8 @@ class AdaptiveTreeConstants:
 
 
 CONSTANTS = AdaptiveTreeConstants()
+# Planes up to this are read by the predictive law as well; beyond, that takes longer than all the rest.
+_LARGEST_LEANED = 1 << 18
 
 
 def line_levels(size: int) -> tuple[int, ...]:
@@ -101,7 +104,8 @@ class AdaptiveTree:
     Private because blocks of one level are disjoint, every cell pays for one measurement a level and one last one
     with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were already
     paid for (see `dphist.mechanisms.trees.growing`). In several dimensions boxes are planned one by one for the ranges
-    that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`).
+    that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`); counts of a plane are
+    then moved towards what a predictive law of the same totals expects (see `dphist.inference.predictive.leaning`).
 
     On a line ``stop`` scales the total below which a block is not split, in noise scales times the root of the number
     of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as
@@ -131,8 +135,12 @@ class AdaptiveTree:
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
                 "each next step was planned for such ranges, from totals already paid for"
             )
-            counts = counts_of_boxes(tree, level)
-            return Estimate(counts, replace(_errors(tree), counts=counts, pruned=True), note)
+            counts, errors = counts_of_boxes(tree, level), _errors(tree)
+            if len(data.shape) == 2 and data.size <= _LARGEST_LEANED:
+                engine = errors.engine
+                counts = leaned(engine, counts)
+                errors = replace(errors, make=lambda: engine)
+            return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree = self.grow(data)
         counts = counts_of(tree)
         if data.domain is None or isinstance(data.domain.attributes[0], Ordinal):

@@ -47,6 +47,11 @@ _MANY = 5
 _SAMPLE = 4096
 # Ranges are about a space if so many of them are bounded on all its axes.
 _MOSTLY = 0.5
+# Where whole numbers have less than this part of continuous noise's variance (ε above 3), cells are looked at first.
+_WHOLE = 0.5
+# A tree adapts to what it finds: cells must be expected to be off by this much less. On 13 drawn planes (numbers 0 to
+# 49) at ε = 10 rectangles are then off by 0.001 to 0.5 of what they were; at ε = 5 the tree stays.
+_NEARLY_EXACT = 0.5
 
 
 @checked
@@ -230,6 +235,10 @@ class Auto:
             )
         if kind is None and not several and 2.0 * weights.get("cells", 0.0) > sum(weights.values()):
             return Posterior(), "single cells count most, so every cell is measured by itself (posterior)"
+        if kind != "marginals" and (not several or (len(data.shape) == 2 and self._space(data))):
+            exact = self._nearly_exact(data)
+            if exact is not None:
+                return Posterior(), exact
         if several and data.size <= _LARGEST_TABULAR and not self._space(data):
             return self._forecast(data, kind, records)
         if kind == "ranges":
@@ -298,6 +307,28 @@ class Auto:
         return (
             Marginals(tables=plan.tables, shares=plan.shares, shrink=shrink),
             f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
+        )
+
+    def _nearly_exact(self, data: PrivateCounts) -> str | None:
+        """Why every cell is measured by itself where a large budget makes its noise all but vanish; else nothing.
+
+        Noise is drawn as whole numbers: at ε = 10 a cell gets 0 but once in ten thousand, while a tree shares ε among
+        its levels, each of which is noisy.
+        """
+        law = data.law()
+        if data.size > _LARGEST_SHRUNK or law.drawn_variance > _WHOLE * law.variance:
+            return None
+        from dphist.mechanisms.choice import cells_and_tree
+
+        workload = data.workload
+        if workload is None and self.workload in ("prefixes", "all_ranges") and data.domain is not None:
+            workload = getattr(Workload, self.workload)(data.domain)
+        cells, tree = cells_and_tree(data.shape, data.domain, workload, law)
+        if cells > _NEARLY_EXACT * tree:
+            return None
+        return (
+            f"noise is drawn as whole numbers and this budget makes nearly all of them 0, so every cell is measured "
+            f"(posterior): sums are expected to be off by {cells:,.3g}, from a tree by {tree:,.3g}"
         )
 
     def _curve(self, data: PrivateCounts) -> bool:

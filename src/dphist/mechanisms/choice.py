@@ -309,6 +309,45 @@ class Forecaster:
         return np.stack([self._held(float(cells)) for cells in inside], axis=1), self._chances
 
 
+def cells_and_tree(
+    shape: tuple[int, ...], domain: Domain | None, workload: Workload | None, law: NoiseLaw
+) -> tuple[float, float]:
+    """What sums are expected to be off by, added up from cells and read off a tree of blocks, in whole numbers.
+
+    The tree has the best shares that continuous noise would have, and the variances of the numbers that are drawn.
+
+    Args:
+        shape: How many values each attribute has.
+        domain: The domain, where there is one.
+        workload: What was announced: ranges of all sizes if nothing.
+        law: The noise of a question that spends the whole budget.
+
+    Returns:
+        Two root mean squared errors.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> one, ten = (cells_and_tree((4096,), None, None, NoiseLaw("laplace", Fraction(1, e))) for e in (1, 10))
+        >>> one[0] > one[1], ten[0] < ten[1]
+        (True, True)
+    """
+    asked = asked_ranges(workload, domain, shape)
+    sides = halvings(shape)
+    sizes = volumes(shape, sides)
+    energy = np.array([box_energy(shape, side, asked.low, asked.high) for side in sides])
+    weight = np.maximum(np.diff(energy, prepend=0.0), 1e-12 * energy[-1])
+    nothing = np.zeros(0)
+    _, shares = best_shares(
+        *(weight, sizes, nothing, 1.0, 0, float(law.scale), nothing, nothing, 1.0, law.exponent),
+    )
+    # A level with next to nothing would not be measured.
+    precise = np.array(
+        [1.0 / max(law.of_share(float(s)).drawn_variance, 1e-12) if s > 1e-3 else 0.0 for s in shares]
+    )
+    known = np.cumsum((precise * sizes)[::-1])[::-1]
+    return math.sqrt(float(energy[-1]) * law.drawn_variance), math.sqrt(float((weight / known).sum()))
+
+
 def _mixed(precision: FloatArray, held: FloatArray, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The squared error of what is measured with a precision and shrunk, and how fast that falls with the precision.
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.alike import alike_part
 from dphist.inference.predictive.trials import trial_boxes
+from dphist.kernels.paint import paint_boxes
 from dphist.kernels.predictive.cells import ask_cells, path_variances
 from dphist.kernels.predictive.halving import halve_cells, halve_families
 from dphist.kernels.predictive.splits import (
@@ -30,7 +31,7 @@ from dphist.kernels.predictive.splits import (
     least_squares_splits,
 )
 from dphist.kernels.predictive.visits import ask_boxes, infer_for_boxes
-from dphist.kernels.predictive.ways import CARRIED, FIRST, WAYS, size_classes
+from dphist.kernels.predictive.ways import CARRIED, FIRST, NEAR, WAYS, size_classes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -165,6 +166,22 @@ class Engine:
         unseen = _UNSEEN * (1.0 + _HIDDEN / math.sqrt(self.deviations))
         return np.minimum(learned + unseen * before * CARRIED / (CARRIED + seen), 1.0)
 
+    @property
+    def one_sided(self) -> float:
+        """How likely a measured split has all, or nearly all, on one side: on average over splits."""
+        of_size = self.ways[:, NEAR + 1 :].sum(axis=1)
+        splits = self.left >= 0
+        return float(of_size[size_classes(self.size[splits])].mean()) if splits.any() else 1.0
+
+    @property
+    def counts(self) -> FloatArray:
+        """The law's mean of every cell: what it expects of each leaf, spread evenly."""
+        out = np.zeros(math.prod(self.shape))
+        strides = np.array([math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))])
+        low, high = (np.ascontiguousarray(each, dtype=np.int64) for each in (self.low, self.high))
+        paint_boxes(np.flatnonzero(self.left < 0), low, high, self._posterior[0] / self.size, strides, out)
+        return out.reshape(self.shape)
+
     @cached_property
     def alike(self) -> float:
         """Which part of what is unknown inside leaves is taken to be the same in all of them.
@@ -231,14 +248,14 @@ class Engine:
         """How far other cells' sums are from the noisy ones: mean squares over noise, for boxes of 1, 2, 4 … cells."""
         from dphist.kernels.summed_area import box_sums
 
-        low, high, ends = self._trials
+        low, high, ends = self.trials
         sums = box_sums(np.ascontiguousarray(cells, dtype=np.float64).reshape(self.shape), low, high)
         plain, noise = self.least_squares(low, high)
         count = np.diff([*ends, len(low)])
         return np.asarray(np.add.reduceat((sums - plain) ** 2 / noise, ends) / count, dtype=np.float64)
 
     @cached_property
-    def _trials(self) -> tuple[IntArray, IntArray, IntArray]:
+    def trials(self) -> tuple[IntArray, IntArray, IntArray]:
         """Boxes of every size class, and where each class starts."""
         trials = trial_boxes(self.shape)
         low, high = (np.concatenate([each[side] for each in trials]) for side in range(2))

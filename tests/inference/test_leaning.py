@@ -1,0 +1,80 @@
+"""Counts of planes between pruned ones and the predictive law's mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dphist.inference.predictive import Engine
+from dphist.inference.predictive.leaning import leaned
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.posterior import Posterior
+from dphist.mechanisms.trees.growing import grow
+from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
+from dphist.testing import open_counts
+
+N = 64
+
+
+def _plane(name: str) -> np.ndarray:
+    y, x = np.mgrid[0:N, 0:N] / N
+    if name == "gentle":
+        return np.rint(60 + 50 * np.sin(3 * y) * np.cos(4 * x)).astype(np.int64)
+    peaks = np.zeros((N, N), dtype=np.int64)
+    peaks[[3, 20, 41, 60], [50, 7, 33, 12]] = [4000, 900, 2500, 1500]
+    return peaks
+
+
+def _read(plane: np.ndarray, epsilon: str, seed: int) -> tuple[np.ndarray, np.ndarray, Engine]:
+    data = open_counts(plane, epsilon, seed=seed)
+    planner = Planner.for_ranges(data.shape, None, data.domain, data.law())
+    tree, level = grow(data, PlannedBoxes(planner))
+    engine, counts = Engine.of_tree(tree), counts_of_boxes(tree, level)
+    return counts, leaned(engine, counts), engine
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_gentle_planes_lean_towards_the_law(seed: int) -> None:
+    plane = _plane("gentle")
+    pruned, counts, engine = _read(plane, "1/5", seed)
+    assert (counts >= 0.0).all()
+    assert ((counts - plane) ** 2).mean() < 0.8 * ((pruned - plane) ** 2).mean()
+    # Between the two readings everywhere.
+    assert (counts >= np.minimum(pruned, engine.counts) - 1e-9).all()
+    assert (counts <= np.maximum(pruned, engine.counts) + 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_lone_peaks_stay_as_they_are(seed: int) -> None:
+    plane = _plane("peaks")
+    pruned, counts, engine = _read(plane, "1", seed)
+    assert engine.one_sided > 0.5
+    assert ((counts - plane) ** 2).mean() < 1.1 * ((pruned - plane) ** 2).mean()
+
+
+def test_the_law_of_cells_adds_up_to_its_law_of_boxes() -> None:
+    _, _, engine = _read(_plane("gentle"), "1/5", 3)
+    low, high = np.array([[5, 9], [0, 0]]), np.array([[40, 30], [N, N]])
+    sums = [engine.counts[5:40, 9:30].sum(), engine.counts.sum()]
+    assert np.allclose(engine.ask(low, high)[0], sums)
+
+
+def test_the_release_says_what_was_read() -> None:
+    plane = _plane("gentle")
+    estimate = AdaptiveTree().estimate(open_counts(plane, "1/5", seed=1))
+    assert np.array_equal(estimate.counts, _read(plane, "1/5", 1)[1])
+
+
+@pytest.mark.parametrize("plane", [_plane("gentle"), _plane("gentle").reshape(-1)])
+def test_cells_are_measured_where_whole_numbers_are_nearly_exact(plane: np.ndarray) -> None:
+    mechanism, why = Auto().choose(open_counts(plane, 10))
+    assert isinstance(mechanism, Posterior)
+    assert "whole numbers" in why
+    for epsilon in (1, 3):
+        assert isinstance(Auto().choose(open_counts(plane, epsilon))[0], AdaptiveTree)
+    # And they pay: sums over a quarter of the plane are exact but for chances of 1e-4 a cell.
+    counts = Auto().estimate(open_counts(plane, 10, seed=4)).counts
+    tree = AdaptiveTree().estimate(open_counts(plane, 10, seed=4)).counts
+    assert np.abs(counts - plane).max() <= 1.0
+    assert ((counts - plane) ** 2).mean() < 0.2 * ((tree - plane) ** 2).mean()
