@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from dphist.audit import audit
-from dphist.mechanisms.adaptivetree import AdaptiveTree, counts_of, group_labels, line_levels
+from dphist.inference.predictive import Engine
+from dphist.mechanisms.adaptivetree import AdaptiveTree, averaged, counts_of, group_labels, line_levels
 from dphist.mechanisms.baseline import Laplace, Uniform
+from dphist.mechanisms.spec import parse
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -16,6 +18,8 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
+from dphist.publishing.door import publish
+from dphist.release import load
 from dphist.testing import check_mechanism, open_counts, run
 
 
@@ -190,6 +194,53 @@ def test_intervals_of_a_pool_add_up_to_its_noise():
     assert np.isfinite(variance).all()
     assert (variance > 0).all()
     assert "calibrated" in estimate.errors.words.short
+
+
+def test_averaged_counts_read_the_same_measurements_and_are_no_worse():
+    # Plateaus: what does not stand out of the noise is no structure. Fixed noise: the same every time.
+    counts = np.repeat([0, 60, 20, 0, 0, 35, 35, 5], 128)
+    errors: dict[str, list[float]] = {"totals": [], "averaged": []}
+    for seed in range(6):
+        for estimator, mine in errors.items():
+            estimate = run(AdaptiveTree(estimator=estimator), counts, "0.1", seed=seed)
+            assert (estimate.counts >= 0).all()
+            mine.append(float(np.mean((estimate.counts - counts) ** 2)))
+    assert np.mean(errors["averaged"]) < 0.8 * np.mean(errors["totals"])
+    rights = [open_counts(counts, "0.1", seed=1) for _ in range(2)]
+    trees = [AdaptiveTree(estimator=name).grow(right) for name, right in zip(errors, rights, strict=True)]
+    assert (trees[0].value == trees[1].value).all()
+
+
+def test_averaging_leans_on_the_law_where_there_is_little_to_tell():
+    law = Engine.of_tree(AdaptiveTree().grow(open_counts(np.full(512, 40), "0.1", seed=1)))
+    little = Engine.of_tree(AdaptiveTree().grow(open_counts(np.zeros(512, dtype=np.int64), "0.01", seed=1)))
+    assert law.deviations > 100 * little.deviations
+    for engine in (law, little):
+        moved = averaged(np.zeros(512), engine) / np.where(engine.counts > 0, engine.counts, 1.0)
+        assert np.allclose(moved[engine.counts > 0], moved[engine.counts > 0][0])
+    parts = [float((averaged(np.zeros(512), each) / each.counts).max()) for each in (law, little)]
+    assert 0.6 < parts[0] < 0.75
+    assert 0.98 < parts[1] <= 1.0
+
+
+def test_the_laws_cells_add_up_to_its_means_of_ranges():
+    tree = AdaptiveTree().grow(open_counts(np.repeat([3, 90, 0, 7], 150), "0.1", seed=4))
+    law = Engine.of_tree(tree)
+    low = np.array([[0], [13], [250], [599]])
+    high = np.array([[600], [490], [251], [600]])
+    means = law.ask(low, high)[0]
+    sums = np.concatenate([[0.0], np.cumsum(law.counts)])
+    assert np.allclose(means, sums[high[:, 0]] - sums[low[:, 0]], rtol=1e-9, atol=1e-6)
+
+
+def test_both_estimators_are_saved_and_verified(tmp_path):
+    histogram = Histogram(Domain([Ordinal("x", range(64))]), np.arange(64))
+    for spec in ("adaptivetree", "adaptivetree(estimator=averaged)"):
+        path = tmp_path / f"{len(spec)}.parquet"
+        publish(histogram, epsilon=1, mechanism=spec).save(path)
+        release = load(path)
+        release.verify()
+        assert release.mechanism == parse(spec)
 
 
 @pytest.mark.audit

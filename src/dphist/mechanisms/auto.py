@@ -243,12 +243,12 @@ class Auto:
             return self._forecast(data, kind, records)
         if kind == "ranges":
             return (
-                AdaptiveTree(),
+                _tree(data),
                 "ranges of many cells will be asked for, so a tree is measured (adaptivetree)",
             )
         if kind is None:
             return (
-                AdaptiveTree(),
+                _tree(data),
                 "nobody said what will be asked, so a tree is measured that serves ranges of all sizes (adaptivetree)",
             )
         if kind == "marginals":
@@ -258,7 +258,7 @@ class Auto:
             if data.workload is not None and data.workload.kind == "marginals":
                 tables = tables_of(data.workload)
             return Marginals(tables=tables), "marginals will be asked for, so they are measured (marginals)"
-        return AdaptiveTree(), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
+        return _tree(data), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
 
     def _forecast(
         self, data: PrivateCounts, kind: Kind | None, records: float | None
@@ -376,6 +376,11 @@ class Auto:
         low, high = data.workload.low, data.workload.high
         step = math.ceil(len(low) / _SAMPLE)
         return int(np.median(np.prod(np.maximum(high[::step] - low[::step], 0), axis=1)))
+
+
+def _tree(data: PrivateCounts) -> AdaptiveTree:
+    """A tree; on a line its counts are averaged with what the law of its intervals expects."""
+    return AdaptiveTree(estimator="averaged" if len(data.shape) == 1 else "totals")
 
 
 def _round(records: float) -> int:
