@@ -121,8 +121,8 @@ class AdaptiveTree:
     of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as
     far for the first family, where a split that was not needed costs most).
 
-    With ``estimator="averaged"`` the counts of an ordered attribute are a mean of the totals handed down and of what the
-    predictive law of intervals expects of every cell (`dphist.inference.predictive`): how totals divide is learned
+    With ``estimator="averaged"`` the counts of an ordered attribute are a mean of the totals handed down and of what
+    the predictive law of intervals expects of every cell (`dphist.inference.predictive`): how totals divide is learned
     from all splits, so what does not stand out of the noise is believed less. The less there is to tell, the more it is
     the law's. The same measurements are made, and what was published without it stays what it was.
 

@@ -41,6 +41,8 @@ _LARGEST_TABULAR = 1 << 24
 _LARGEST_SHRUNK = 1 << 20
 # Cubes above this are not written out whatever will be asked.
 _LARGEST_DENSE = 1 << 29
+# The root of longer lines takes seconds, as their length squared; only who wants narrow guarantees waits for it.
+_LONGEST_CURVE = 1 << 14
 # Of so many attributes nobody asks for boxes in all of them.
 _MANY = 5
 # Ranges looked at to tell how large they are.
@@ -139,7 +141,7 @@ class Auto:
         from dphist.mechanisms.residuals import Residuals
         from dphist.mechanisms.tree import Tree
 
-        if isinstance(mechanism, Marginals | Residuals):
+        if isinstance(mechanism, Marginals | Residuals | PrefixSums):
             return mechanism, reason
         # What is asked decides as before; whoever adapts to noise gives way to whoever measures the same on all data.
         if isinstance(mechanism, Posterior):
@@ -147,11 +149,6 @@ class Auto:
             fixed: Mechanism = Gaussian() if gaussian else Laplace()
             plain = "gaussian" if gaussian else "laplace"
             reason = reason.replace("(posterior)", f"and published as it is ({plain})")
-        elif self._curve(data):
-            fixed = PrefixSums()
-            reason = reason.replace(
-                "so a tree is measured (adaptivetree)", "so their root is measured (prefixsums)"
-            )
         else:
             fixed = Tree(fanout="auto", nonnegative=False)
             reason = reason.replace("a tree is measured", "a tree of fixed blocks is measured")
@@ -214,6 +211,8 @@ class Auto:
         """Whether candidates part company by how many records there are, and the choice may depend on that."""
         # Tables that were announced are measured however few records there are, and cells one by one.
         told = self._kind(data) in ("cells", "marginals") or self._short(data) or self._space(data)
+        if self._curve(data):
+            return not self.guaranteed
         return len(data.shape) > 1 and data.size <= _LARGEST_SHRUNK and not self.guaranteed and not told
 
     def _fitting(self, data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
@@ -258,7 +257,33 @@ class Auto:
             if data.workload is not None and data.workload.kind == "marginals":
                 tables = tables_of(data.workload)
             return Marginals(tables=tables), "marginals will be asked for, so they are measured (marginals)"
+        if self._curve(data):
+            return self._prefixes(data, records)
         return _tree(data), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
+
+    def _prefixes(self, data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
+        """The root of all prefixes or a tree, whichever is expected to be off by less: few records favour the tree."""
+        from dphist.mechanisms.choice import Forecaster, asked_kinds
+        from dphist.mechanisms.prefixsums import PrefixSums, prefix_error
+
+        law = data.law()
+        asked = asked_kinds(data.shape, data.domain, data.workload, "prefixes")
+        # At a small deviation most whole numbers drawn for a tree are 0; the root is asked in small parts of one.
+        nearly_none = math.sqrt(float(law.drawn_variance) / float(law.variance))
+        tree = nearly_none * Forecaster(data.shape, asked, law, records).tree().score
+        root = prefix_error(data.size, law)
+        of = "" if records is None else f" of about {_round(records):,} records"
+        if root < tree:
+            return (
+                PrefixSums(),
+                "prefixes will be asked for, so their root is measured (prefixsums): it is expected to be off by "
+                f"{root:,.3g}, a tree by {tree:,.3g}{of}",
+            )
+        return (
+            _tree(data),
+            f"prefixes will be asked for, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}"
+            f"{of}, their root by {root:,.3g}",
+        )
 
     def _forecast(
         self, data: PrivateCounts, kind: Kind | None, records: float | None
@@ -335,8 +360,9 @@ class Auto:
         """Whether prefixes of a line are asked for, under a law of noise that makes their root the best question."""
         from dphist.private.queries.prefixes import LONGEST
 
-        kind = self.workload or (None if data.workload is None else data.workload.kind)
-        return kind == "prefixes" and len(data.shape) == 1 and data.size <= LONGEST and data.law().gaussian
+        longest = LONGEST if self.guaranteed else _LONGEST_CURVE
+        line = len(data.shape) == 1 and data.size <= longest
+        return line and self._kind(data) == "prefixes" and data.law().gaussian
 
     def _space(self, data: PrivateCounts) -> bool:
         """Whether ranges are asked for, or nothing was announced, about a space of points rather than a table.
