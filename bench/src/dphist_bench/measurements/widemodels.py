@@ -11,6 +11,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -42,6 +44,14 @@ FloatArray = NDArray[np.float64]
 # Budgets by their names: pure ε, and ρ for (ε, 10⁻⁹).
 BUDGETS = {"ρ": ("0.1", "1", "10"), "ε": ("0.1", "1", "10")}
 LARGEST_TRIPLE = 100_000
+AIMS = ("AIM of 10 MB", "AIM")
+# So that processor seconds are those of one thread, and none waits for another.
+ONE_THREAD = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+}
 
 
 def measure(
@@ -53,11 +63,12 @@ def measure(
     draws: Annotated[int, "releases whose intervals are counted"] = 16,
     peers: Annotated[str, "a Python that has opendp[mbi], for its AIM and MST beside ours"] = "",
     seconds: Annotated[float, "processor time that one of them may take"] = 3600.0,
+    only: Annotated[str, "with --peers, some of: mixture; MST; AIM of 10 MB; AIM (with semicolons)"] = "",
 ) -> Iterator[Line]:
     """Give errors, what records keep, coverage, and what a classifier makes of records."""
     if peers:
         held = made(5, (3, 5, 10), 0.6, 2_000) if data is None else read(data)
-        yield from beside(held, target, peers, seconds, quick)
+        yield from beside(held, target, peers, seconds, quick, only)
         return
     if data is not None:
         held = read(data)
@@ -244,35 +255,47 @@ def accuracy(train: NDArray[np.int64], test: NDArray[np.int64], place: int, quic
     return float(model.score(np.delete(test, place, axis=1), test[:, place]))
 
 
-def beside(held: CodedColumns, target: str, python: str, seconds: float, quick: bool) -> Iterator[Line]:
+def beside(
+    held: CodedColumns, target: str, python: str, seconds: float, quick: bool, only: str = ""
+) -> Iterator[Line]:
     """OpenDP's contingency tables by AIM and MST, and `mixture`, on four fifths of the rows at the ρ of (1, 10⁻⁹).
 
-    Error of the model's and of the records' pairs, a classifier on the records, processor seconds and memory.
+    Error of the model's and of the records' pairs, a classifier on the records, processor seconds and memory. All run
+    in one thread. Whoever does not finish in the given processor seconds has a line that says so.
     """
     rows, test, place = _halves(held, target)
     seen = _seen(held, test)
     pairs = list(combinations(range(len(held.domain.shape)), 2))
     # A ρ of few binary digits: OpenDP refuses some others by their last one.
     rho = math.floor(float(Budget.of(epsilon=1, delta="1e-9").amount) * 4096) / 4096
-    start = time.process_time()
-    estimate = _quick(quick).estimate_tables(right_of(seen, Budget.of(rho=rho), 0))
-    fitted = time.process_time() - start
-    records = np.stack(estimate.model.sample(round(estimate.total), 0), axis=1)  # type: ignore[union-attr]
-    yield {
-        "by": "mixture", "model": variation(seen, pairs, estimate.tables.__getitem__),
-        "records": variation(seen, pairs, _counted(records, held)),
-        "classifier": accuracy(records, rows[test], place, quick),
-        "CPU s": fitted, "with records": time.process_time() - start, "GB": peak_memory() / 1e9,
-    }  # fmt: skip
+    wanted = only.split(";") if only else ["mixture", "MST"] if quick else ["mixture", "MST", *AIMS]
+    if "mixture" in wanted:
+        start = time.process_time()
+        estimate = _quick(quick).estimate_tables(right_of(seen, Budget.of(rho=rho), 0))
+        fitted = time.process_time() - start
+        records = np.stack(estimate.model.sample(round(estimate.total), 0), axis=1)  # type: ignore[union-attr]
+        sampled = time.process_time() - start
+        yield {
+            "by": "mixture", "model": variation(seen, pairs, estimate.tables.__getitem__),
+            "records": variation(seen, pairs, _counted(records, held)),
+            "classifier": accuracy(records, rows[test], place, quick),
+            "CPU s": fitted, "with records": sampled, "GB": peak_memory() / 1e9,
+        }  # fmt: skip
     script = Path(__file__).parents[1] / "peers" / "with_opendp_tables.py"
     with tempfile.TemporaryDirectory() as folder:
         codes, sizes = rows[~test], np.array(held.domain.shape)
         np.savez(Path(folder) / "columns.npz", codes=codes, sizes=sizes, rho=np.array(rho))
-        for name in ("MST",) if quick else ("MST", "AIM of 10 MB", "AIM"):
+        for name in (each for each in wanted if each != "mixture"):
             command = [python, str(script), folder, name, str(seconds)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            before = _children()
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, env={**os.environ, **ONE_THREAD}
+            )
+            if done.returncode < 0:  # ended by a signal: its limit of processor time, or by hand
+                yield {"by": f"OpenDP, {name}", "CPU s": _children() - before, "failed": "not finished"}
+                continue
             if done.returncode:
-                said = max(done.stderr.strip().splitlines()[-4:] or ["killed"], key=len)
+                said = max(done.stderr.strip().splitlines()[-4:], key=len)
                 yield {"by": f"OpenDP, {name}", "failed": said[:120]}
                 continue
             took = json.loads(done.stdout.strip().splitlines()[-1])
@@ -285,6 +308,12 @@ def beside(held: CodedColumns, target: str, python: str, seconds: float, quick: 
                 "with records": took["all"], "GB": took["memory"] / 1e9,
             }  # fmt: skip
     yield {"by": "true rows", "classifier": accuracy(rows[~test], rows[test], place, quick)}
+
+
+def _children() -> float:
+    """Processor seconds of processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _quick(quick: bool) -> Mixture:

@@ -29,6 +29,7 @@ def main(folder: Path, name: str, seconds: float) -> None:
     names = [f"c{place}" for place in range(len(sizes))]
     frame = pl.LazyFrame({column: codes[:, place].astype(np.int64) for place, column in enumerate(names)})
     dp.enable_features("contrib")
+    _spend_a_hair_less()
     if seconds:
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
     context = dp.Context.compositor(
@@ -56,6 +57,17 @@ def main(folder: Path, name: str, seconds: float) -> None:
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
     print(json.dumps(line))
+
+
+def _spend_a_hair_less() -> None:
+    """Let MST's shares of its budget add up to less than the whole.
+
+    Each is rounded to the next float, they then add up to more than all, and OpenDP refuses them. A billionth less is
+    no handicap.
+    """
+    from opendp.extras.mbi import _mst
+
+    _mst.prior = lambda share: share * (1.0 - 1e-9)
 
 
 def algorithm(dp: Any, name: str) -> Any:
