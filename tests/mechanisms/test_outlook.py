@@ -10,7 +10,8 @@ from dphist.inference.columns import believed
 from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.shrinking import shrink_together
-from dphist.mechanisms.mixtureoutlook import Outlook, ring, single_shares
+from dphist.mechanisms.mixtureoutlook import Outlook, ring
+from dphist.mechanisms.mixturesingles import plan_singles
 from dphist.model.law import NoiseLaw
 
 
@@ -66,8 +67,28 @@ def test_a_trial_tells_uneven_independent_columns_from_dependent_ones(dependent)
     assert (together < apart) == dependent
 
 
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_columns_of_two_values_are_asked_by_difference_and_known_better(kind):
+    law, shape = NoiseLaw(kind, Fraction(1)), (2,) * 9
+    plan = plan_singles(law, shape)
+    assert sum(plan.shares) <= 1
+    assert set(plan.differences) == {(), *((axis,) for axis in range(9))}
+    variances = [float(law.variance) * float(share) ** -law.exponent for share in plan.shares]
+    measured = [
+        Measured(axes, np.zeros([1 if axis in d else shape[axis] for axis in axes]), variance, 0.0, d)
+        for axes, variance, d in zip(plan.tables, variances, plan.differences, strict=True)
+    ]
+    known = TableResiduals(shape, measured)
+    # What two values differ by: nine tables of two cells with equal shares would have this variance.
+    equal = 2.0 * float(law.variance) * 9.0**law.exponent
+    for axis in range(9):
+        assert 2.0 / known.residuals[(axis,)].precision < 0.75 * equal
+    wide = plan_singles(law, (2, 12)).noise(law)
+    assert wide[1] > 2 * wide[0] > 0.0
+
+
 def test_shares_and_rings_are_what_they_say():
-    assert sum(single_shares(NoiseLaw("laplace", Fraction(1)), (2, 50, 7))) <= 1
+    assert sum(plan_singles(NoiseLaw("laplace", Fraction(1)), (2, 50, 7)).shares) <= 1
     for columns in (2, 3, 4, 9, 40):
         pairs = ring(columns)
         seen = np.bincount(np.array(pairs).reshape(-1), minlength=columns)

@@ -185,10 +185,10 @@ def counted(
     share = COUNT_SHARE[law.kind]
     counting, rest = data.split(share, 1 - share)
     count = counting.measure(TableTotals(((),), (Fraction(1),)))
-    # Rather few than too many: whoever trusts a count that is lost in its noise splits a budget that is too small.
+    # A count that is lost in its noise may be anything up to about that.
     doubt = math.sqrt(float(np.max(count.variance)))
-    least = max(float(count.values[0]) - doubt, doubt / 4.0)
-    return rest, Outlook(law, shape, wanted, tuple(pairs)).counted(least)
+    likely = max(float(count.values[0]), doubt / 2.0)
+    return rest, Outlook(law, shape, wanted, tuple(pairs)).counted(likely)
 
 
 def _try(data: PrivateRecords, pairs: Sequence[Axes]) -> TableResiduals:

@@ -18,8 +18,8 @@ from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.shrinking import merge_values, shares_within, shrink
 from dphist.inference.tables import Axes
 from dphist.mechanisms.mixturefit import fit_model, publish_near
-from dphist.mechanisms.mixtureoutlook import single_shares
 from dphist.mechanisms.mixtureplan import CHOICE_SHARE, DISTANCE_SHARE, Strength, pair_shares, too_weak
+from dphist.mechanisms.mixturesingles import plan_singles
 from dphist.model.domain import Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import Noisy
@@ -59,13 +59,16 @@ class ChosenPairs:
         """Use the right up; ``before`` is what was measured of the same records already."""
         pairs = self.pairs
         shape, columns = data.shape, len(data.shape)
-        ones = tuple((axis,) for axis in range(columns))
-        shares = tuple(single_shares(data.law(), shape))
+        plan = plan_singles(data.law(), shape)
         if too_weak(strength):
-            return self._singles(data, _tables(data.measure(TableTotals(ones, shares)), ones, shape), before)
+            return self._singles(shape, plan.measure(data), before)
         one, look, rest = data.split(strength.singles, DISTANCE_SHARE, 1 - strength.singles - DISTANCE_SHARE)
-        first = _tables(one.measure(TableTotals(ones, shares)), ones, shape)
-        total = _total(first)
+        singles = plan.measure(one)
+        known = TableResiduals(shape, singles)
+        first = [
+            NoisyTable((axis,), known.table((axis,)), known.cell_variance((axis,))) for axis in range(columns)
+        ]
+        total = max(1.0, float(known.table(())))
         single = [nonnegative(table.values, total) for table in first]
         picks = strength.picks(columns, len(pairs))
         share = float(1 - strength.singles - DISTANCE_SHARE - CHOICE_SHARE)
@@ -96,8 +99,8 @@ class ChosenPairs:
             # If there was no pair to look at, that share is spent on single attributes as well.
             rights = [rest] if open_pairs else [look, rest]
             for right in rights:
-                first = [*first, *_tables(right.measure(TableTotals(ones, shares)), ones, shape)]
-            return self._singles(data, first, before)
+                singles += plan.measure(right)
+            return self._singles(shape, singles, before)
         measured = [_merged(table, groups) for table in first]
         model, chosen = self._rounds(rest.merge(groups), open_pairs, picks, measured, start, total)
         within = [shares_within(single[axis], groups[axis]) for axis in range(columns)]
@@ -114,7 +117,7 @@ class ChosenPairs:
         whole = [t for t in chosen if all(coarse[axis] == shape[axis] for axis in t.axes)]
         told = [] if before is None else before.measured
         errors = TableResiduals(
-            shape, [*told, *(_as_measured(table, strength.law) for table in [*first, *whole])]
+            shape, [*told, *singles, *(_as_measured(table, strength.law) for table in whole)]
         )
         note = (
             f"tables of one attribute were measured, then {len(chosen)} of {len(pairs)} pairs, chosen where a model "
@@ -155,15 +158,11 @@ class ChosenPairs:
         return model, chosen
 
     def _singles(
-        self,
-        data: PrivateRecords,
-        tables: Sequence[NoisyTable],
-        before: TableResiduals | None,
+        self, shape: tuple[int, ...], singles: Sequence[Measured], before: TableResiduals | None
     ) -> TableEstimate:
         """Publish what single attributes say: that they go together by chance alone is the guess."""
-        shape, law = data.shape, data.law()
         told = [] if before is None else before.measured
-        errors = TableResiduals(shape, [*told, *(_as_measured(table, law) for table in tables)])
+        errors = TableResiduals(shape, [*told, *singles])
         total = max(1.0, float(errors.table(())))
         near: dict[Axes, FloatArray] = {
             axes: believed(errors.table(axes), errors.cell_variance(axes), total)
@@ -176,7 +175,7 @@ class ChosenPairs:
             "tables of one attribute were measured with the whole budget: it sees too little of pairs, or there was "
             "too little to see; that attributes go together by chance alone is a guess"
         )
-        return publish_near(data.shape, self.asked, total, near, model, errors, note)
+        return publish_near(shape, self.asked, total, near, model, errors, note)
 
     def _fit(self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float) -> MixtureModel:
         return fit_model(shape, noisy, total, self.classes, self.steps)
@@ -193,13 +192,6 @@ def _tables(noisy: Noisy, tables: Sequence[Axes], shape: Sequence[int]) -> list[
         found.append(NoisyTable(axes, values[begin:end].astype(np.float64).reshape(sides), each))
         begin = end
     return found
-
-
-def _total(tables: Sequence[NoisyTable]) -> float:
-    """How many records there are, from tables of one attribute: those of few values know it best."""
-    sizes = np.array([table.values.size for table in tables], dtype=np.float64)
-    totals = np.array([table.values.sum() for table in tables])
-    return max(1.0, float((totals / sizes).sum() / (1.0 / sizes).sum()))
 
 
 def _merged(table: NoisyTable, groups: Sequence[IntArray]) -> NoisyTable:

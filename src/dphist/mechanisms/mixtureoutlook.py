@@ -36,6 +36,7 @@ from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import TableResiduals, speaks
 from dphist.inference.tables import Axes, centred, subsets
 from dphist.mechanisms.mixtureplan import Strength, too_weak
+from dphist.mechanisms.mixturesingles import plan_singles
 from dphist.mechanisms.residualplan import plan_residuals, plan_totals
 from dphist.model.law import NoiseLaw
 
@@ -92,8 +93,13 @@ class Outlook:
 
     @cached_property
     def variances(self) -> tuple[FloatArray, FloatArray]:
-        """Of a cell of each pair if all wanted tables are measured: all of it, and what its single columns bring."""
-        return planned_variances(self.law, self.shape, self.wanted, self.pairs)
+        """Of a cell of each pair if all wanted tables are measured: all of it, and what its single columns bring.
+
+        Errors are of shares: that all cells are a little too large together, by the noise of the total, is none.
+        """
+        whole, low = planned_variances(self.law, self.shape, self.wanted, [*self.pairs, ()])
+        everybody = whole[-1] / self.cells**2
+        return whole[:-1] - everybody, low[:-1] - everybody
 
     @cached_property
     def sampling(self) -> float:
@@ -156,15 +162,7 @@ class Outlook:
 
     @property
     def _single_noise(self) -> list[float]:
-        shares = [float(share) for share in single_shares(self.law, self.shape)]
-        return [
-            _HALF_MEAN
-            * float(self.law.deviation)
-            * share ** (-0.5 * self.law.exponent)
-            * math.sqrt(size * (size - 1))
-            / self.total
-            for share, size in zip(shares, self.shape, strict=True)
-        ]
+        return [each / self.total for each in plan_singles(self.law, self.shape).noise(self.law)]
 
     def expected(self) -> tuple[float, float]:
         """The error that is expected of both: together, apart."""
@@ -308,26 +306,6 @@ def planned_variances(
             whole[place] += left / others**2 / precision[subset]
             low[place] += left / others**2 / precision[subset] if subset != pair else 0.0
     return float(law.variance) * whole, float(law.variance) * low
-
-
-def single_shares(law: NoiseLaw, shape: Sequence[int]) -> list[Fraction]:
-    """Shares of single columns that add least total variation: the more values, the more noise adds up.
-
-    Args:
-        law: Of the whole budget.
-        shape: How many values each attribute has.
-
-    Returns:
-        A share for each column; together at most one.
-
-    Example:
-        >>> single_shares(NoiseLaw("gaussian", Fraction(1)), (8, 8))
-        [Fraction(2048, 4097), Fraction(2048, 4097)]
-    """
-    wanted = np.array(shape, dtype=np.float64) ** (2.0 / 3.0 if law.gaussian else 0.5)
-    # Rounded down to a grid, so that what a platform rounds otherwise changes no share.
-    grid = 4096 + len(shape) - 1
-    return [Fraction(max(1, int(4096 * part + 1e-9)), grid) for part in wanted / wanted.sum()]
 
 
 def ring(columns: int) -> list[Axes]:

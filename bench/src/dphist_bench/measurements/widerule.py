@@ -48,6 +48,7 @@ def measure(
     generator: Annotated[str, "who makes the records: hidden, chain or classes"] = "chain",
     columns: Annotated[str, "numbers of columns, with commas"] = "5,15,40",
     strengths: Annotated[str, "of dependence, with commas"] = "0,0.3,0.8",
+    values: Annotated[str, "of a column, with commas: 2, 10, mixed, few"] = "2,10,mixed,few",
     runs: Annotated[int, "releases of each case; tables of few values get four to eight times as many"] = 2,
     classes: Annotated[int, "of the model: fewer are faster"] = 120,
     steps: Annotated[int, "of its fit"] = 700,
@@ -63,6 +64,8 @@ def measure(
         )
     )
     for number, (count, kind, strength, rows) in enumerate(cases):
+        if not quick and kind not in values.split(","):
+            continue
         held = GENERATORS[generator](count, KINDS[kind], strength, rows)
         for line in one_table(held, mechanism, 1 if quick else runs, quick, 10_000 * number):
             found.append(float(line["ratio"]))
