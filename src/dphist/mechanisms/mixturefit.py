@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.columns import believed
+from dphist.inference.estimate import nonnegative
 from dphist.inference.fitting import settle
 from dphist.inference.mixture import MixtureModel, NoisyTable, fit_mixture
 from dphist.inference.published import ResidualNoise, TableEstimate
@@ -80,9 +81,24 @@ def fit_model(
     """Fit a mixture of products at the price that the noise of its tables asks for."""
     large = sum(table.values.size for table in noisy if len(table.axes) > 2)
     used = [table for table in noisy if len(table.axes) <= 2 or large <= _MOST_FITTED]
+    if all(len(table.axes) == 1 for table in used):
+        return _product(shape, used, total)
     price = float(np.clip(_raw(used, total) / _FULL_PRICE, _LEAST_PRICE, 1.0))
-    classes = min(classes, 4 * sum(shape)) if any(len(table.axes) > 1 for table in used) else 1
-    return fit_mixture(shape, used, total, components=classes, steps=steps, price=price)
+    return fit_mixture(
+        shape, used, total, components=min(classes, 4 * sum(shape)), steps=steps, price=price
+    )
+
+
+def _product(shape: Sequence[int], columns: Sequence[NoisyTable], total: float) -> MixtureModel:
+    """The model of single columns, which go together by chance alone: nothing to descend to, each is its own table."""
+    rows = [np.full(size, 1.0 / size) for size in shape]
+    for axis in range(len(shape)):
+        told = [table for table in columns if table.axes == (axis,)]
+        if told and total > 0.0:
+            weights = [1.0 / float(np.mean(table.variance)) for table in told]
+            mean = np.average([table.values for table in told], axis=0, weights=weights)
+            rows[axis] = nonnegative(mean, total) / total
+    return MixtureModel(tuple(shape), np.ones(1), np.concatenate(rows)[:, None])
 
 
 def publish_near(
