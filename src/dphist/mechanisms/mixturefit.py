@@ -84,9 +84,7 @@ def fit_model(
     if all(len(table.axes) == 1 for table in used):
         return _product(shape, used, total)
     price = float(np.clip(_raw(used, total) / _FULL_PRICE, _LEAST_PRICE, 1.0))
-    return fit_mixture(
-        shape, used, total, components=min(classes, 4 * sum(shape)), steps=steps, price=price
-    )
+    return fit_mixture(shape, used, total, components=min(classes, 4 * sum(shape)), steps=steps, price=price)
 
 
 def _product(shape: Sequence[int], columns: Sequence[NoisyTable], total: float) -> MixtureModel:

@@ -200,6 +200,7 @@ def _small_level_normal(
         out[i] = base + best + math.log(total) if order == 0 else weighted / total
 
 
+# Loops are spelled out: numba takes seconds to compile the assignment of a slice, and the same bits come of both.
 @kernel
 def likelihoods(
     values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, normal: float = 0.0
@@ -218,14 +219,16 @@ def likelihoods(
                     table[i, k] = base - 0.5 * (values[i] - level) ** 2 / (v + normal)
             else:
                 _small_level_normal(values, level, math.sqrt(c * c + clump / level), normal, 0, column)
-                table[:, k] = column
+                for i in range(n):
+                    table[i, k] = column[i]
         elif level == 0.0:
             base = math.log(math.tanh(0.5 * rate))
             for i in range(n):
                 table[i, k] = base - rate * abs(values[i])
         elif v < GAUSSIAN_FROM:
             _small_level(values, level, math.sqrt(c * c + clump / level), rate, 0, column)
-            table[:, k] = column
+            for i in range(n):
+                table[i, k] = column[i]
         else:
             base = math.log(0.5 * rate)
             for i in range(n):
@@ -236,7 +239,9 @@ def likelihoods(
                 table[i, k] = base + shift + math.log(below + above)
     scales = np.empty(n)
     for i in range(n):
-        high = table[i].max()
+        high = table[i, 0]
+        for k in range(1, levels):
+            high = max(high, table[i, k])
         scales[i] = high
         for k in range(levels):
             gap = table[i, k] - high
@@ -268,16 +273,22 @@ def moments(
                 second[i, k] = v * normal / (v + normal)
         elif normal > 0.0:
             scatter = math.sqrt(c * c + clump / level)
-            _small_level_normal(values, level, scatter, normal, 1, column)
-            first[:, k] = column
-            _small_level_normal(values, level, scatter, normal, 2, column)
-            second[:, k] = np.maximum(column - first[:, k] ** 2, 0.0)
+            for order in range(1, 3):
+                _small_level_normal(values, level, scatter, normal, order, column)
+                for i in range(n):
+                    if order == 1:
+                        first[i, k] = column[i]
+                    else:
+                        second[i, k] = max(column[i] - first[i, k] * first[i, k], 0.0)
         elif v < GAUSSIAN_FROM:
             scatter = math.sqrt(c * c + clump / level)
-            _small_level(values, level, scatter, rate, 1, column)
-            first[:, k] = column
-            _small_level(values, level, scatter, rate, 2, column)
-            second[:, k] = np.maximum(column - first[:, k] ** 2, 0.0)
+            for order in range(1, 3):
+                _small_level(values, level, scatter, rate, order, column)
+                for i in range(n):
+                    if order == 1:
+                        first[i, k] = column[i]
+                    else:
+                        second[i, k] = max(column[i] - first[i, k] * first[i, k], 0.0)
         else:
             s = math.sqrt(v)
             for i in range(n):
