@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from dphist.kernels.levels.fit import Denoised
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace, Uniform
+from dphist.mechanisms.spatial import _classified, _from_places, _weighed, classify
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist.testing import run
@@ -46,3 +48,24 @@ def test_boxes_have_intervals():
     found = estimate.errors.interval(workload, workload.answer(estimate.counts), 0.95)
     truth = workload.answer(counts)
     assert np.mean((found.low <= truth) & (truth <= found.high)) > 0.92
+
+
+def test_readings_of_a_plane_weigh_as_their_errors_look() -> None:
+    """Where one reading is right and the other far off, the mean goes to the right one, whichever it is."""
+    generator = np.random.default_rng(5)
+    y, x = np.mgrid[0:64, 0:64] / 64
+    truth = np.rint(80 * np.exp(-((y - 0.5) ** 2 + (x - 0.4) ** 2) / 0.1))
+    scale = 10.0
+    noisy = truth + np.rint(generator.laplace(0.0, scale, truth.shape))
+    good = Denoised(truth, np.zeros_like(truth), np.zeros_like(truth), 0.1, 0.9)
+    boxes, number = _from_places(noisy, 2 * scale**2)
+    wrong = np.full_like(truth, 300.0)
+    variance = 2.0 * scale**2
+    assert np.abs(_weighed(noisy, wrong, 1.0, good, variance) - truth).max() < 30.0
+    bad = Denoised(wrong, np.zeros_like(truth), np.zeros_like(truth), 0.1, 0.9)
+    assert np.abs(_weighed(noisy, boxes, number, bad, variance) - boxes).max() < 30.0
+    # Several places to begin from are better than one, and boxes are counted.
+    assert ((boxes - truth) ** 2).mean() < 0.9 * ((classify(noisy, variance) - truth) ** 2).mean()
+    assert 1.0 < number < 64 * 64
+    assert _classified(np.zeros((8, 8)), 1.0)[1] == 1
+    assert _classified(np.arange(64).reshape(8, 8) * 1e6, 1.0)[1] == 64
