@@ -27,7 +27,7 @@ class Posterior:
     Bayes, by expectation–maximisation) and each count is replaced by what the model expects of it given all of
     them. Runs of near-equal counts are averaged, empty stretches go to zero, and lone peaks stay if they stand far
     out of the noise. In several dimensions the cells are read along a Hilbert curve, and the result is averaged
-    with a dyadic classification tree of the same noisy counts; on a plane with several, weighed by how their errors look.
+    with a dyadic classification tree of the same noisy counts; on a plane with several, as their errors look.
 
     Private because one step moves one cell by one and each cell carries discrete Laplace noise of scale 1/ε;
     all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`; here an

@@ -24,8 +24,8 @@ MOST_CELLS_ON_CURVE = 1 << 20
 _PLACES = ((0, 0), (1, 2), (3, 1), (2, 5), (5, 3), (7, 6), (6, 11), (11, 9))
 # What the level model weighs on a plane before their errors are compared: flat from 0.5 to 0.65.
 _MODEL = 0.6
-# That many noisy cells' worth of doubt: comparing then takes another 0.97 and 0.98 of the error on the same planes, 1.09
-# at worst; the best weight, known with hindsight, 0.95 and 0.965.
+# That many noisy cells' worth of doubt: comparing then leaves 0.97 and 0.98 of the error on the same planes, 1.09 at
+# worst; the best weight, known with hindsight, 0.95 and 0.965.
 _DOUBT = 100.0
 # The weight is rounded to this: the last bits of a sum must not show in a release.
 _GRAIN = 1024.0
