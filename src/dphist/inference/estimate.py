@@ -135,6 +135,14 @@ class NoiseErrors:
         """The sums of the published cells."""
         return summed
 
+    def cell_widths(self, begin: int, end: int, confidence: float) -> float | FloatArray | None:
+        """How far the intervals of some cells reach, where that is known without asking about each; None elsewhere."""
+        return None
+
+    def narrowest(self, confidence: float) -> float | None:
+        """The least of these where cells are no whole numbers, so that bounds of very many of them may be rounded."""
+        return None
+
     def interval(
         self,
         workload: Workload,
@@ -211,10 +219,17 @@ class IndependentNoise(NoiseErrors):
         terms = np.prod(np.maximum(workload.high - workload.low, 0), axis=1)
         return Spread.of_terms(terms.astype(np.int64), laplace_if_bare(self.law))
 
-    def cells(self, published: FloatArray, confidence: float, estimated: FloatArray | None) -> Interval:
-        """The intervals of single cells, which are equally wide: as `interval` gives them, for very many."""
+    def cell_widths(self, begin: int, end: int, confidence: float) -> float | FloatArray | None:
+        """They are all equally wide."""
+        if type(self) is not IndependentNoise or self.centre is not None:
+            return None
         one = Spread.of_terms(np.ones(1, dtype=np.int64), laplace_if_bare(self.law))
-        return around(published if estimated is None else estimated, half_widths(one, confidence), published)
+        return float(half_widths(one, confidence)[0])
+
+
+def cell_widths(errors: Errors, begin: int, end: int, confidence: float) -> float | FloatArray | None:
+    """How far the intervals of some cells reach to either side of the estimate, where their errors simply say."""
+    return errors.cell_widths(begin, end, confidence) if isinstance(errors, NoiseErrors) else None
 
 
 def around(stand: FloatArray, width: float | FloatArray, published: FloatArray) -> Interval:

@@ -29,8 +29,8 @@ class Laplace:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once."""
-        noisy = data.measure(Identity(), "laplace")
-        return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
+        noisy = data.measure(Identity(), "laplace", floats=True)
+        return Estimate(noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +52,8 @@ class Gaussian:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once."""
-        noisy = data.measure(Identity(), "gaussian")
-        return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
+        noisy = data.measure(Identity(), "gaussian", floats=True)
+        return Estimate(noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law))
 
 
 @dataclass(frozen=True, kw_only=True)

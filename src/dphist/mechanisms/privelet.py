@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Literal
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError
 from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors, laplace_if_bare
-from dphist.inference.intervals import Spread
+from dphist.inference.intervals import Spread, half_widths
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands
@@ -87,8 +88,8 @@ class Privelet:
         axes = wavelet_axes(data.shape, data.domain, plain, self.calibration)
         if all(isinstance(axis, PlainAxis) for axis in axes):
             # Nothing to transform: this is the Laplace mechanism, whose intervals are exact.
-            noisy = data.measure(Identity())
-            return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
+            noisy = data.measure(Identity(), floats=True)
+            return Estimate(noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law))
         if not self.threshold and numerators_fit(axes, data.law(moves="any")):
             noisy = data.measure(WaveletCells(plain, self.calibration))
             return Estimate(noisy.values, WaveletNoise(axes, noisy.law, _METHODS[False]))
@@ -120,6 +121,9 @@ class Privelet:
         return tuple(place for place, name in enumerate(known) if name in names)
 
 
+# Combinations of kinds of cells that are worth a table.
+_KINDS = 1 << 14
+
 _METHODS = {
     False: "exact variance of the noise in the range: the product of the factors of its axes",
     True: (
@@ -146,6 +150,42 @@ class WaveletNoise(NoiseErrors):
     def theorem(self) -> bool:  # type: ignore[override]  # thresholding biases
         """Whether intervals hold for any data."""
         return self.method == _METHODS[False]
+
+    @cached_property
+    def _alike(self) -> tuple[list[IntArray], Spread] | None:
+        """Which kind of cell each axis has where, and the noise in a cell of each combination, if these are few."""
+        law = laplace_if_bare(self.law)
+        kinds, variance = [], np.array([float(law.variance)])
+        largest = np.array([0.0 if law.gaussian else float(law.scale)])
+        for axis in self.axes:
+            places = np.arange(axis.size, dtype=np.int64)
+            pairs = np.stack(axis.spread(places, places + 1), axis=1)
+            each, kind = np.unique(pairs, axis=0, return_inverse=True)
+            if each.shape[0] * variance.size > _KINDS:
+                return None
+            kinds.append(kind.reshape(-1))
+            variance = np.multiply.outer(variance, each[:, 0]).reshape(-1)
+            largest = np.multiply.outer(largest, each[:, 1]).reshape(-1)
+        return kinds, Spread(variance, largest)
+
+    def cell_widths(self, begin: int, end: int, confidence: float) -> float | FloatArray | None:
+        """Cells differ by their families only: Haar's are all alike."""
+        if self._alike is None:
+            return None
+        kinds, spread = self._alike
+        widths = half_widths(spread, confidence)
+        if widths.size == 1:
+            return float(widths[0])
+        place, which, below = np.arange(begin, end), np.zeros(end - begin, dtype=np.int64), 1
+        for axis, kind in zip(reversed(self.axes), reversed(kinds), strict=True):
+            which += kind[place % axis.size] * below
+            place //= axis.size
+            below *= int(kind.max()) + 1
+        return np.asarray(widths[which], dtype=np.float64)
+
+    def narrowest(self, confidence: float) -> float | None:
+        """The narrowest of all kinds."""
+        return None if self._alike is None else float(half_widths(self._alike[1], confidence).min())
 
     def spread(self, workload: Workload) -> Spread:
         """Give variance and largest draw for every box, many at a time."""

@@ -48,7 +48,7 @@ from dphist.model.measure import Sums
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Noise
-from dphist.private.pricing import Purse, add_noise, select
+from dphist.private.pricing import Purse, add_noise, floats_in_place, select
 from dphist.private.questions import (
     Costs,
     FusedQuery,
@@ -67,6 +67,8 @@ _Question = TypeVar("_Question")
 
 # Sums over any cells stay below this, whatever the data: overflow must never depend on a count.
 _LARGEST_SUM = 2**62
+# Answers that are worth rounding where they stand: a copy of so many is noticed.
+_MANY = 1 << 24
 # What `largest_label` says of labels below zero.
 _NO_LABEL = 2**63 - 1
 
@@ -268,12 +270,14 @@ class PrivateCounts:
 
     # ---- verbs that ask ---------------------------------------------------------------------------------
 
-    def measure(self, query: Query, noise: Kind | None = None) -> Noisy:
+    def measure(self, query: Query, noise: Kind | None = None, *, floats: bool = False) -> Noisy:
         """Answer a query with exact discrete noise: Laplace under ε, Gaussian under ρ where there is an L2 promise.
 
         Args:
             query: What is asked.
             noise: Insist on one kind. Laplace noise can be had under ρ too; Gaussian noise under ε is refused.
+            floats: Have the answers to very many questions rounded to floats where they stand, instead of being copied
+                by whoever wants floats. That is a function of the noisy answers, so it costs nothing.
         """
         query = self._question(query)
         layout = self._layout
@@ -286,7 +290,8 @@ class PrivateCounts:
             source = price.noise(self._noise_source())
             if isinstance(query, FusedQuery):
                 return query.perturb(counts, layout, source)
-            return add_noise(query.answer(counts, layout), price.sizes, source)
+            noisy = add_noise(query.answer(counts, layout), price.sizes, source)
+            return floats_in_place(noisy) if floats and noisy.size >= _MANY else noisy
 
         # Under ε there is one kind; under ρ the transcript says which.
         kind = {} if self._purse.currency == "epsilon" else {"noise": price.kind}

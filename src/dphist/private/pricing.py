@@ -34,8 +34,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, NotPrivate
+from dphist.kernels.threads import together
 from dphist.model.budget import Budget, Currency
 from dphist.model.conversion import choice_epsilon, epsilon_for_rho
 from dphist.model.exact import Number
@@ -43,6 +45,9 @@ from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
 from dphist.private.noise import Noise, check_scale, check_variance
 from dphist.private.questions import Candidates, IntArray, Layout, Moves, Query, Scales
+
+# Answers that are rounded at a time.
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -202,6 +207,20 @@ def add_noise(exact: IntArray, sizes: Fraction | Scales, noise: Priced) -> IntAr
         here = index == i
         noisy[here] = noise.add(exact[here], size, size)
     return noisy
+
+
+def floats_in_place(noisy: IntArray) -> NDArray[np.float64]:
+    """Round noisy integers to floats in their own memory, a block at a time: no second array of their size."""
+    flat = noisy.reshape(-1)
+    rounded = flat.view(np.float64)
+
+    def work(begin: int, end: int) -> None:
+        for start in range(begin, end, _BLOCK):
+            stop = min(start + _BLOCK, end)
+            rounded[start:stop] = flat[start:stop].astype(np.float64)
+
+    together(work, flat.size)
+    return rounded.reshape(noisy.shape)
 
 
 def select(candidates: Candidates, rate: Fraction, noise: Noise) -> IntArray:

@@ -6,6 +6,7 @@ bounds are arithmetic on released numbers: whoever has the file can compute them
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError, ReleaseError, VerificationError
+from dphist.inference.estimate import NoiseErrors
 from dphist.release.contents import plain_numbers
 from dphist.version import __version__
 
@@ -25,6 +27,8 @@ FloatArray = NDArray[np.float64]
 Pair = tuple[FloatArray, FloatArray]
 
 BLOCK = 1 << 18
+COARSE = 1 << 24
+"""From so many cells on, bounds are rounded where a number has many digits."""
 # Arithmetic differs in the last digits from one platform to the next; a forger gains nothing there.
 _SLACK = 1e-9
 
@@ -36,7 +40,21 @@ def block_bounds(release: Release, begin: int, end: int, confidence: float) -> P
         for start in range(begin, end, BLOCK)
     ]
     low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
-    return low, high
+    step = coarse_step(release, confidence)
+    return (np.floor(low / step) * step, np.ceil(high / step) * step) if step else (low, high)
+
+
+def coarse_step(release: Release, confidence: float) -> float:
+    """What bounds of very many cells are rounded outward to, so that their columns need a byte a cell instead of eight.
+
+    A power of two, at most 1/64 of how far the narrowest interval reaches; zero where nothing is rounded. Wider bounds
+    hold whatever the narrower held.
+    """
+    if release.cells.form != "dense" or release.cells.numbers.size < COARSE:
+        return 0.0
+    errors = release._estimate.errors
+    width = errors.narrowest(confidence) if isinstance(errors, NoiseErrors) else None
+    return 2.0 ** (math.frexp(width)[1] - 7) if width else 0.0
 
 
 def known_bounds(release: Release, begin: int, end: int, confidence: float) -> Pair:

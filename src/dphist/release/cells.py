@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import VerificationError
-from dphist.inference.estimate import IndependentNoise, integers, nonnegative
+from dphist.inference.estimate import around, cell_widths, integers, nonnegative
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
@@ -118,12 +118,10 @@ class DenseCells:
     ) -> tuple[FloatArray, FloatArray]:
         """Ask the estimate's errors about single cells."""
         errors = release._estimate.errors
-        if type(errors) is IndependentNoise and errors.centre is None:
-            found = errors.cells(
-                self.numbers[begin:end],
-                confidence,
-                release._unpolished.numbers[begin:end] if release.polish else None,
-            )
+        widths = cell_widths(errors, begin, end, confidence)
+        if widths is not None:
+            stand = (release._unpolished if release.polish else self).numbers[begin:end]
+            found = around(stand, widths, self.numbers[begin:end])
             return found.low, found.high
         low = np.stack(np.unravel_index(np.arange(begin, end), release.domain.shape), axis=1)
         found = errors.interval(

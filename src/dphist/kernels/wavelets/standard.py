@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
+from dphist.kernels.threads import THREADS, together
 from dphist.kernels.wavelets.axes import Axis
 
 Array = NDArray[Any]
@@ -23,7 +23,6 @@ SLAB = 1 << 20
 BATCH = 1 << 18
 # Below this a second thread costs more than it saves.
 _WORTH_THREADS = 1 << 16
-THREADS = 2
 
 
 def slots(axes: Sequence[Axis]) -> tuple[int, ...]:
@@ -116,16 +115,6 @@ def across(
     else:
         columns = view.shape[2]
         together(lambda first, last: step(axes[axis])(view[first:last], 0, columns), len(view), threads)
-
-
-def together(work: Callable[[int, int], None], items: int, threads: int) -> None:
-    """Share items out among threads; kernels release the interpreter, so they run side by side."""
-    if threads < 2 or items < 2:
-        work(0, items)
-        return
-    cuts = [items * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, cuts[:-1], cuts[1:]))
 
 
 @kernel

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import InputError
+from dphist.kernels.threads import THREADS, together
 from dphist.private.noise import gaussian as _gaussian
 from dphist.private.noise import hits as _hits
 from dphist.private.noise import laplace as _laplace
@@ -41,6 +42,8 @@ _BLOCK = 1 << 15
 # Tables take about a millisecond to build and save some nanoseconds a draw. The size asked for decides, not
 # what was asked before, so that a test seed gives the same noise whatever ran earlier in the process.
 _TABLES_PAY = 1 << 16
+# A second thread takes longer to start than so many draws.
+_THREADS_PAY = 1 << 22
 # Noise stays a thousand scales away from the ends of int64.
 _LARGEST_SCALE = 1 << 53
 
@@ -104,8 +107,15 @@ class Noise:
         if values.shape != out.shape:
             raise InputError("out: must have the shape of values")
         source, target = np.ascontiguousarray(values).reshape(-1), out.reshape(-1)
-        for start in range(0, len(source), _BLOCK):
-            law.add(self.keystream, source[start : start + _BLOCK], target[start : start + _BLOCK])
+
+        def work(begin: int, end: int) -> None:
+            for start in range(begin, end, _BLOCK):
+                stop = min(start + _BLOCK, end)
+                law.add(self.keystream, source[start:stop], target[start:stop])
+
+        # Every thread has a key of its own. A test seed must mean the same noise however threads take turns.
+        alone = self.keystream.test or len(source) < _THREADS_PAY
+        together(work, len(source), 1 if alone else THREADS)
         return out
 
     def hits(self, cells: int, scale: Fraction, threshold: int) -> Int64s:
