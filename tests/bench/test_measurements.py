@@ -27,6 +27,7 @@ QUICK = {
     "bounding": ("", ["GROUP BY person", "text"]),
     "engines": ("", ["the cube by dphist", "10¹² cells"]),
     "explore": ("", ["heat map"]),
+    "large": ("--verify", ["count a million records", "privelet", "verify"]),
     "saving": ("", ["bounds, CPU s", "laplace"]),
     "sums": ("", ["held at 95 %", "times better", "at most 4 ×"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "inside their spread"]),

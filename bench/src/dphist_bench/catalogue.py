@@ -82,6 +82,7 @@ def chosen(pattern: str) -> list[str]:
 # Speed and endurance: each a module with ``measure(*, quick, …)``, run as `dphist_bench.measuring` says.
 MEASUREMENTS: dict[str, str] = {
     "explore": "what one interaction with the explorer costs the server on a release of a million cells",
+    "large": "seconds, processor seconds and memory of a dense cube of 10⁸ or 10⁹ cells, phase by phase",
     "saving": "what an interval for every cell costs when a release of a million cells is saved and read",
     "blocks": "building blocks: CPU by number of bins; with --data, errors beside public implementations",
     "segmentation": "CPU time of the segmentation kernels beside the textbook programs, up to a million cells",

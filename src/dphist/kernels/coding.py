@@ -64,3 +64,25 @@ def pack(
             held = code >> np.uint64(width - filled) if filled else np.uint64(0)
     if filled:
         words[place] = held
+
+
+@kernel
+def outward(
+    stand: FloatArray,
+    widths: FloatArray,
+    published: FloatArray,
+    step: float,
+    low: FloatArray,
+    high: FloatArray,
+) -> None:
+    """Bounds so far to either side, never negative, holding what is published, rounded outward to multiples of a step.
+
+    One width for all, or one for each. As `dphist.inference.estimate.around` has it, in one pass.
+    """
+    inverse, one = 1.0 / step, widths.size == 1
+    for i in range(stand.size):
+        width = widths[0] if one else widths[i]
+        below = min(max(stand[i] - width, 0.0), max(published[i], 0.0))
+        above = max(max(stand[i] + width, 0.0), published[i])
+        low[i] = np.floor(below * inverse) * step
+        high[i] = np.ceil(above * inverse) * step

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError, QueryError
 from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors, laplace_if_bare
 from dphist.inference.intervals import Spread, half_widths
+from dphist.kernels.threads import THREADS, together
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, PlainAxis
 from dphist.kernels.wavelets.threshold import shrink_subbands
@@ -262,10 +263,10 @@ def _shrink(coefficients: FloatArray, axes: Sequence[Axis], scale: float) -> Non
     # Sub-matrices first, so that each is one row; only a plain axis among the later ones needs a copy for that.
     arranged = np.ascontiguousarray(coefficients.transpose(plain + others))
     rows = arranged.reshape(-1, order.size)
-    standard.together(
+    together(
         lambda begin, end: shrink_subbands(rows[begin:end], order, starts, deviations, 2.0 * scale**2),
         len(rows),
-        standard.THREADS if rows.size > standard.SLAB else 1,
+        THREADS if rows.size > standard.SLAB else 1,
     )
     if not np.shares_memory(arranged, coefficients):
         coefficients.transpose(plain + others)[...] = arranged

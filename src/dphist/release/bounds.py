@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError, ReleaseError, VerificationError
-from dphist.inference.estimate import NoiseErrors
+from dphist.inference.estimate import NoiseErrors, cell_widths
+from dphist.kernels.coding import outward
 from dphist.release.contents import plain_numbers
 from dphist.version import __version__
 
@@ -35,13 +36,24 @@ _SLACK = 1e-9
 
 def block_bounds(release: Release, begin: int, end: int, confidence: float) -> Pair:
     """Lower and upper ends for some rows, not a number where a cell was not measured."""
+    step = coarse_step(release, confidence)
+    if step:
+        return _rounded(release, begin, end, confidence, step)
     parts = [
         release.cells.bounds(release, start, min(start + BLOCK, end), confidence)
         for start in range(begin, end, BLOCK)
     ]
     low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
-    step = coarse_step(release, confidence)
-    return (np.floor(low / step) * step, np.ceil(high / step) * step) if step else (low, high)
+    return low, high
+
+
+def _rounded(release: Release, begin: int, end: int, confidence: float, step: float) -> Pair:
+    published = release.cells.numbers[begin:end]
+    stand = (release._unpolished if release.polish else release.cells).numbers[begin:end]
+    widths = cell_widths(release._estimate.errors, begin, end, confidence)
+    low, high = np.empty(end - begin), np.empty(end - begin)
+    outward(stand, np.atleast_1d(np.asarray(widths, dtype=np.float64)), published, step, low, high)
+    return low, high
 
 
 def coarse_step(release: Release, confidence: float) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import around, cell_widths
+from dphist.kernels.coding import pack
 from dphist.release import pages
 from dphist.release.bounds import block_bounds, coarse_step, written_bounds
 from dphist.release.cells import DenseCells
@@ -167,9 +168,9 @@ class _Labels:
         codes, width = self.values.codes, self.values.width
         if self.stride >= _RUN:
             first, last = begin // self.stride, -(-end // self.stride)
-            edges = np.clip(np.arange(first, last + 1) * self.stride, begin, end)
             places = np.arange(first, last) % codes.size
-            body = pages.runs(codes[places], np.diff(edges), width)
+            left = (first + 1) * self.stride - begin
+            body = pages.runs(codes[places], self.stride, width, left, end - begin)
         else:
             places = None
             body = self._cycle(begin, end)
@@ -197,7 +198,7 @@ class _Labels:
         whole = along(self.values.codes, self.stride, 0, self.rows + 9 * self._period).astype(np.float64)
         count, width = int(self.values.codes.max()) + 1, self.values.width
         words = np.zeros(whole.size * width // 64 + 2, dtype=np.uint64)
-        pages.pack(whole, 1.0, 0, np.arange(count, dtype=np.uint32), width, words)
+        pack(whole, 1.0, 0, np.arange(count, dtype=np.uint32), width, words)
         return words.view(np.uint8)
 
     def _cycle(self, begin: int, end: int) -> bytes:

@@ -85,7 +85,8 @@ class _Reader:
 
     def fields(self) -> dict[int, tuple[int, int]]:
         """Where the content of each field begins and ends."""
-        found, last = {}, 0
+        found: dict[int, tuple[int, int]] = {}
+        last = 0
         while True:
             head = self.data[self.place]
             self.place += 1
@@ -233,7 +234,8 @@ def compressed(
     packed = codec.compress(whole, asbytes=True)
     parts = _data_page(rows, _RLE_DICTIONARY, [packed], len(whole))
     saved = len(values) + len(whole) - len(small) - len(packed)
-    return Chunk((page, *parts), len(page), rows, *(span or (None, None)), saved=saved)
+    least, largest = span or (None, None)
+    return Chunk((page, *parts), len(page), rows, least, largest, saved)
 
 
 def _zstandard() -> Any:
@@ -245,7 +247,7 @@ def _zstandard() -> Any:
 def plain(column: Column, values: FloatArray) -> Chunk:
     """A column of numbers as they are in memory."""
     rows = values.size
-    parts = _data_page(rows, _PLAIN, [_present(column, rows), memoryview(values).cast("B")])
+    parts = _data_page(rows, _PLAIN, [_present(column, rows), values.view(np.uint8).data])
     return Chunk(parts, 0, rows)
 
 
@@ -254,13 +256,17 @@ def code_width(count: int) -> int:
     return max(1, (count - 1).bit_length())
 
 
-def runs(codes: NDArray[Any], lengths: NDArray[Any], width: int) -> bytes:
-    """Runs of equal codes."""
+def runs(codes: NDArray[np.int64], length: int, width: int, first: int, rows: int) -> bytes:
+    """Runs of equal codes, each of one length but the first, of which ``first`` rows are left, and the last."""
     size = (width + 7) // 8
-    return b"".join(
-        varint(int(length) << 1) + int(code).to_bytes(size, "little")
-        for code, length in zip(codes.tolist(), lengths.tolist(), strict=True)
-    )
+    values = codes.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :size]
+    head = np.frombuffer(varint(length << 1), dtype=np.uint8)
+    whole = np.concatenate([np.broadcast_to(head, (codes.size, head.size)), values], axis=1)
+    if codes.size == 1:
+        return varint(rows << 1) + bytes(values[0])
+    last = rows - first - length * (codes.size - 2)
+    ends = [varint(count << 1) + bytes(values[place]) for count, place in ((first, 0), (last, -1))]
+    return b"".join([ends[0], whole[1:-1].tobytes(), ends[1]])
 
 
 def packed_head(rows: int) -> bytes:
@@ -295,7 +301,8 @@ class Coded:
         places = np.flatnonzero(present)
         if places.size > _CODES:
             return None
-        return Coded(values, 1.0 / step, base, (places + base) * step, places, present.size)
+        found: FloatArray = np.asarray((places + base) * step, dtype=np.float64)
+        return Coded(values, 1.0 / step, base, found, places, present.size)
 
     @cached_property
     def _own(self) -> Part:

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
+from dphist.kernels.threads import THREADS, together
 from dphist.kernels.wavelets import standard
 from dphist.kernels.wavelets.axes import Axis, Calibration, HaarAxis, NominalAxis, PlainAxis
 from dphist.model.domain import Nominal
@@ -206,7 +207,7 @@ class _Rebuild:
         self.regions = _regions(axes[self.split :])
         self.scale = reference_scale(axes)
         self.denominator = standard.denominator(axes)
-        self.threads = standard.THREADS if prod(self.sizes) >= _WORTH_THREADS else 1
+        self.threads = THREADS if prod(self.sizes) >= _WORTH_THREADS else 1
         self.pool = ThreadPoolExecutor(1) if self.threads > 1 else None
         self.scratch: list[IntArray] = []
         self.running: list[Future[None] | None] = []
@@ -262,7 +263,7 @@ class _Rebuild:
             given = None if counts is None else counts[begin:end]
             self._store(flat[begin:end], np.zeros(1, dtype=np.int64), target[begin:end], given)
 
-        standard.together(store, target.size, self.threads)
+        together(store, target.size, self.threads)
 
     def _fill_slabs(
         self, count: int, factor: Fraction, target: IntArray, counts: IntArray | None, room: IntArray | None
