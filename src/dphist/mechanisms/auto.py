@@ -223,21 +223,23 @@ class Auto:
         several = len(data.shape) > 1
         if kind == "cells" or (kind == "marginals" and not several):
             return (
-                Posterior(),
+                Posterior(fine=not several),
                 "single cells will be asked for, so every cell is measured by itself (posterior)",
             )
         if self._short(data):
             return (
-                Posterior(),
+                Posterior(fine=not several),
                 f"the ranges that will be asked for typically hold {self._typical(data)} cells, so every cell is "
                 "measured (posterior)",
             )
         if kind is None and not several and 2.0 * weights.get("cells", 0.0) > sum(weights.values()):
-            return Posterior(), "single cells count most, so every cell is measured by itself (posterior)"
+            return Posterior(
+                fine=True
+            ), "single cells count most, so every cell is measured by itself (posterior)"
         if kind != "marginals" and (not several or (len(data.shape) == 2 and self._space(data))):
             exact = self._nearly_exact(data)
             if exact is not None:
-                return Posterior(), exact
+                return Posterior(fine=not several), exact
         if several and data.size <= _LARGEST_TABULAR and not self._space(data):
             return self._forecast(data, kind, records)
         if kind == "ranges":

@@ -34,6 +34,10 @@ class Posterior:
     answer about many cells is the engine's mean where bias could add up (see `dphist.inference.predictive`), so it need
     not be the sum of the published cells.
 
+    Args:
+        fine: On a line, have models of finer levels join, and let next to no data have one level for all cells that need
+            not be zero. What is measured is the same.
+
     Example:
         >>> from dphist.mechanisms import Posterior
         >>> from dphist.testing import run
@@ -41,12 +45,14 @@ class Posterior:
         (8,)
     """
 
+    fine: bool = False
+
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once, then infer."""
         noisy = data.measure(Identity())
         scale = float(noisy.scale)
         values = noisy.values.reshape(data.shape)
-        counts, model = denoise_field(values, scale, gaussian=noisy.law.gaussian)
+        counts, model = denoise_field(values, scale, gaussian=noisy.law.gaussian, fine=self.fine)
         note = "every cell was noised with the whole budget, then "
         if model is None:
             # Too many cells for the level model.

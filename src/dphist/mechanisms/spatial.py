@@ -32,7 +32,7 @@ _GRAIN = 1024.0
 
 
 def denoise_field(
-    values: IntArray, scale: float, *, gaussian: bool = False
+    values: IntArray, scale: float, *, gaussian: bool = False, fine: bool = False
 ) -> tuple[FloatArray, Denoised | None]:
     """Infer counts from noisy ones: a line by the hidden level model, a grid by the mean of two readings.
 
@@ -40,11 +40,11 @@ def denoise_field(
     other averages over the dyadic boxes that explain the values best. Their errors differ, so their mean beats both. On
     a plane boxes are averaged over several such trees, and the readings weigh as their errors look.
 
-    The noise is Laplace of this ``scale``, or Gaussian of the same variance.
+    The noise is Laplace of this ``scale``, or Gaussian of the same variance. On a line ``fine`` has finer models join.
     """
     normal = 2.0 * scale * scale if gaussian else 0.0
     if values.ndim == 1:
-        line = denoise(values, 1.0 / scale, normal)
+        line = denoise(values, 1.0 / scale, normal, fine=fine)
         return line.mean, line
     variance = 2.0 * scale * scale
     if values.size > MOST_CELLS_ON_CURVE:

@@ -16,11 +16,17 @@ IntArray = NDArray[np.int64]
 
 # How far counts scatter about their level (c), each with the ratio of a grid that is fine enough for it.
 _SCATTER = ((0.1, 1.15), (0.3, 1.2), (1.0, 1.35))
+# Counts that scatter less than the first of these, looked at if asked for and if that one leads.
+_FINE = (0.03, 1.07)
 # Where the moves start: levels that hold on, or levels that keep jumping. (stay, small step, large step, jump)
 _STARTS = ((0.985, 0.005, 0.005, 0.005), (0.4, 0.05, 0.05, 0.5))
 # Pseudo-counts of the moves, and the share of π that starts at zero: where the data say nothing, say zero.
 _MOVES_PRIOR = np.array([2.0, 0.2, 0.2, 0.2])
 _ZERO_SHARE = 0.9
+# The share of one level for all cells that is at zero, if finer models are asked for. Single cells of 22 made-up lines
+# (4,096 cells, 1,000 records) then have 0.974 of the error at 30 noise scales of records and 0.983 at 100; with 0.1 of
+# it up to 1.3 times.
+_ZERO_LEVEL = 0.5
 # One lone peak among n cells is as likely the largest of n noise draws, and believing a false one costs its square. So
 # jumps off zero count in full only once there are many: with m of them, by m / (m + this).
 _DOUBT = 100.0
@@ -94,14 +100,14 @@ class _OneLevel:
     evidence: float
 
     @classmethod
-    def fitted(cls, model: _Candidate, times: IntArray) -> _OneLevel:
+    def fitted(cls, model: _Candidate, times: IntArray, start: FloatArray) -> _OneLevel:
         """Weigh the levels by their prior and by all values, each seen so many times; nothing is fitted."""
         logs = np.full(model.table.shape, -np.inf)
         np.log(model.table, out=logs, where=model.table > 0.0)
-        weights = np.log(model.start) + times @ logs
+        weights = np.log(start) + times @ logs
         high = float(weights.max())
         if high == -math.inf:
-            return cls(model.scatter, model.clump, model.grid, model.start, -math.inf)
+            return cls(model.scatter, model.clump, model.grid, start, -math.inf)
         chances = np.exp(weights - high)
         total = float(chances.sum())
         return cls(
@@ -120,14 +126,15 @@ class _OneLevel:
         return mean[rows], (second @ self.chances)[rows], between[rows]
 
 
-def denoise(values: IntArray, rate: float, normal: float = 0.0) -> Denoised:
+def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = False) -> Denoised:
     """Infer counts from discrete Laplace noise of scale 1/``rate`` under the hidden level model.
 
     Where ``normal`` is above zero the noise is Gaussian of that variance; ``rate`` then is that of Laplace noise of the
     same variance.
 
     Six models (three scatters, two starting points), and one for records that come in clumps, are fitted a little, the
-    better two some more, and the one with the highest penalised evidence is finished. With next to no data noise
+    better two some more, and the one with the highest penalised evidence is finished. If ``fine``, counts that scatter
+    by 3 % about finer levels join them where those by 10 % lead. With next to no data noise
     passes for structure; so the result is the mean of this model and of one level for all cells, weighted by their
     evidence. Everything reads released values only.
     """
@@ -141,8 +148,7 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0) -> Denoised:
     def enter(scatter: float, clump: float, ratio: float, starts: tuple[tuple[float, ...], ...]) -> None:
         grid = level_grid(values, rate, ratio, normal)
         table, scales = likelihoods(distinct, grid, scatter, clump, rate, normal)
-        start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
-        start[0] = _ZERO_SHARE
+        start = _mostly_zero(grid.size, _ZERO_SHARE)
         for moves in starts:
             scale = float(times @ scales)
             candidate = _Candidate(scatter, clump, grid, table, scale, start, np.array(moves))
@@ -152,10 +158,14 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0) -> Denoised:
     for scatter, ratio in _SCATTER:
         enter(scatter, 0.0, ratio, _STARTS)
     clump = _clump(np.concatenate(pieces), rate)
+    starts = _STARTS[:1] if race[0].evidence > race[1].evidence else _STARTS[1:]
+    if fine and max(race, key=lambda candidate: candidate.evidence).scatter == _SCATTER[0][0]:
+        enter(_FINE[0], 0.0, _FINE[1], starts)
     if clump > 0.0:
-        sticky = race[0].evidence > race[1].evidence
-        enter(_SCATTER[0][0], clump, _SCATTER[0][1], _STARTS[:1] if sticky else _STARTS[1:])
-    even = _OneLevel.fitted(race[0], times)
+        enter(_SCATTER[0][0], clump, _SCATTER[0][1], starts)
+    even = _OneLevel.fitted(
+        race[0], times, _mostly_zero(race[0].grid.size, _ZERO_LEVEL if fine else _ZERO_SHARE)
+    )
     for keep, rounds in ((2, _ROUNDS[1]), (1, _ROUNDS[2])):
         race = sorted(race, key=lambda candidate: -candidate.evidence)[:keep]
         for candidate in race:
@@ -221,6 +231,13 @@ def _mixed(
     """Mean and variances of a mixture; how far the two means lie apart belongs to what is unknown of the level."""
     mean, within, between = (trust * a + (1.0 - trust) * b for a, b in zip(one, other, strict=True))
     return mean, within, between + trust * (1.0 - trust) * (one[0] - other[0]) ** 2
+
+
+def _mostly_zero(levels: int, zero: float) -> FloatArray:
+    """So much for the level zero, and the rest for all others alike."""
+    start = np.full(levels, (1.0 - zero) / (levels - 1))
+    start[0] = zero
+    return start
 
 
 def _distinct(values: IntArray) -> tuple[IntArray, IntArray]:
