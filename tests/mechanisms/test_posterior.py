@@ -6,6 +6,7 @@ import pytest
 from dphist.audit import audit
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.posterior import Posterior
+from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist.testing import check_mechanism, run
@@ -134,3 +135,34 @@ def test_single_cells_are_answered_as_they_are_published():
 def test_the_audit_finds_nothing():
     # A sound mechanism is refuted with probability at most 1e-6.
     assert audit(Posterior(), epsilon=1, runs=600, confidence=1 - 1e-6).passed
+
+
+def test_finer_levels_join_where_counts_hardly_scatter():
+    # Four hundred a cell, give or take twenty: a tenth of the level would be forty. Fixed noise: the same every time.
+    generator = np.random.default_rng(4)
+    counts = np.concatenate([np.zeros(200, dtype=np.int64), generator.poisson(400, 800)])
+    errors = [
+        np.mean((run(Posterior(fine=fine), counts, "0.03", seed=1).counts - counts) ** 2)
+        for fine in (False, True)
+    ]
+    assert errors[1] < 0.8 * errors[0]
+
+
+def test_next_to_no_data_need_not_be_zero():
+    # 100 noise scales of records on 1,024 cells: the total is some two deviations of the noise in it.
+    counts = np.random.default_rng(5).multinomial(5000, np.full(1024, 1 / 1024))
+    errors = np.array(
+        [
+            [
+                np.mean((run(Posterior(fine=fine), counts, "0.02", seed=s).counts - counts) ** 2)
+                for s in range(4)
+            ]
+            for fine in (False, True)
+        ]
+    ).mean(axis=1)
+    assert errors[1] < 0.9 * errors[0]
+
+
+def test_finer_models_are_an_option_that_is_saved():
+    assert parse("posterior(fine=true)") == Posterior(fine=True)
+    assert parse("posterior") == Posterior()

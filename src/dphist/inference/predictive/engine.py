@@ -46,8 +46,8 @@ _LITTLE_LEARNED = 1.5
 # prior are shared by all splits it was applied to, so they add up over long ranges, which no variance of splits
 # shows. On 23 made-up lines (92 cases, 12 draws) 1 then fell below 0.93 for ranges and none for lists; 2 and 4 before.
 _DOUBT = 0.25
-# The same in a tree, whose counts have since been averaged with the law's means: on drawn lines 300 to 344 (6 draws) 1 of
-# 43 cases of each kind falls below 0.93 with 0.25 as with 0.1, and means go from 0.983 to 0.980.
+# The same in a tree, whose counts have since been averaged with the law's means: on drawn lines 300 to 344 (6 draws) 1
+# of 43 cases of each kind falls below 0.93 with 0.25 as with 0.1, and means go from 0.983 to 0.980.
 _DOUBT_OF_TREES = 0.2
 # Where every cell was measured, sums of more cells than this are hedged. On 13 made-up lines (52 cases, 8 draws) lists
 # and long ranges then hold in 0.95 of each case at least; in 0.92 without.
