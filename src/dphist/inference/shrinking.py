@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,8 @@ _DEPARTURES = np.array([0.0, 0.03, 0.3, 3.0, 30.0, 300.0, 30_000.0])
 _LEARNING = 15
 # How likely each of them is at first.
 _SURPRISE = 0.01
+_DOUBTS = 1.0
+_FEW_AXES = 6
 # Normal noise, and Laplace noise as a mixture of normal ones whose variances have an exponential law (Gauss–Laguerre).
 _NORMAL = np.array([1.0]), np.array([1.0])
 _LAPLACE = np.array([0.3225, 1.7458, 4.5366, 9.3951]), np.array([0.6031, 0.3574, 0.0389, 0.0006])
@@ -105,25 +108,49 @@ def _believed(measured: FloatArray, noises: FloatArray, often: FloatArray, model
     likely = np.where(_DEPARTURES > 0.0, _SURPRISE, 1.0 - _SURPRISE * (_DEPARTURES.size - 1))
     floor = max(_NEVER_EMPTY * float(mean.mean()), 1e-9)
 
-    def fit(apart: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    most = (_most(model).reshape(-1) + floor) ** 2
+
+    def fit(apart: FloatArray, mean: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How well each departure explains every cell, and that times the part of its difference it then keeps."""
-        spread = _DEPARTURES[:, None, None] * (mean + floor) + noises[:, None]
+        spread = np.minimum(_DEPARTURES[:, None, None] * (mean + floor), most) + noises[:, None]
         log = np.log(often)[:, None] - 0.5 * (np.log(spread) + apart**2 / spread)
         fits = np.exp(log - log.max(axis=(0, 1)))
         return fits.sum(axis=1), (fits * (1.0 - noises[:, None] / spread)).sum(axis=1)
 
     step = 1 + mean.size // _TELLING
-    explained = fit(apart[::step], mean[::step])[0]
+    explained = fit(apart[::step], mean[::step], most[::step])[0]
+    first, free = likely, _free(model.shape)
     for _ in range(_LEARNING):
         part = likely[:, None] * explained
-        likely = (part / part.sum(axis=0)).mean(axis=1)
-        likely /= likely.sum()
+        often_so = free * (part / part.sum(axis=0)).mean(axis=1) + _DOUBTS * first
+        likely = often_so / often_so.sum()
     found = mean.copy()
     for start in range(0, mean.size, _TELLING):
         here = slice(start, start + _TELLING)
-        fits, keeps = fit(apart[here], mean[here])
+        fits, keeps = fit(apart[here], mean[here], most[here])
         found[here] += likely @ keeps / (likely @ fits) * apart[here]
     return found.reshape(model.shape)
+
+
+def _most(model: FloatArray) -> FloatArray:
+    """What a cell holds at most: the least cell, among smaller tables that are settled already, that it is part of."""
+    kept = min(2, model.ndim - 1) if model.ndim <= _FEW_AXES else 1
+    most = np.full(model.shape, float(model.sum()))
+    for axes in combinations(range(model.ndim), kept):
+        others = tuple(axis for axis in range(model.ndim) if axis not in axes)
+        most = np.minimum(most, model.sum(axis=others, keepdims=True))
+    return most
+
+
+def _free(shape: tuple[int, ...]) -> float:
+    """How many cells are free to depart, as those of the smaller tables that are settled already are not."""
+    kept = min(2, len(shape) - 1) if len(shape) <= _FEW_AXES else 1
+    bound = sum(
+        math.prod(shape[axis] - 1 for axis in axes)
+        for order in range(kept + 1)
+        for axes in combinations(range(len(shape)), order)
+    )
+    return float(max(math.prod(shape) - bound, 1))
 
 
 def _halve(array: FloatArray) -> FloatArray:

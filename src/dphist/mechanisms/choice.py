@@ -47,6 +47,9 @@ _CELLS = 0.5
 _CUBE = 0.05
 # How uneven a residual is taken to be, as a part of its mean.
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
+# The same for every attribute more, by the root of how far attributes depend on each other: so many times that, and at
+# least a little (made-up cubes, `dphist_bench.drawn_data` and `matrix`).
+_TOGETHER, _LEAST_TOGETHER = 5.0, 0.1
 
 
 # Kinds of questions of a mixture, by the names that users give them.
@@ -100,7 +103,7 @@ def asked_kinds(
         shape: How many values each attribute has.
         domain: The domain, where there is one.
         workload: What was announced.
-        kind: Its kind, or a kind announced by its name alone.
+        kind: Its kind, or a kind announced by its name alone; None for a mixture that was announced.
         weights: How much each kind of a mixture counts (see `MIXED`), if nothing was announced; the others not at all.
 
     Returns:
@@ -111,6 +114,12 @@ def asked_kinds(
         ['cells', 'tables of 1', 'tables of 2', 'ranges of 2', 'boxes']
     """
     every = range(len(shape))
+    if workload is not None and workload.parts and kind is None:
+        # A mixture that was announced: each part by itself, and how much it counts.
+        return tuple(
+            replace(asked_kinds(shape, domain, part, part.kind)[0], weight=weight)
+            for weight, part in workload.parts
+        )
     if kind == "marginals":
         from dphist.mechanisms.marginals import tables_of
 
@@ -168,12 +177,21 @@ class Forecaster:
     """Expected errors of candidates for one shape, one law of noise, some kinds of questions and a number of records.
 
     ``records`` is a noisy total, or None where nothing is known: then all that is measured is taken to be there.
+    ``dependence`` is what a first look said of how far attributes depend on each other (`dphist.mechanisms.glimpse`).
     """
 
     shape: tuple[int, ...]
     kinds: tuple[Asked, ...]
     law: NoiseLaw
     records: float | None = None
+    dependence: float | None = None
+
+    @property
+    def together(self) -> float:
+        """How much less a residual of one attribute more is uneven."""
+        if self.dependence is None:
+            return 1.0
+        return min(1.0, max(_LEAST_TOGETHER, _TOGETHER * math.sqrt(self.dependence)))
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -213,12 +231,13 @@ class Forecaster:
     def _chances(self) -> FloatArray:
         return np.zeros(0) if self.records is None else np.array(CONSTANTS.chances)
 
-    def _held(self, cells: float) -> FloatArray:
+    def _held(self, cells: float, order: int = 1) -> FloatArray:
         """Possible squares of what one of so many cells departs from what smaller tables say of it."""
         if self.records is None:
             return np.zeros(0)
         mean = np.array(CONSTANTS.densities) * self.records / cells
-        return np.asarray((_UNEVEN * mean) ** 2 + mean, dtype=np.float64)
+        uneven = _UNEVEN * self.together ** max(order - 1, 0)
+        return np.asarray((uneven * mean) ** 2 + mean, dtype=np.float64)
 
     # ---- tables of few attributes ------------------------------------------------------------------------------
 
@@ -237,17 +256,19 @@ class Forecaster:
             ]
         ) / (cells * float(self.law.variance))
         adds, rest = self._needs(about, inside)
+        orders = np.array([len(axes) for axes in about])
         if some[-1] == tuple(range(len(self.shape))):
             # Residuals that only the cube holds are one more: so much of its cells' variance is left to them.
             only = np.zeros((1, len(some)))
             only[0, -1] = 1.0 / float(self.law.variance)
             speaks, inside = np.vstack([speaks, only]), np.append(inside, cells[-1])
             adds = np.hstack([adds, rest[:, None]])
+            orders = np.append(orders, orders.max() + 1)
         # What no question needs has no say.
         used = adds.max(axis=0) > 0.0
-        speaks, inside, adds = speaks[used], inside[used], adds[:, used]
+        speaks, inside, adds, orders = speaks[used], inside[used], adds[:, used], orders[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
-        problem = _Shares(speaks, adds, self._weights, *self._priors(inside), self.law.exponent, least)
+        problem = _Shares(speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least)
         shares = problem.best([len(axes) for axes in some])
         counts = np.floor(shares * _GRID).astype(np.int64)
         counts[(counts < _LEAST) & (self._spare(speaks, shares) | (self.records is not None))] = 0
@@ -302,11 +323,14 @@ class Forecaster:
                 rest[row] = 0.0
         return adds, rest
 
-    def _priors(self, inside: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _priors(self, inside: FloatArray, orders: IntArray) -> tuple[FloatArray, FloatArray]:
         """What a cell of every residual may hold, in squares, and how likely; nothing if that is not known."""
         if self.records is None:
             return np.zeros((0, inside.size)), np.zeros(0)
-        return np.stack([self._held(float(cells)) for cells in inside], axis=1), self._chances
+        held = [
+            self._held(float(cells), int(order)) for cells, order in zip(inside, orders, strict=True)
+        ]
+        return np.stack(held, axis=1), self._chances
 
 
 def cells_and_tree(
@@ -405,6 +429,8 @@ class _Shares:
                     share[:-1] *= (1.0 - self.least) / max(float(share[:-1].sum()), 1e-300)
                     share[-1] = self.least
             found.append(share)
+        # Sharing may win nothing, which steps from the inside do not find.
+        found.append(np.where(np.arange(order.size) == order.size - 1, 1.0, 0.0))
         return min(
             found, key=lambda share: float(self.weights @ np.log(np.maximum(self.errors(share), 1e-300)))
         )

@@ -42,6 +42,8 @@ class Questions:
     """For marginals, the axes of every table, in order; None for other questions."""
     ranges: tuple[int, ...] = ()
     """For marginals, the axes whose ranges or groups will be asked inside the tables."""
+    parts: tuple[tuple[float, Self], ...] = ()
+    """For a mixture, how much each part counts, and what it asks."""
 
     def __init__(
         self,
@@ -270,6 +272,8 @@ class Questions:
         """
         if self.kind in STRUCTURED:
             return {"kind": self.kind}
+        if self.parts:
+            return {"kind": "mixture", "parts": [[weight, part.to_json()] for weight, part in self.parts]}
         if self.tables is not None:
             told: dict[str, Any] = {"kind": self.kind, "tables": [list(axes) for axes in self.tables]}
             return {**told, "ranges": list(self.ranges)} if self.ranges else told
@@ -289,6 +293,8 @@ class Questions:
             return True
         if self.ranges != other.ranges:
             return False
+        if self.parts or other.parts:
+            return self.parts == other.parts
         if self.tables is not None and other.tables is not None and self.tables == other.tables:
             return True
         if (self.query is None) != (other.query is None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -20,8 +21,33 @@ KINDS: dict[str, Kind] = {
     "marginals": "marginals",
 }
 _MOST_TABLES = 1_000_000
-FORMS = "cells, prefixes, ranges, marginals, marginals:2 or marginals:age,sex;sex,region"
+FORMS = "cells, prefixes, ranges, marginals, marginals:2, marginals:age,sex;sex,region or 3 cells + marginals:2"
 _INSIDE = " ranges:"
+_BETWEEN = " + "
+_PART = re.compile(r"\s*(?:(\d+(?:\.\d+)?|\.\d+)\s+)?(\S.*)", re.ASCII | re.DOTALL)
+
+
+def read_mixture(text: str) -> list[tuple[float, str]]:
+    """What a text such as ``3 cells + marginals:2`` is a mixture of, with weights; nothing if it is none.
+
+    A name of an attribute may hold a plus: what follows one is a part only if it begins with a kind of questions.
+    """
+    found: list[tuple[float, str]] = []
+    for part in text.split(_BETWEEN):
+        match = _PART.fullmatch(part)
+        word = match[2].partition(":")[0].split()[0].lower() if match else ""
+        if match is None or word not in KINDS:
+            return []
+        found.append((float(match[1] or 1.0), match[2].strip()))
+    return found if len(found) > 1 or found[0][0] != 1.0 else []
+
+
+def weight(value: Any) -> float:
+    """How much a part of a mixture counts."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0.0 < value < math.inf:
+        raise QueryError("workload: a part of a mixture counts as much as a number above zero says")
+    return float(value)
 
 
 def read_text(domain: Domain, text: str) -> tuple[Kind, int | list[list[str]]]:

@@ -17,6 +17,9 @@ from dphist.model.workload import reading
 from dphist.model.workload.boxes import Tables, check_domain, check_size, fractions, unrank
 from dphist.model.workload.questions import STRUCTURED, Questions
 
+# A mixture names so many questions of each of its parts at most.
+_SOME = 4096
+
 
 @explained
 class Workload(Questions):
@@ -58,7 +61,9 @@ class Workload(Questions):
         table of two) or ``"marginals:age,sex;sex,region"`` (the tables that are named). A mapping says the same for
         names with commas in them: ``{"marginals": [["age", "sex"], ["sex", "region"]]}``. Tables may be followed by the
         attributes whose ranges, or groups of a hierarchy, will be asked inside them: ``"marginals:2 ranges:age"``,
-        ``{"marginals": 2, "ranges": ["age"]}``, or ``ranges:*`` for all that have an order or a hierarchy.
+        ``{"marginals": 2, "ranges": ["age"]}``, or ``ranges:*`` for all that have an order or a hierarchy. Several
+        kinds with weights are a mixture (see `mixture`): ``"3 cells + marginals:2"``, or
+        ``{"mixture": [[3, "cells"], [1, {"marginals": 2}]]}``.
 
         Args:
             domain: What is asked about.
@@ -83,12 +88,17 @@ class Workload(Questions):
                 )
             return text
         if isinstance(text, Mapping):
+            if set(text) == {"mixture"}:
+                return cls.mixture(domain, text["mixture"])
             ways, ranges = reading.read_mapping(text)
             return cls.marginals(domain, ways, ranges)
         if not isinstance(text, str):
             raise QueryError(
                 f"workload: expected a dphist.Workload or text, not a {type(text).__name__}: {reading.FORMS}"
             )
+        parts = reading.read_mixture(text)
+        if parts:
+            return cls.mixture(domain, parts)
         before, named = reading.read_ranges(text)
         kind, ways = reading.read_text(domain, before)
         if named and kind != "marginals":
@@ -219,6 +229,51 @@ class Workload(Questions):
         return cls._tabled(domain, reading.tables(domain, ways), reading.ranges(domain, ranges))
 
     @classmethod
+    def mixture(
+        cls, domain: Domain, parts: Sequence[tuple[float, str | Mapping[str, Any] | Workload]]
+    ) -> Workload:
+        """Several kinds of questions, each with how much it counts, for mechanisms that weigh them (`auto`).
+
+        A mixture says what will be asked; of a part with very many questions it names some, evenly. `parts` has every
+        part as it was given.
+
+        Args:
+            domain: What is asked about.
+            parts: Pairs of a weight above zero and what `parse` reads, or a workload that is no mixture itself.
+
+        Returns:
+            The questions of all parts, one part after the other.
+
+        Example:
+            >>> import dphist
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(100)), dphist.Nominal("sex", ["F", "M"])])
+            >>> mixed = dphist.Workload.mixture(domain, [(3, "cells"), (1, "marginals:1")])
+            >>> mixed
+            Workload(ranges: 302 questions over age[100] × sex[2])
+            >>> [(weight, part.kind) for weight, part in mixed.parts]
+            [(3.0, 'cells'), (1.0, 'marginals')]
+        """
+        check_domain(domain)
+        if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
+            raise QueryError("workload: a mixture lists pairs of a weight and what will be asked")
+        read: list[tuple[float, Workload]] = []
+        for pair in parts:
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise QueryError("workload: a mixture lists pairs of a weight and what will be asked")
+            one = cls.parse(domain, pair[1])
+            if one.parts or one.query is not None or not len(one):
+                raise QueryError(
+                    "workload: a part of a mixture asks about single boxes, at least one, and is no mixture itself"
+                )
+            read.append((reading.weight(pair[0]), one))
+        some = [one if len(one) <= _SOME else one.spread(_SOME) for _, one in read]
+        made = cls(
+            domain, np.concatenate([one.low for one in some]), np.concatenate([one.high for one in some])
+        )
+        made.__dict__["parts"] = tuple(read)
+        return made
+
+    @classmethod
     def where(
         cls,
         domain: Domain,
@@ -289,6 +344,11 @@ class Workload(Questions):
         if not isinstance(value, Mapping) or "kind" not in value:
             raise QueryError("workload: the description names no kind")
         kind = value["kind"]
+        if kind == "mixture":
+            parts = value.get("parts")
+            if not isinstance(parts, list) or not all(isinstance(p, list) and len(p) == 2 for p in parts):
+                raise QueryError("workload: a mixture lists pairs of a weight and what will be asked")
+            return cls.mixture(domain, [(each, cls.from_json(domain, part)) for each, part in parts])
         if kind in STRUCTURED:
             made: Workload = getattr(cls, kind)(domain)
             return made

@@ -1,0 +1,106 @@
+"""A first look at a cube, for little: about how many records there are, and how far attributes depend on each other.
+
+Which tables of a cube are worth their budget hangs on both. Where attributes hardly depend on each other, tables of one
+attribute say nearly all, and whatever is spent on the rest measures noise. Evidence of that is cheap: every attribute is
+cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are set beside what
+chance alone would make of their margins.
+
+Private because it is two measurements, each with its own share of the right: a total, and disjoint blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Totals
+
+FloatArray = NDArray[np.float64]
+
+# What the total and the coarse cube cost, together under two percent.
+TOTAL, BLOCKS = Fraction(1, 256), Fraction(3, 256)
+# An attribute has at most so many blocks, and the coarse cube so many cells.
+_BLOCKS, _CELLS = 4, 1024
+# What is believed of dependence before anything was seen: its mean and how far it may lie from that.
+_EXPECTED, _WITHIN = 0.01, 0.02
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """What a first look says.
+
+    Args:
+        records: About how many there are.
+        dependence: How far attributes depend on each other, from 0, not at all, to 1.
+    """
+
+    records: float
+    dependence: float
+
+
+def glimpse(data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
+    """Look, and give back what is left of the right."""
+    first, second, rest = data.split(TOTAL, BLOCKS, 1 - TOTAL - BLOCKS)
+    noisy = first.measure(Totals())
+    # A total lost in its noise may be as large as the noise.
+    records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
+    most = max(2, min(_BLOCKS, math.floor(_CELLS ** (1.0 / len(data.shape)) + 1e-9)))
+    shape = tuple(min(size, most) for size in data.shape)
+    labels = np.zeros((1,) * len(shape), dtype=np.int64)
+    for axis, (size, blocks) in enumerate(zip(data.shape, shape, strict=True)):
+        place = (np.arange(size) * blocks // size).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+        labels = labels * blocks + place
+    seen = second.partition(np.broadcast_to(labels, data.shape), math.prod(shape)).measure(Totals())
+    blocks_of = np.asarray(seen.values, dtype=np.float64).reshape(shape)
+    return Glimpse(records, dependence(blocks_of, float(seen.variance), records)), rest
+
+
+def dependence(blocks: FloatArray, variance: float, records: float) -> float:
+    """How far attributes depend on each other, from noisy counts of blocks.
+
+    For two attributes with parts p and q of the records in their blocks and residuals r from what chance would make of
+    them, it is Σr² ÷ (records² (1 − Σp²)(1 − Σq²)), the noise in Σr² taken off; over all pairs of attributes both sides
+    are added up. What noise leaves open is filled in by what is expected.
+
+    Args:
+        blocks: Noisy counts, an axis an attribute.
+        variance: Of each.
+        records: About how many there are.
+
+    Returns:
+        A number from 0 to 1.
+
+    Example:
+        >>> import numpy as np
+        >>> level, diagonal = np.full((3, 3), 100.0), np.diag([300.0, 300.0, 300.0])
+        >>> round(dependence(level, 1.0, 900.0), 2), round(dependence(diagonal, 1.0, 900.0), 2)
+        (0.0, 0.5)
+    """
+    energy = against = doubt = 0.0
+    for pair in combinations(range(blocks.ndim), 2):
+        others = tuple(axis for axis in range(blocks.ndim) if axis not in pair)
+        table = blocks.sum(axis=others)
+        each = variance * blocks.size / table.size
+        one, two = (_parts(table.sum(axis=place)) for place in (1, 0))
+        apart = table - np.outer(one, two) * float(table.sum())
+        free = math.prod(size - 1 for size in table.shape)
+        energy += float((apart * apart).sum()) - free * each
+        against += records**2 * (1.0 - float(one @ one)) * (1.0 - float(two @ two))
+        doubt += 2.0 * free * each**2
+    if against <= 0.0:
+        return _EXPECTED
+    known = _WITHIN**2 / (_WITHIN**2 + doubt / against**2)
+    return min(max(known * energy / against + (1.0 - known) * _EXPECTED, 0.0), 1.0)
+
+
+def _parts(counts: FloatArray) -> FloatArray:
+    """Parts of the whole, none below zero."""
+    kept = np.maximum(counts, 0.0)
+    whole = float(kept.sum())
+    return np.asarray(kept / whole if whole > 0.0 else np.full(kept.size, 1.0 / kept.size), dtype=np.float64)
