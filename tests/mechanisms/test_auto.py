@@ -59,8 +59,8 @@ def test_the_choice_follows_what_is_asked_and_is_explained(workload, chosen):
     assert isinstance(mechanism, chosen)
     assert chosen.__name__.lower() in reason
     note = run(Auto(), counts, 1, seed=1, workload=workload).note
-    # With a noisy total at hand the forecast is another one.
-    assert note.startswith(reason.split(":")[0])
+    # With a first look at hand the forecast is another one, and for single cells who measures.
+    assert note.startswith(reason.split(",")[0])
     assert note.endswith(".")
 
 
@@ -179,6 +179,35 @@ def test_a_mixture_moves_the_budget_to_what_counts():
         Auto(mixture="cells:2 boxes").choose(open_counts(np.ones(200, dtype=np.int64), 1))[0], Posterior
     )
     assert parse(show(Auto(mixture="cells:9 one-way:1"))) == Auto(mixture="cells:9 one-way:1")
+
+
+def test_an_announced_mixture_moves_the_budget_too():
+    cube = {}
+    for text in ("9 cells + marginals:1", "cells + 9 marginals:1", "marginals:1 + marginals:2"):
+        told = Workload.parse(CUBE, text)
+        right = open_counts(Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=told)
+        mechanism, reason = Auto().choose(right, 10**5, 0.01)
+        assert isinstance(mechanism, Marginals)
+        assert mechanism.shares is not None
+        cube[text] = dict(zip(mechanism.tables or (), mechanism.shares, strict=True)).get((0, 1, 2), 0)
+    assert "count as 1 marginals + 1 marginals" in reason
+    assert cube["9 cells + marginals:1"] > 1.5 * cube["cells + 9 marginals:1"] > 0
+    assert cube["marginals:1 + marginals:2"] == 0
+    for text, chosen in (("3 cells + ranges", Posterior), ("cells + 3 ranges", AdaptiveTree)):
+        right = open_counts(
+            Histogram(LINE, np.ones(200, dtype=np.int64)), 1, workload=Workload.parse(LINE, text)
+        )
+        assert isinstance(Auto().choose(right)[0], chosen)
+
+
+def test_single_cells_of_a_cube_are_read_with_tables_where_these_say_much():
+    right = open_counts(Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=Workload.cells(CUBE))
+    few, many = 0.05 * CUBE.size, 10.0 * CUBE.size
+    assert isinstance(Auto().choose(right, few, 0.1)[0], Marginals)
+    assert isinstance(Auto().choose(right, 0.5 * CUBE.size, 0.0)[0], Marginals)
+    assert isinstance(Auto().choose(right, many, 0.1)[0], Posterior)
+    # A line that is full gains nothing from tables.
+    assert isinstance(Auto().choose(right, 1e6 * CUBE.size, 0.0)[0], Posterior)
 
 
 def test_a_mixture_of_a_space_is_planned_for_too():

@@ -185,3 +185,47 @@ def test_the_callers_arrays_stay_theirs() -> None:
     low[0, 0] = 1
     assert workload.low[0, 0] == 0
     assert [list(p) for p in product([1], [2])] == [[1, 2]]
+
+
+def test_a_mixture_has_its_parts_and_their_weights():
+    mixed = Workload.parse(PEOPLE, "3 cells + marginals:2 + 0.5 ranges")
+    assert [(weight, part.kind) for weight, part in mixed.parts] == [
+        (3.0, "cells"),
+        (1.0, "marginals"),
+        (0.5, "all_ranges"),
+    ]
+    assert len(mixed) == len(mixed.low) == sum(min(len(part), 4096) for _, part in mixed.parts)
+    counts = np.arange(PEOPLE.size).reshape(PEOPLE.shape)
+    first = mixed.parts[0][1]
+    np.testing.assert_array_equal(mixed.answer(counts)[: len(first)], first.answer(counts))
+    again = Workload.from_json(PEOPLE, json.loads(json.dumps(mixed.to_json())))
+    assert again == mixed
+    assert again != Workload.parse(PEOPLE, "2 cells + marginals:2 + 0.5 ranges")
+    said = {"mixture": [[3, "cells"], [1, {"marginals": 2}], [0.5, "ranges"]]}
+    assert Workload.parse(PEOPLE, said) == mixed
+    # A weight alone makes a mixture of one part; a plus in a name does not.
+    assert Workload.parse(PEOPLE, "2 cells").parts[0][0] == 2
+    odd = Domain([Ordinal("a + b", range(3)), Nominal("c", ["x", "y"])])
+    assert Workload.parse(odd, "marginals:a + b,c").tables == ((0, 1),)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        "cells",
+        [[0, "cells"]],
+        [[-1, "cells"]],
+        [[float("inf"), "cells"]],
+        [[True, "cells"]],
+        [["3", "cells"]],
+        [["cells", 3]],
+        [[1]],
+        [[1, "nothing"]],
+        [[1, "2 cells"]],
+        [[1, Workload.where(PEOPLE, age=[1, 3])]],
+    ],
+)
+def test_mixtures_that_make_no_sense_are_refused(parts):
+    with pytest.raises(QueryError):
+        Workload.mixture(PEOPLE, parts)

@@ -36,9 +36,9 @@ _TOTAL = Fraction(1, 64)
 # other. From so many attributes on it finds less than it is expected to, and is reckoned with all of its noise.
 _TREE, _TREE_RANGES, _TREE_DEPENDENT, _TREE_MANY = 0.9, 1.05, 0.15, 5
 _DEPENDENT = 0.03
-# Single cells are moved towards tables unless attributes depend on each other by more than this, or little is expected
-# of it, as a part of plain noise.
-_APART, _LITTLE = 0.02, 0.9
+# Single cells are moved towards tables unless attributes depend on each other by more than this and cells hold more
+# than so many noise scales on average, or little is expected of it, as a part of plain noise.
+_APART, _CROWDED, _LITTLE = 0.02, 0.1, 0.9
 # Residuals are not moved towards smaller tables, which whole tables are: they must be expected to be this much better.
 _RESIDUALS = 0.9
 # From so many attributes on a first look is paid for.
@@ -409,15 +409,16 @@ class Auto:
         forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
         plan, alone = forecaster.tables(), forecaster.cells().score
         mean = plan.forecast.score
-        if dependence > _APART or mean > _LITTLE * alone:
+        crowded = records > _CROWDED * data.size * float(data.law().scale)
+        if (dependence > _APART and crowded) or mean > _LITTLE * alone:
             return (
                 Posterior(),
                 "single cells will be asked for, so every cell is measured by itself (posterior)",
             )
         return (
             Marginals(tables=plan.tables, shares=plan.shares, shrink=True),
-            "single cells will be asked for, and attributes hardly depend on each other, so tables are measured with "
-            f"them (marginals): cells are expected to be off by {mean:,.3g} of about {_round(records):,} records, by "
+            "single cells will be asked for, and tables of few attributes say much of them, so these are measured as "
+            f"well (marginals): cells are expected to be off by {mean:,.3g} of about {_round(records):,} records, by "
             f"themselves by {alone:,.3g}",
         )
 

@@ -1,0 +1,57 @@
+"""A first look at a cube: what it costs, and that it tells cubes whose attributes depend on each other from others."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dphist.mechanisms.choice import Forecaster, asked_kinds
+from dphist.mechanisms.glimpse import BLOCKS, TOTAL, dependence, glimpse
+from dphist.model.law import NoiseLaw
+from dphist.testing import open_counts
+
+SHAPE = (20, 6, 5)
+
+
+def _apart(records):
+    one, two, three = (np.arange(1.0, n + 1.0) for n in SHAPE)
+    weights = one[:, None, None] * two[:, None] * three
+    return np.rint(weights / weights.sum() * records).astype(np.int64)
+
+
+def _together(records):
+    counts = np.zeros(SHAPE, dtype=np.int64)
+    for place in range(20):
+        counts[place, place * 6 // 20, place * 5 // 20] = records // 20
+    return counts
+
+
+def test_it_spends_two_percent_and_no_more():
+    right = open_counts(_apart(10**5), 1)
+    _, rest = glimpse(right)
+    assert rest.unit_scale == 1 / (1 - TOTAL - BLOCKS)
+    assert TOTAL + BLOCKS < Fraction(1, 50)
+
+
+def test_it_tells_how_many_and_whether_they_depend_on_each_other():
+    # Noise of the total has a scale of 256: a chance below 1e-6 to be off by 4,000.
+    for counts, low, high in ((_apart(10**6), 0.0, 0.001), (_together(10**6), 0.15, 0.6)):
+        seen, _ = glimpse(open_counts(counts, 1))
+        assert seen.records == pytest.approx(counts.sum(), abs=4000)
+        assert low <= seen.dependence <= high
+
+
+def test_what_noise_hides_is_what_was_expected():
+    blocks = np.full((4, 4, 4), 2.0)
+    assert dependence(blocks, 1e6, 128.0) == pytest.approx(0.01, abs=1e-3)
+    assert dependence(np.zeros((4, 1, 1)), 1.0, 1.0) == pytest.approx(0.01)
+
+
+def test_the_less_attributes_depend_the_less_is_spent_on_tables_of_many():
+    kinds = asked_kinds(SHAPE, None, None, None)
+
+    def spent(dependence):
+        plan = Forecaster(SHAPE, kinds, NoiseLaw("laplace", 10), 1e4, dependence).tables()
+        return sum(float(share) for axes, share in zip(plan.tables, plan.shares, strict=True) if len(axes) == 1)
+
+    assert spent(0.0) > 0.8 > 0.3 > spent(0.05)
