@@ -201,7 +201,9 @@ def test_an_announced_mixture_moves_the_budget_too():
 
 
 def test_single_cells_of_a_cube_are_read_with_tables_where_these_say_much():
-    right = open_counts(Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=Workload.cells(CUBE))
+    right = open_counts(
+        Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=Workload.cells(CUBE)
+    )
     few, many = 0.05 * CUBE.size, 10.0 * CUBE.size
     assert isinstance(Auto().choose(right, few, 0.1)[0], Marginals)
     assert isinstance(Auto().choose(right, 0.5 * CUBE.size, 0.0)[0], Marginals)

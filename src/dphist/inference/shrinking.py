@@ -40,9 +40,9 @@ _TAU = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e6
 # nothing to anything; the cells themselves say how often each is so.
 _DEPARTURES = np.array([0.0, 0.03, 0.3, 3.0, 30.0, 300.0, 30_000.0])
 _LEARNING = 15
-# How likely each of them is at first.
-_SURPRISE = 0.01
-_DOUBTS = 1.0
+# How likely each of them is at first, and how many cells' worth that is beside what cells say.
+_SURPRISE, _DOUBTS = 0.01, 1.0
+# Tables of up to so many attributes are bounded by their tables of two, larger ones by those of one.
 _FEW_AXES = 6
 # Normal noise, and Laplace noise as a mixture of normal ones whose variances have an exponential law (Gauss–Laguerre).
 _NORMAL = np.array([1.0]), np.array([1.0])
@@ -57,10 +57,11 @@ def towards(measured: FloatArray, variance: float, model: FloatArray, *, laplace
     """Move a measured table towards a model of it cell by cell, coarse blocks first, as far as noise explains it.
 
     Shrinking every cell by the same factor, as `shrink` does, keeps too much where the model expects nothing and too
-    little where it expects much. Here a cell departs from the model's m by a normal law of variance κ·m; how often
-    each κ is so is learned from all cells (expectation–maximisation), and each cell is its posterior mean. What is
-    lost in single cells adds up in long ranges; so blocks of neighbours go first, the largest ones before their parts,
-    and each part starts from what its block was found to hold. Arithmetic on released numbers.
+    little where it expects much. Here a cell departs from the model's m by a normal law of variance κ·m, and at most by
+    what the smaller tables that it is part of allow; how often each κ is so is learned from all cells
+    (expectation–maximisation), and each cell is its posterior mean. What is lost in single cells adds up in long
+    ranges; so blocks of neighbours go first, the largest ones before their parts, and each part starts from what its
+    block was found to hold. Arithmetic on released numbers.
 
     Args:
         measured: Noisy counts.
@@ -108,11 +109,12 @@ def _believed(measured: FloatArray, noises: FloatArray, often: FloatArray, model
     likely = np.where(_DEPARTURES > 0.0, _SURPRISE, 1.0 - _SURPRISE * (_DEPARTURES.size - 1))
     floor = max(_NEVER_EMPTY * float(mean.mean()), 1e-9)
 
-    most = (_most(model).reshape(-1) + floor) ** 2
+    # A number between 0 and M of mean m has a variance of at most m (M − m).
+    most = np.maximum(_most(model).reshape(-1) - mean, 0.0) + floor
 
     def fit(apart: FloatArray, mean: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How well each departure explains every cell, and that times the part of its difference it then keeps."""
-        spread = np.minimum(_DEPARTURES[:, None, None] * (mean + floor), most) + noises[:, None]
+        spread = np.minimum(_DEPARTURES[:, None, None], most) * (mean + floor) + noises[:, None]
         log = np.log(often)[:, None] - 0.5 * (np.log(spread) + apart**2 / spread)
         fits = np.exp(log - log.max(axis=(0, 1)))
         return fits.sum(axis=1), (fits * (1.0 - noises[:, None] / spread)).sum(axis=1)

@@ -268,7 +268,9 @@ class Forecaster:
         used = adds.max(axis=0) > 0.0
         speaks, inside, adds, orders = speaks[used], inside[used], adds[:, used], orders[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
-        problem = _Shares(speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least)
+        problem = _Shares(
+            speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least
+        )
         shares = problem.best([len(axes) for axes in some])
         counts = np.floor(shares * _GRID).astype(np.int64)
         counts[(counts < _LEAST) & (self._spare(speaks, shares) | (self.records is not None))] = 0
@@ -327,9 +329,7 @@ class Forecaster:
         """What a cell of every residual may hold, in squares, and how likely; nothing if that is not known."""
         if self.records is None:
             return np.zeros((0, inside.size)), np.zeros(0)
-        held = [
-            self._held(float(cells), int(order)) for cells, order in zip(inside, orders, strict=True)
-        ]
+        held = [self._held(float(cells), int(order)) for cells, order in zip(inside, orders, strict=True)]
         return np.stack(held, axis=1), self._chances
 
 

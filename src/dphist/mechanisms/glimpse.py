@@ -1,9 +1,9 @@
 """A first look at a cube, for little: about how many records there are, and how far attributes depend on each other.
 
 Which tables of a cube are worth their budget hangs on both. Where attributes hardly depend on each other, tables of one
-attribute say nearly all, and whatever is spent on the rest measures noise. Evidence of that is cheap: every attribute is
-cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are set beside what
-chance alone would make of their margins.
+attribute say nearly all, and whatever is spent on the rest measures noise. Evidence of that is cheap: every attribute
+is cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are set beside
+what chance alone would make of their margins.
 
 Private because it is two measurements, each with its own share of the right: a total, and disjoint blocks.
 """
@@ -54,7 +54,9 @@ def glimpse(data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
     shape = tuple(min(size, most) for size in data.shape)
     labels = np.zeros((1,) * len(shape), dtype=np.int64)
     for axis, (size, blocks) in enumerate(zip(data.shape, shape, strict=True)):
-        place = (np.arange(size) * blocks // size).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+        place = (np.arange(size) * blocks // size).reshape(
+            [-1 if a == axis else 1 for a in range(len(shape))]
+        )
         labels = labels * blocks + place
     seen = second.partition(np.broadcast_to(labels, data.shape), math.prod(shape)).measure(Totals())
     blocks_of = np.asarray(seen.values, dtype=np.float64).reshape(shape)

@@ -21,7 +21,9 @@ KINDS: dict[str, Kind] = {
     "marginals": "marginals",
 }
 _MOST_TABLES = 1_000_000
-FORMS = "cells, prefixes, ranges, marginals, marginals:2, marginals:age,sex;sex,region or 3 cells + marginals:2"
+FORMS = (
+    "cells, prefixes, ranges, marginals, marginals:2, marginals:age,sex;sex,region or 3 cells + marginals:2"
+)
 _INSIDE = " ranges:"
 _BETWEEN = " + "
 _PART = re.compile(r"\s*(?:(\d+(?:\.\d+)?|\.\d+)\s+)?(\S.*)", re.ASCII | re.DOTALL)
