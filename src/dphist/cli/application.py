@@ -45,5 +45,5 @@ Confidence = Annotated[float, typer.Option(help="How often the interval should h
 
 WorkloadText = typer.Option(
     help="What the release will be asked: cells, prefixes, ranges, marginals, marginals:2 (every table of two "
-    "attributes) or marginals:age,sex;sex,region (those tables)."
+    "attributes), marginals:age,sex;sex,region (those tables) or a mixture with weights: 3 cells + marginals:2."
 )

@@ -30,17 +30,6 @@ _SMALL_RANGE = 32
 _LONG = 16
 # What a noisy total costs, where candidates part company by how many records there are: under two percent.
 _TOTAL = Fraction(1, 64)
-# A tree adapts to what it finds, which its forecast does not know; it also fits boxes more than tables. On made-up
-# cubes (`dphist_bench.drawn_data`, numbers 100 to 119, and the matrix's) it wins from this part of the tables' forecast
-# on: where nothing is announced, and where ranges are; and from so much more where attributes clearly depend on each
-# other. From so many attributes on it finds less than it is expected to, and is reckoned with all of its noise.
-_TREE, _TREE_RANGES, _TREE_DEPENDENT, _TREE_MANY = 0.9, 1.05, 0.15, 5
-_DEPENDENT = 0.03
-# Single cells are moved towards tables unless attributes depend on each other by more than this and cells hold more
-# than so many noise scales on average, or little is expected of it, as a part of plain noise.
-_APART, _CROWDED, _LITTLE = 0.02, 0.1, 0.9
-# Residuals are not moved towards smaller tables, which whole tables are: they must be expected to be this much better.
-_RESIDUALS = 0.9
 # From so many attributes on a first look is paid for.
 _CUBE = 3
 # Cubes above this take too long to rake to their tables.
@@ -255,7 +244,9 @@ class Auto:
             weights = {**weights, part.kind: weights.get(part.kind, 0.0) + weight}
         several = len(data.shape) > 1
         if kind == "cells" and dependence is not None and records is not None:
-            return self._cells(data, records, dependence)
+            from dphist.mechanisms.cubechoice import single_cells
+
+            return single_cells(data, records, dependence)
         if kind == "cells" or (kind == "marginals" and not several):
             return (
                 Posterior(fine=not several),
@@ -276,7 +267,15 @@ class Auto:
             if exact is not None:
                 return Posterior(fine=not several), exact
         if several and data.size <= _LARGEST_TABULAR and not self._space(data):
-            return self._forecast(data, kind, records, dependence)
+            from dphist.mechanisms.cubechoice import tables_or_tree
+
+            mixed = " + ".join(f"{weight:g} {part.kind}" for weight, part in self._parts(data))
+            return tables_or_tree(
+                *(data, kind, records, dependence),
+                mixed=mixed or " ".join((self.mixture or "").split()),
+                weights=self._weights(),
+                shrink=not self.guaranteed and data.size <= _LARGEST_SHRUNK,
+            )
         if kind == "ranges":
             return (
                 _tree(data),
@@ -301,6 +300,7 @@ class Auto:
     def _prefixes(self, data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
         """The root of all prefixes or a tree, whichever is expected to be off by less: few records favour the tree."""
         from dphist.mechanisms.choice import Forecaster, asked_kinds
+        from dphist.mechanisms.cubechoice import two_digits
         from dphist.mechanisms.prefixsums import PrefixSums, prefix_error
 
         law = data.law()
@@ -309,7 +309,7 @@ class Auto:
         nearly_none = math.sqrt(float(law.drawn_variance) / float(law.variance))
         tree = nearly_none * Forecaster(data.shape, asked, law, records).tree().score
         root = prefix_error(data.size, law)
-        of = "" if records is None else f" of about {_round(records):,} records"
+        of = "" if records is None else f" of about {two_digits(records):,} records"
         if root < tree:
             return (
                 PrefixSums(),
@@ -320,61 +320,6 @@ class Auto:
             _tree(data),
             f"prefixes will be asked for, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}"
             f"{of}, their root by {root:,.3g}",
-        )
-
-    def _forecast(
-        self, data: PrivateCounts, kind: Kind | None, records: float | None, dependence: float | None
-    ) -> tuple[Mechanism, str]:
-        """Tables or a tree, whichever is expected to be off by less on what will be asked."""
-        from dphist.mechanisms.choice import Forecaster, asked_kinds
-        from dphist.mechanisms.marginals import Marginals
-        from dphist.mechanisms.posterior import Posterior
-
-        asked = asked_kinds(data.shape, data.domain, data.workload, kind, self._weights())
-        if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
-            return (
-                Posterior(),
-                "a table of all attributes will be asked for: every cell is measured (posterior)",
-            )
-        shrink = not self.guaranteed and data.size <= _LARGEST_SHRUNK
-        forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
-        plan = forecaster.tables()
-        many = replace(forecaster, records=None) if len(data.shape) >= _TREE_MANY else forecaster
-        tree, wins = many.tree().score, _TREE if kind is None else _TREE_RANGES
-        if dependence is not None and dependence > _DEPENDENT:
-            wins += _TREE_DEPENDENT
-        mixed = " + ".join(f"{weight:g} {part.kind}" for weight, part in self._parts(data))
-        mixed = mixed or ("" if self.mixture is None else " ".join(self.mixture.split()))
-        said = {
-            None: f"questions will be asked that count as {mixed}"
-            if mixed
-            else "nobody said what will be asked; cells, tables, ranges and boxes all count",
-            "marginals": "marginals will be asked for",
-        }.get(kind, "ranges of many cells will be asked for")
-        of = "" if records is None else f" of about {_round(records):,} records"
-        mean = plan.forecast.score
-        if kind != "marginals" and tree < wins * mean:
-            return (
-                AdaptiveTree(),
-                f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
-                f"few attributes by {mean:,.3g}",
-            )
-        if kind == "marginals" and data.workload is not None and data.law().gaussian:
-            from dphist.mechanisms.marginals import tables_of
-            from dphist.mechanisms.residuals import Residuals
-            from dphist.mechanisms.widechoice import residual_error
-
-            own = residual_error(data.law(), data.shape, tables_of(data.workload))
-            if own < _RESIDUALS * mean:
-                return (
-                    Residuals(tables=tables_of(data.workload)),
-                    f"{said}, so their residuals are measured (residuals): they are expected to be off by {own:,.3g}, "
-                    f"whole tables by {mean:,.3g}",
-                )
-        beside = "" if kind == "marginals" else f", a tree of boxes by {tree:,.3g}"
-        return (
-            Marginals(tables=plan.tables, shares=plan.shares, shrink=shrink),
-            f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
         )
 
     def _nearly_exact(self, data: PrivateCounts) -> str | None:
@@ -397,29 +342,6 @@ class Auto:
         return (
             f"noise is drawn as whole numbers and this budget makes nearly all of them 0, so every cell is measured "
             f"(posterior): sums are expected to be off by {cells:,.3g}, from a tree by {tree:,.3g}"
-        )
-
-    def _cells(self, data: PrivateCounts, records: float, dependence: float) -> tuple[Mechanism, str]:
-        """Single cells of a cube: moved towards tables of few attributes, or each by itself."""
-        from dphist.mechanisms.choice import Forecaster, asked_kinds
-        from dphist.mechanisms.marginals import Marginals
-        from dphist.mechanisms.posterior import Posterior
-
-        asked = asked_kinds(data.shape, data.domain, None, "cells")
-        forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
-        plan, alone = forecaster.tables(), forecaster.cells().score
-        mean = plan.forecast.score
-        crowded = records > _CROWDED * data.size * float(data.law().scale)
-        if (dependence > _APART and crowded) or mean > _LITTLE * alone:
-            return (
-                Posterior(),
-                "single cells will be asked for, so every cell is measured by itself (posterior)",
-            )
-        return (
-            Marginals(tables=plan.tables, shares=plan.shares, shrink=True),
-            "single cells will be asked for, and tables of few attributes say much of them, so these are measured as "
-            f"well (marginals): cells are expected to be off by {mean:,.3g} of about {_round(records):,} records, by "
-            f"themselves by {alone:,.3g}",
         )
 
     def _curve(self, data: PrivateCounts) -> bool:
@@ -473,9 +395,3 @@ class Auto:
 def _tree(data: PrivateCounts) -> AdaptiveTree:
     """A tree; on a line its counts are averaged with what the law of its intervals expects."""
     return AdaptiveTree(estimator="averaged" if len(data.shape) == 1 else "totals")
-
-
-def _round(records: float) -> int:
-    """Two digits are enough for a reader, and more are noise."""
-    step = 10 ** max(0, math.floor(math.log10(max(records, 1.0))) - 1)
-    return int(round(records / step) * step)

@@ -229,9 +229,7 @@ class Workload(Questions):
         return cls._tabled(domain, reading.tables(domain, ways), reading.ranges(domain, ranges))
 
     @classmethod
-    def mixture(
-        cls, domain: Domain, parts: Sequence[tuple[float, str | Mapping[str, Any] | Workload]]
-    ) -> Workload:
+    def mixture(cls, domain: Domain, parts: Sequence[Any]) -> Workload:
         """Several kinds of questions, each with how much it counts, for mechanisms that weigh them (`auto`).
 
         A mixture says what will be asked; of a part with very many questions it names some, evenly. `parts` has every

@@ -1,0 +1,132 @@
+"""Who measures a cube of several attributes: tables of few of them, a tree of boxes, or every cell by itself.
+
+Each is chosen by what it is expected to be off by (`dphist.mechanisms.choice`), from public facts and a first look that
+was paid for (`dphist.mechanisms.glimpse`). Where forecasts are known to be off in one direction, constants say so; all
+were chosen on made-up cubes: those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.drawn_data`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.choice import Forecaster, asked_kinds
+from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.posterior import Posterior
+from dphist.mechanisms.protocol import Mechanism
+from dphist.model.workload import Kind
+from dphist.private.gate import PrivateCounts
+
+# A tree adapts to what it finds, which its forecast does not know; it also fits boxes more than tables. It wins from
+# this part of the tables' forecast on: where nothing is announced, and where ranges are; and from so much more where
+# attributes depend on each other by more than a limit. From so many attributes on it finds less than it is expected to,
+# and is reckoned with all of its noise.
+_TREE, _TREE_RANGES, _TREE_DEPENDENT, _TREE_MANY = 0.9, 1.05, 0.15, 5
+_DEPENDENT = 0.03
+# Single cells are moved towards tables unless attributes depend on each other by more than this and cells hold more
+# than so many noise scales on average, or little is expected of it, as a part of plain noise.
+_APART, _CROWDED, _LITTLE = 0.005, 0.1, 0.9
+# Residuals are not moved towards smaller tables, which whole tables are: they must be expected to be this much better.
+_RESIDUALS = 0.9
+
+
+def tables_or_tree(
+    data: PrivateCounts,
+    kind: Kind | None,
+    records: float | None,
+    dependence: float | None,
+    *,
+    mixed: str,
+    weights: Mapping[str, float] | None,
+    shrink: bool,
+) -> tuple[Mechanism, str]:
+    """Tables or a tree, whichever is expected to be off by less on what will be asked, and why.
+
+    Args:
+        data: A right, of which only public facts are read.
+        kind: The one kind of questions that was announced, if it is one.
+        records: A noisy total, if one was paid for.
+        dependence: How far attributes depend on each other, if a first look was paid for.
+        mixed: The mixture that was announced, in words, or nothing.
+        weights: How much kinds of questions count where nothing was announced.
+        shrink: Whether tables are moved towards smaller ones.
+
+    Returns:
+        The mechanism, and why.
+    """
+    asked = asked_kinds(data.shape, data.domain, data.workload, kind, weights)
+    if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
+        return Posterior(), "a table of all attributes will be asked for: every cell is measured (posterior)"
+    forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
+    plan = forecaster.tables()
+    many = replace(forecaster, records=None) if len(data.shape) >= _TREE_MANY else forecaster
+    tree, wins = many.tree().score, _TREE if kind is None else _TREE_RANGES
+    if dependence is not None and dependence > _DEPENDENT:
+        wins += _TREE_DEPENDENT
+    said = {
+        None: f"questions will be asked that count as {mixed}"
+        if mixed
+        else "nobody said what will be asked; cells, tables, ranges and boxes all count",
+        "marginals": "marginals will be asked for",
+    }.get(kind, "ranges of many cells will be asked for")
+    of = "" if records is None else f" of about {two_digits(records):,} records"
+    mean = plan.forecast.score
+    if kind != "marginals" and tree < wins * mean:
+        return (
+            AdaptiveTree(),
+            f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
+            f"few attributes by {mean:,.3g}",
+        )
+    if kind == "marginals" and data.workload is not None and data.law().gaussian:
+        from dphist.mechanisms.residuals import Residuals
+        from dphist.mechanisms.widechoice import residual_error
+
+        own = residual_error(data.law(), data.shape, tables_of(data.workload))
+        if own < _RESIDUALS * mean:
+            return (
+                Residuals(tables=tables_of(data.workload)),
+                f"{said}, so their residuals are measured (residuals): they are expected to be off by {own:,.3g}, "
+                f"whole tables by {mean:,.3g}",
+            )
+    beside = "" if kind == "marginals" else f", a tree of boxes by {tree:,.3g}"
+    return (
+        Marginals(tables=plan.tables, shares=plan.shares, shrink=shrink),
+        f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
+    )
+
+
+def single_cells(data: PrivateCounts, records: float, dependence: float) -> tuple[Mechanism, str]:
+    """Single cells of a cube: moved towards tables of few attributes, or each by itself; and why.
+
+    Args:
+        data: A right, of which only public facts are read.
+        records: About how many there are.
+        dependence: How far attributes depend on each other.
+
+    Returns:
+        The mechanism, and why.
+    """
+    asked = asked_kinds(data.shape, data.domain, None, "cells")
+    forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
+    plan, alone = forecaster.tables(), forecaster.cells().score
+    mean = plan.forecast.score
+    crowded = records > _CROWDED * data.size * float(data.law().scale)
+    if (dependence > _APART and crowded) or mean > _LITTLE * alone:
+        return (
+            Posterior(),
+            "single cells will be asked for, so every cell is measured by itself (posterior)",
+        )
+    return (
+        Marginals(tables=plan.tables, shares=plan.shares, shrink=True),
+        "single cells will be asked for, and tables of few attributes say much of them, so these are measured as well "
+        f"(marginals): cells are expected to be off by {mean:,.3g} of about {two_digits(records):,} records, by "
+        f"themselves by {alone:,.3g}",
+    )
+
+
+def two_digits(records: float) -> int:
+    """Two digits are enough for a reader, and more are noise."""
+    step = 10 ** max(0, math.floor(math.log10(max(records, 1.0))) - 1)
+    return int(round(records / step) * step)
