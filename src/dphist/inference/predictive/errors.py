@@ -166,7 +166,7 @@ class PredictiveErrors:
         plain, noise = self.engine.least_squares(low, high, None, starts)
         cells = asked_cells(low, high, starts)
         caution = self.engine.caution_of(cells)
-        return np.minimum(
+        return self.engine.overlap * np.minimum(
             caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2,
             _PLAIN * (noise + 2.0 * inner) + (plain - published) ** 2,
         )
