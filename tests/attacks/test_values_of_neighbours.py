@@ -20,7 +20,9 @@ FREQUENT = 40
 @pytest.mark.slow
 @pytest.mark.parametrize("text", claims())
 def test_what_one_neighbour_shows_often_the_other_shows_too(text):
-    found = look(parse(text), worst_pairs()[1], 250, frequent=FREQUENT, seed=8)
+    # What is measured is the same however long the model is fitted.
+    quick = {"mixture": "mixture(classes=4, steps=10)"}.get(text, text)
+    found = look(parse(quick), worst_pairs()[1], 250, frequent=FREQUENT, seed=8)
     assert found.telling == []
     # It did look at something: numbers and their remainders, in every question.
     assert found.compared > 30

@@ -178,7 +178,7 @@ master, folder, fatal = sys.argv[1], sys.argv[2], sys.argv[3] == "fatal"
 session = local_session(
     master, spark_driver_memory="512m", spark_executor_memory="512m", spark_executor_cores="1",
     spark_sql_shuffle_partitions="2", spark_executorEnv_PYTHONPATH=os.environ["PYTHONPATH"],
-    spark_task_maxFailures="4",
+    spark_task_maxFailures="2" if fatal else "4",
 )
 domain = dphist.Domain([dphist.Ordinal("part", range(24)), dphist.Ordinal("x", range(50))])
 frame = session.createDataFrame(pa.table({"part": [1, 2, 3] * 50, "x": list(range(50)) * 3}))

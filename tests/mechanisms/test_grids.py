@@ -79,5 +79,5 @@ def test_bad_options_are_refused(build, options):
 @pytest.mark.parametrize("mechanism", [UniformGrid(total_share=Fraction(1, 4)), AdaptiveGrid(least=2)])
 def test_audit(mechanism):
     # A sound mechanism is refuted with probability at most 1e-6.
-    report = audit(mechanism, epsilon=1, runs=1500, pairs=worst_pairs((2, 3))[1::2], confidence=1 - 1e-6)
+    report = audit(mechanism, epsilon=1, runs=800, pairs=worst_pairs((2, 3))[1::2], confidence=1 - 1e-6)
     assert report.passed, str(report)

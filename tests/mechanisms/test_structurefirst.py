@@ -208,7 +208,7 @@ def test_names_and_options():
 def test_audit(mechanism):
     # A sound mechanism is refuted with probability at most 1e-6.
     pairs = (LEAKING_PAIR, *worst_pairs()[1:2])
-    report = audit(mechanism, epsilon=1, runs=1_500, pairs=pairs, confidence=1 - 1e-6)
+    report = audit(mechanism, epsilon=1, runs=800, pairs=pairs, confidence=1 - 1e-6)
     assert report.passed, str(report)
 
 
