@@ -62,8 +62,11 @@ def test_the_law_of_cells_adds_up_to_its_law_of_boxes() -> None:
 
 def test_the_release_says_what_was_read() -> None:
     plane = _plane("gentle")
-    estimate = AdaptiveTree().estimate(open_counts(plane, "1/5", seed=1))
-    assert np.array_equal(estimate.counts, _read(plane, "1/5", 1)[1])
+    pruned, counts, _ = _read(plane, "1/5", 1)
+    for estimator, expected in (("averaged", counts), ("totals", pruned)):
+        estimate = AdaptiveTree(estimator=estimator).estimate(open_counts(plane, "1/5", seed=1))
+        assert np.array_equal(estimate.counts, expected)
+    assert np.array_equal(Auto().estimate(open_counts(plane, "1/5", seed=1)).counts, counts)
 
 
 @pytest.mark.parametrize("plane", [_plane("gentle"), _plane("gentle").reshape(-1)])

@@ -114,8 +114,7 @@ class AdaptiveTree:
     Private because blocks of one level are disjoint, every cell pays for one measurement a level and one last one
     with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were already
     paid for (see `dphist.mechanisms.trees.growing`). In several dimensions boxes are planned one by one for the ranges
-    that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`); counts of a plane are
-    then moved towards what a predictive law of the same totals expects (see `dphist.inference.predictive.leaning`).
+    that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`).
 
     On a line ``stop`` scales the total below which a block is not split, in noise scales times the root of the number
     of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as
@@ -124,12 +123,15 @@ class AdaptiveTree:
     With ``estimator="averaged"`` the counts of an ordered attribute are a mean of the totals handed down and of what
     the predictive law of intervals expects of every cell (`dphist.inference.predictive`): how totals divide is learned
     from all splits, so what does not stand out of the noise is believed less. The less there is to tell, the more it is
-    the law's. The same measurements are made, and what was published without it stays what it was.
+    the law's. Counts of a plane lean towards the law as far as its evidence goes
+    (`dphist.inference.predictive.leaning`). The same measurements are made, and what was published without it stays
+    what it was.
 
     Args:
         stop: On a line, scales the total below which a block is not split.
         slack: On a line, how far above its mean a family's χ² must lie to be split, in deviations.
-        estimator: On an ordered line, whether counts are the "totals" handed down or "averaged" with the law's.
+        estimator: On an ordered line or a plane, whether counts are the "totals" handed down or "averaged" with the
+            law's.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -153,7 +155,7 @@ class AdaptiveTree:
                 "each next step was planned for such ranges, from totals already paid for"
             )
             counts, errors = counts_of_boxes(tree, level), _errors(tree)
-            if len(data.shape) == 2 and data.size <= _LARGEST_LEANED:
+            if self.estimator == "averaged" and len(data.shape) == 2 and data.size <= _LARGEST_LEANED:
                 engine = errors.engine
                 counts = leaned(engine, counts)
                 errors = replace(errors, make=lambda: engine)

@@ -393,5 +393,5 @@ class Auto:
 
 
 def _tree(data: PrivateCounts) -> AdaptiveTree:
-    """A tree; on a line its counts are averaged with what the law of its intervals expects."""
-    return AdaptiveTree(estimator="averaged" if len(data.shape) == 1 else "totals")
+    """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects."""
+    return AdaptiveTree(estimator="averaged" if len(data.shape) <= 2 else "totals")
