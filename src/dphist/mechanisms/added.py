@@ -19,7 +19,7 @@ from dphist.inference.tables import Axes, subsets
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.mixturefit import publish_near
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.protocol import Mechanism, TableMechanism
 from dphist.mechanisms.residualplan import wanted_tables
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges, measure_residuals
 from dphist.model.domain import Domain
@@ -66,15 +66,11 @@ class Added:
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
             raise MechanismError("share must lie between 0 and 1")
-        if not hasattr(self.first, "estimate_tables"):
-            raise MechanismError(
-                "first must be a mechanism that publishes tables, such as residuals or mixture"
-            )
+        _tabular(self.first)
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
         """Whether tables are published rather than a cube: as the first would."""
-        wide: bool = self.first.goes_wide(domain, workload)  # type: ignore[attr-defined]
-        return wide
+        return _tabular(self.first).goes_wide(domain, workload)
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure both, and publish what they say together."""
@@ -84,7 +80,7 @@ class Added:
         wanted = wanted_tables(shape, announced(more, self.tables, 2))
         if any(axis >= len(shape) for axes in wanted for axis in axes):
             raise MechanismError("tables: every axis must be one of the domain's")
-        known: TableEstimate = self.first.estimate_tables(before)  # type: ignore[attr-defined]
+        known = _tabular(self.first).estimate_tables(before)
         further = measure_residuals(more, wanted, _ranges(self.first, more))
         old = known.errors
         if not isinstance(old, ResidualNoise):
@@ -122,6 +118,12 @@ class Added:
         start = np.full(data.shape, found.total / math.prod(data.shape))
         targets = {axes: table for axes, table in found.tables.items() if axes}
         return Estimate(rake(start, targets, _ROUNDS, 1e-3), found.errors, found.note)
+
+
+def _tabular(first: Mechanism) -> TableMechanism:
+    if not isinstance(first, TableMechanism):
+        raise MechanismError("first must be a mechanism that publishes tables, such as residuals or mixture")
+    return first
 
 
 def _ranges(first: object, data: PrivateRecords) -> tuple[int, ...]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from dphist.inference.estimate import Estimate
+from dphist.inference.published import TableEstimate
+from dphist.model.domain import Domain
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
+from dphist.private.records import PrivateRecords
 
 
 @runtime_checkable
@@ -14,4 +18,17 @@ class Mechanism(Protocol):
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Use up the right and return estimated counts with their errors."""
+        ...
+
+
+@runtime_checkable
+class TableMechanism(Mechanism, Protocol):
+    """A mechanism that publishes tables of few attributes, and so can do without the cells of the whole product."""
+
+    def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
+        """Whether it publishes tables rather than cells over this domain: public facts decide."""
+        ...
+
+    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
+        """Use up the right and return tables with their errors."""
         ...

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, TypeGuard
 
-from dphist.inference.published import TableEstimate
-from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.protocol import Mechanism, TableMechanism
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable, code_type
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Noise
-from dphist.private.records import PrivateRecords, open_records_gate
+from dphist.private.records import open_records_gate
 from dphist.publishing.preflight import preflight
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
@@ -22,20 +21,9 @@ from dphist.release.wide import TableCells
 from dphist.sources.coded import coded
 
 
-@runtime_checkable
-class TableMechanism(Protocol):
-    """A mechanism that can do without the cells of the whole product."""
-
-    def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
-        """Whether it publishes tables rather than cells over this domain: public facts decide."""
-        ...
-
-    def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
-        """Use up the right and return tables with their errors."""
-        ...
-
-
-def goes_wide(mechanism: Mechanism, domain: Domain | None, workload: Workload | None) -> bool:
+def goes_wide(
+    mechanism: Mechanism, domain: Domain | None, workload: Workload | None
+) -> TypeGuard[TableMechanism]:
     """Whether a mechanism publishes tables over a domain."""
     if domain is None or not isinstance(mechanism, TableMechanism):
         return False
@@ -46,7 +34,7 @@ def publish_wide(
     source: Any,
     domain: Domain | None,
     budget: Budget,
-    mechanism: Any,
+    mechanism: TableMechanism,
     unit: Unit,
     workload: Workload | None,
     *,
@@ -63,7 +51,7 @@ def publish_wide(
 def tables_release(
     records: Countable,
     budget: Budget,
-    mechanism: Any,
+    mechanism: TableMechanism,
     unit: Unit,
     workload: Workload | None,
     *,
@@ -72,11 +60,11 @@ def tables_release(
 ) -> Release:
     """Make the release of records that are at hand."""
     right, transcript = open_records_gate(records, budget, unit, workload=workload, noise=noise, pay=pay)
-    estimate: TableEstimate = mechanism.estimate_tables(right)
+    estimate = mechanism.estimate_tables(right)
     for table in estimate.tables.values():
         table.setflags(write=False)
     if getattr(mechanism, "why", None) == "":
-        mechanism = replace(mechanism, why=estimate.note)
+        mechanism = replace(mechanism, why=estimate.note)  # type: ignore[type-var]
     return Release(
         records.domain,
         TableCells(records.domain, estimate.tables),
