@@ -28,6 +28,13 @@ def test_both_ways_get_better_with_more_records_and_the_better_one_is_expected()
     assert many.losses()[0] < 0.01 < many.losses()[1]
 
 
+def test_noise_of_the_total_is_no_error_of_shares():
+    # Four residuals of equal shares: the total has four times the variance, a sixteenth of which is in every cell.
+    one = Outlook(NoiseLaw("gaussian", Fraction(1)), (2, 2), ((0, 1),), ((0, 1),))
+    whole, low = one.variances
+    assert (float(whole[0]), float(low[0])) == pytest.approx((0.75, 0.5), rel=0.05)
+
+
 def test_nothing_is_looked_at_where_nothing_would_be_done_otherwise():
     assert outlook(10, total=10**8).look() == 0
     unsure = outlook(2, noise=Fraction(3_000))

@@ -1,0 +1,99 @@
+"""Bugs planted where wide tables are planned: contrasts of a tree, forecasts of both ways, and single columns.
+
+Of these only a contrast's reach carries a promise of privacy; the others would make releases worse in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_CONTRASTS = "src/dphist/model/contrasts.py"
+_OUTLOOK = "src/dphist/mechanisms/mixtureoutlook.py"
+_SINGLES = "src/dphist/mechanisms/mixturesingles.py"
+_RANGED = "tests/private/test_ranged.py"
+_TESTS = "tests/mechanisms/test_outlook.py"
+
+
+def _bug(file: str, tests: str, old: str, new: str, why: str) -> dict[str, Any]:
+    return {"file": file, "old": old, "new": new, "tests": tests, "why": why}
+
+
+MUTANTS = [
+    _bug(
+        _CONTRASTS,
+        _RANGED,
+        "each = np.maximum(self.left, self.right)",
+        "each = np.minimum(self.left, self.right)",
+        "the smaller part of a node is taken for its reach",
+    ),
+    _bug(
+        _CONTRASTS,
+        _RANGED,
+        "each[self.depth == depth].max()",
+        "each[self.depth == depth].min()",
+        "the narrowest node of a depth is taken for its widest",
+    ),
+    _bug(
+        _CONTRASTS,
+        _RANGED,
+        "return self.left * self.right * (self.left + self.right)",
+        "return self.left * self.right * (self.left - self.right + 1)",
+        "contrasts are brought back at another size",
+    ),
+    _bug(
+        _CONTRASTS,
+        _RANGED,
+        "self.right[wide] * left - self.left[wide] * right",
+        "self.left[wide] * left - self.right[wide] * right",
+        "contrasts are not orthogonal to the sum",
+    ),
+    _bug(
+        _CONTRASTS,
+        _RANGED,
+        "return np.asarray(self.right * left - self.left * right, dtype=np.float64)",
+        "return np.asarray(self.right * left + self.left * right, dtype=np.float64)",
+        "intervals meet contrasts with the wrong sign",
+    ),
+    _bug(
+        _OUTLOOK,
+        _TESTS,
+        "return self._given(-0.5 * ((dependence - self.sizes) / doubt) ** 2)",
+        "return self._given(0.5 * ((dependence - self.sizes) / doubt) ** 2)",
+        "a look makes what was seen less likely",
+    ),
+    _bug(
+        _OUTLOOK,
+        _TESTS,
+        "return self._given(-0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread))",
+        "return self._given(-0.5 * np.log(spread))",
+        "what a trial shows is forgotten",
+    ),
+    _bug(
+        _OUTLOOK,
+        _TESTS,
+        "return shares[place] if each[place] < min(self.losses()) else Fraction(0)",
+        "return shares[place]",
+        "a look is paid for that changes nothing",
+    ),
+    _bug(
+        _OUTLOOK,
+        _TESTS,
+        "everybody = whole[-1] / self.cells**2",
+        "everybody = 0.0 * self.cells",
+        "noise of the total counts as an error of shares",
+    ),
+    _bug(
+        _SINGLES,
+        _TESTS,
+        "axes if axes and shape[axes[0]] == 2 else () for axes in errors",
+        "() for axes in errors",
+        "columns of two values are asked cell by cell",
+    ),
+    _bug(
+        _SINGLES,
+        _TESTS,
+        "{(): _TOTAL * twos} if twos else {}",
+        "{}",
+        "differences are asked and nobody counts the records",
+    ),
+]
