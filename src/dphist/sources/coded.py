@@ -48,6 +48,8 @@ from dphist.sources.tally import tally_of
 _KEPT = 1 << 29
 # Tables that an engine counts in one statement.
 _AT_ONCE = 24
+# An engine is asked for tables of so many cells at most that hold several of the wanted ones inside them.
+_BLOCK = 1 << 14
 
 
 @closed
@@ -147,20 +149,76 @@ def _stacked(domain: Domain, blocks: Iterator[list[Any]]) -> Iterator[Any]:
 def _counted(
     engine: Remote, domain: Domain, keys: Sequence[Key], bound: Bound | None, tables: Sequence[Axes]
 ) -> list[IntArray]:
-    """Count where the rows are: some tables a statement, of which only the cells that hold rows come back."""
+    """Count where the rows are: some tables a statement, of which only the cells that hold rows come back.
+
+    An engine handles every row once for each table, so it is asked for few larger tables; the wanted ones are added up
+    from those.
+    """
     sizes = domain.shape
-    cells = [math.prod(sizes[axis] for axis in axes) for axes in tables]
-    check_tables(cells)
-    found = [np.zeros(size, dtype=np.int64) for size in cells]
-    batches = [range(low, min(low + _AT_ONCE, len(tables))) for low in range(0, len(tables), _AT_ONCE)]
-    asked = [[tables[t] for t in batch] for batch in batches]
+    check_tables([math.prod(sizes[axis] for axis in axes) for axes in tables])
+    blocks = blocks_of(sizes, tables)
+    found = {block: np.zeros(math.prod(sizes[axis] for axis in block), dtype=np.int64) for block in blocks}
+    batches = [blocks[low : low + _AT_ONCE] for low in range(0, len(blocks), _AT_ONCE)]
     for batch, (which, cell, rows) in zip(
-        batches, engine.count_tables(keys, sizes, bound, asked), strict=True
+        batches, engine.count_tables(keys, sizes, bound, batches), strict=True
     ):
-        for t in range(len(batch)):
-            here = which == t
-            found[batch[t]][cell[here]] = rows[here]
-    return [each.reshape([sizes[axis] for axis in axes]) for each, axes in zip(found, tables, strict=True)]
+        for number, block in enumerate(batch):
+            here = which == number
+            found[block][cell[here]] = rows[here]
+    counts = []
+    for axes in tables:
+        # The smallest block that holds it: the fewest numbers to add up.
+        block = min((each for each in blocks if set(axes) <= set(each)), key=lambda each: found[each].size)
+        whole = found[block].reshape([sizes[axis] for axis in block])
+        summed = whole.sum(axis=tuple(i for i, axis in enumerate(block) if axis not in axes))
+        kept = [axis for axis in block if axis in axes]
+        counts.append(np.ascontiguousarray(np.transpose(summed, [kept.index(axis) for axis in axes])))
+    return counts
+
+
+def blocks_of(sizes: Sequence[int], tables: Sequence[Axes]) -> list[Axes]:
+    """Tables that hold all the wanted ones inside them, few of them, and none of very many cells.
+
+    A pair that no block holds yet starts one; it grows by the attribute that brings most such pairs with it, as long as
+    it has few cells. Tables of other numbers of attributes are blocks by themselves, if they lie in no other.
+
+    Args:
+        sizes: How many values each attribute has.
+        tables: The wanted tables, by their attributes.
+
+    Returns:
+        The blocks, each with its attributes ascending.
+
+    Example:
+        >>> blocks_of((4, 4, 4), [(0, 1), (0, 2), (1, 2), (0,)])
+        [(0, 1, 2)]
+    """
+    wanted = sorted({tuple(sorted(axes)) for axes in tables}, key=lambda axes: (-len(axes), axes))
+    blocks: list[Axes] = [axes for axes in wanted if len(axes) > 2]
+    missing = np.zeros((len(sizes), len(sizes)), dtype=bool)
+    for a, b in (axes for axes in wanted if len(axes) == 2):
+        missing[a, b] = missing[b, a] = True
+    for block in blocks:
+        missing[np.ix_(block, block)] = False
+    for a, b in (axes for axes in wanted if len(axes) == 2):
+        if not missing[a, b]:
+            continue
+        grown, cells = [a, b], sizes[a] * sizes[b]
+        while True:
+            brings = missing[grown].sum(axis=0)
+            brings[grown] = 0
+            brings[np.array(sizes) * cells > _BLOCK] = 0
+            axis = int(brings.argmax())
+            if not brings[axis]:
+                break
+            grown.append(axis)
+            cells *= sizes[axis]
+        missing[np.ix_(grown, grown)] = False
+        blocks.append(tuple(sorted(grown)))
+    for axes in wanted:
+        if len(axes) < 2 and not any(set(axes) <= set(block) for block in blocks):
+            blocks.append(axes)
+    return blocks
 
 
 def _grouped(engine: Engine, domain: Domain, unit: Unit, source: Any) -> CodedColumns:
