@@ -172,7 +172,7 @@ def _counted(
         whole = found[block].reshape([sizes[axis] for axis in block])
         summed = whole.sum(axis=tuple(i for i, axis in enumerate(block) if axis not in axes))
         kept = [axis for axis in block if axis in axes]
-        counts.append(np.ascontiguousarray(np.transpose(summed, [kept.index(axis) for axis in axes])))
+        counts.append(np.array(np.transpose(summed, [kept.index(axis) for axis in axes]), order="C"))
     return counts
 
 
