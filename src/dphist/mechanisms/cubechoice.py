@@ -79,7 +79,8 @@ def tables_or_tree(
             f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
             f"few attributes by {mean:,.3g}",
         )
-    if kind == "marginals" and data.workload is not None and data.law().gaussian:
+    beside = "" if kind == "marginals" else f", a tree of boxes by {tree:,.3g}"
+    if kind == "marginals" and data.workload is not None:
         from dphist.mechanisms.residuals import Residuals
         from dphist.mechanisms.widechoice import residual_error
 
@@ -90,7 +91,7 @@ def tables_or_tree(
                 f"{said}, so their residuals are measured (residuals): they are expected to be off by {own:,.3g}, "
                 f"whole tables by {mean:,.3g}",
             )
-    beside = "" if kind == "marginals" else f", a tree of boxes by {tree:,.3g}"
+        beside = f", their residuals by {own:,.3g}"
     return (
         Marginals(tables=plan.tables, shares=plan.shares, shrink=shrink),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
