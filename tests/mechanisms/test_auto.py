@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dphist.audit import audit
-from dphist.errors import MechanismError
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
@@ -159,29 +158,7 @@ def test_that_it_was_told_so_is_written_down():
     assert parse(show(Auto(guaranteed=True))) == Auto(guaranteed=True)
 
 
-def test_a_mixture_moves_the_budget_to_what_counts():
-    right = open_counts(Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1)
-    cube = {}
-    for mixture in ("cells:9 one-way:1", "cells:1, one-way:9", "one-way"):
-        mechanism, reason = Auto(mixture=mixture).choose(right, 10**5)
-        assert isinstance(mechanism, Marginals)
-        assert mixture in reason
-        assert mechanism.tables is not None
-        assert mechanism.shares is not None
-        cube[mixture] = dict(zip(mechanism.tables, mechanism.shares, strict=True)).get((0, 1, 2), 0)
-    assert cube["cells:9 one-way:1"] > 2 * cube["cells:1, one-way:9"] > 0
-    assert cube["one-way"] == 0
-    # What is announced comes first, and a line has single cells and the rest.
-    assert isinstance(
-        Auto(mixture="one-way").choose(open_counts(np.ones(200, dtype=np.int64), 1))[0], AdaptiveTree
-    )
-    assert isinstance(
-        Auto(mixture="cells:2 boxes").choose(open_counts(np.ones(200, dtype=np.int64), 1))[0], Posterior
-    )
-    assert parse(show(Auto(mixture="cells:9 one-way:1"))) == Auto(mixture="cells:9 one-way:1")
-
-
-def test_an_announced_mixture_moves_the_budget_too():
+def test_an_announced_mixture_moves_the_budget_to_what_counts():
     cube = {}
     for text in ("9 cells + marginals:1", "cells + 9 marginals:1", "marginals:1 + marginals:2"):
         told = Workload.parse(CUBE, text)
@@ -216,12 +193,6 @@ def test_a_mixture_of_a_space_is_planned_for_too():
     plane = Domain([Ordinal("x", range(64)), Ordinal("y", range(64))])
     right = open_counts(Histogram(plane, np.ones(plane.shape, dtype=np.int64)), 1)
     assert isinstance(Auto().choose(right, 1e4)[0], AdaptiveTree)
-    assert isinstance(Auto(mixture="one-way:3 cells").choose(right, 1e4)[0], Marginals)
-
-
-@pytest.mark.parametrize(
-    "mixture", ["", "cell:1", "cells:0", "cells:-1", "cells:many", "cells:inf", "boxes:nan"]
-)
-def test_mixtures_that_make_no_sense_are_refused(mixture):
-    with pytest.raises(MechanismError, match="mixture must name kinds"):
-        Auto(mixture=mixture)
+    told = Workload.parse(plane, "3 marginals:1 + cells")
+    right = open_counts(Histogram(plane, np.ones(plane.shape, dtype=np.int64)), 1, workload=told)
+    assert isinstance(Auto().choose(right, 1e4)[0], Marginals)

@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
 from dphist.inference.tables import Axes
@@ -80,14 +79,9 @@ class Auto:
     Answers are then less accurate on data that the others adapt to. ``why`` is filled in by the release: the
     choice, in words.
 
-    Where nothing is announced, ``mixture`` says how much kinds of questions count, as in "cells:3 one-way:1 boxes:0.5":
-    single cells, cells of tables of one attribute ("one-way") and of two ("two-way"), ranges over two attributes
-    ("ranges") and boxes. Kinds that are not named do not count.
-
     Args:
         workload: What will be asked, where it is not handed over as a workload.
         guaranteed: Choose for narrow guaranteed intervals.
-        mixture: Kinds of questions and how much each counts, where nothing is announced.
         why: Filled in by the release.
 
     Example:
@@ -99,12 +93,7 @@ class Auto:
 
     workload: Kind | None = None
     guaranteed: bool = False
-    mixture: str | None = None
     why: str = field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        # What cannot be read is refused before anything is measured.
-        self._weights()
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose, then let the chosen mechanism use the right, or what a noisy total has left of it."""
@@ -189,27 +178,6 @@ class Auto:
         said, found = publish_tables(data)
         return replace(found, note=f"{reason} {said}; {found.note}.")
 
-    def _weights(self) -> dict[str, float] | None:
-        """How much each kind of question counts, as the user said."""
-        if self.mixture is None:
-            return None
-        from dphist.mechanisms.choice import MIXED
-
-        weights: dict[str, float] = {}
-        for word in self.mixture.replace(",", " ").split():
-            name, _, number = word.partition(":")
-            try:
-                weights[name] = float(number or 1)
-            except ValueError:
-                weights[name] = math.nan
-        good = all(name in MIXED and 0.0 < weight < math.inf for name, weight in weights.items())
-        if not weights or not good:
-            raise MechanismError(
-                "auto: mixture must name kinds of questions and weights above zero, as in 'cells:3 boxes:1'; "
-                f"kinds are {', '.join(MIXED)}"
-            )
-        return weights
-
     def _kind(self, data: PrivateCounts) -> Kind | None:
         """The one kind of questions that was announced, if it is one."""
         if self.workload is not None or data.workload is None or data.workload.parts:
@@ -239,9 +207,7 @@ class Auto:
         """The most accurate mechanism, and why."""
         from dphist.mechanisms.posterior import Posterior
 
-        kind, weights = self._kind(data), self._weights() or {}
-        for weight, part in self._parts(data):
-            weights = {**weights, part.kind: weights.get(part.kind, 0.0) + weight}
+        kind, counts_for = self._kind(data), [(part.kind, weight) for weight, part in self._parts(data)]
         several = len(data.shape) > 1
         if kind == "cells" and dependence is not None and records is not None:
             from dphist.mechanisms.cubechoice import single_cells
@@ -258,7 +224,7 @@ class Auto:
                 f"the ranges that will be asked for typically hold {self._typical(data)} cells, so every cell is "
                 "measured (posterior)",
             )
-        if kind is None and not several and 2.0 * weights.get("cells", 0.0) > sum(weights.values()):
+        if not several and sum(w if k == "cells" else -w for k, w in counts_for) > 0.0:
             return Posterior(
                 fine=True
             ), "single cells count most, so every cell is measured by itself (posterior)"
@@ -272,8 +238,7 @@ class Auto:
             mixed = " + ".join(f"{weight:g} {part.kind}" for weight, part in self._parts(data))
             return tables_or_tree(
                 *(data, kind, records, dependence),
-                mixed=mixed or " ".join((self.mixture or "").split()),
-                weights=self._weights(),
+                mixed=mixed,
                 shrink=not self.guaranteed and data.size <= _LARGEST_SHRUNK,
             )
         if kind == "ranges":
@@ -359,11 +324,7 @@ class Auto:
         the points are, which no forecast knows: boxes on made-up planes had 0.3 to 30 times its error from tables.
         """
         kind = self._kind(data)
-        if (
-            kind in ("cells", "marginals")
-            or data.domain is None
-            or (kind is None and (self.mixture is not None or self._parts(data)))
-        ):
+        if kind in ("cells", "marginals") or data.domain is None or self._parts(data):
             return False
         attributes = data.domain.attributes
         long = [k for k, a in enumerate(attributes) if isinstance(a, Ordinal) and a.size >= _LONG]

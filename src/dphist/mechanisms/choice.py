@@ -12,7 +12,7 @@ Nothing here asks anything, and no count is read but a noisy total that was paid
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -52,16 +52,6 @@ _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 _TOGETHER, _LEAST_TOGETHER = 5.0, 0.1
 
 
-# Kinds of questions of a mixture, by the names that users give them.
-MIXED = {
-    "cells": "cells",
-    "one-way": "tables of 1",
-    "two-way": "tables of 2",
-    "ranges": "ranges of 2",
-    "boxes": "boxes",
-}
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
     """One kind of question: boxes, how often each is asked (parts of one), and how much the kind counts."""
@@ -95,7 +85,6 @@ def asked_kinds(
     domain: Domain | None,
     workload: Workload | None,
     kind: Kind | None,
-    weights: Mapping[str, float] | None = None,
 ) -> tuple[Asked, ...]:
     """What will be asked: what was announced, or a mixture if nobody said, in which every kind but cells counts alike.
 
@@ -104,7 +93,6 @@ def asked_kinds(
         domain: The domain, where there is one.
         workload: What was announced.
         kind: Its kind, or a kind announced by its name alone; None for a mixture that was announced.
-        weights: How much each kind of a mixture counts (see `MIXED`), if nothing was announced; the others not at all.
 
     Returns:
         The kinds: cells, tables of one attribute, of two, ranges of two attributes and boxes if nothing was announced.
@@ -144,11 +132,6 @@ def asked_kinds(
         mixture.append(Asked("ranges of 2", low, high, np.full(len(low), 1.0 / len(low))))
     mixture.append(_boxes("boxes", some))
     mixture[0] = replace(mixture[0], weight=_CELLS * (len(mixture) - 1))
-    if weights is not None:
-        said = {MIXED[name]: weight for name, weight in weights.items()}
-        chosen = [replace(each, weight=said[each.name]) for each in mixture if each.name in said]
-        # A domain that has none of these kinds is planned for as if nothing had been said.
-        mixture = chosen or mixture
     return tuple(mixture)
 
 

@@ -8,7 +8,6 @@ were chosen on made-up cubes: those of ``dphist bench run matrix``, and numbers 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
@@ -39,7 +38,6 @@ def tables_or_tree(
     dependence: float | None,
     *,
     mixed: str,
-    weights: Mapping[str, float] | None,
     shrink: bool,
 ) -> tuple[Mechanism, str]:
     """Tables or a tree, whichever is expected to be off by less on what will be asked, and why.
@@ -50,13 +48,12 @@ def tables_or_tree(
         records: A noisy total, if one was paid for.
         dependence: How far attributes depend on each other, if a first look was paid for.
         mixed: The mixture that was announced, in words, or nothing.
-        weights: How much kinds of questions count where nothing was announced.
         shrink: Whether tables are moved towards smaller ones.
 
     Returns:
         The mechanism, and why.
     """
-    asked = asked_kinds(data.shape, data.domain, data.workload, kind, weights)
+    asked = asked_kinds(data.shape, data.domain, data.workload, kind)
     if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
         return Posterior(), "a table of all attributes will be asked for: every cell is measured (posterior)"
     forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
