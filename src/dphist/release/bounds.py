@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError, ReleaseError, VerificationError
 from dphist.inference.estimate import NoiseErrors, cell_widths
-from dphist.kernels.coding import outward
 from dphist.release.contents import plain_numbers
 from dphist.version import __version__
 
@@ -48,6 +47,9 @@ def block_bounds(release: Release, begin: int, end: int, confidence: float) -> P
 
 
 def _rounded(release: Release, begin: int, end: int, confidence: float, step: float) -> Pair:
+    # Loaded here: few releases are so large.
+    from dphist.kernels.coding import outward
+
     published = release.cells.numbers[begin:end]
     stand = (release._unpolished if release.polish else release.cells).numbers[begin:end]
     widths = cell_widths(release._estimate.errors, begin, end, confidence)

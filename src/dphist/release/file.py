@@ -23,7 +23,7 @@ from dphist.errors import DphistError, ReleaseError
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.transcript import Transcript
-from dphist.release import format1, large, sparse_file, sums_file, wide_file
+from dphist.release import format1, sparse_file, sums_file, wide_file
 from dphist.release.about import About
 from dphist.release.atomic import atomic
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 FORMAT = 2
 KEY = b"dphist"
 _ROWS = 1 << 20
+LARGE = 1 << 24
+"""From so many cells on, a file is not left to Arrow's encoder."""
 # What reading a description that was tampered with can raise; numpy reads types as a little language of its own.
 _MISFITS = (
     ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError,
@@ -170,9 +172,13 @@ def _write(release: Release, path: Path, confidence: float) -> None:
     fields = _fields(labels, known) if tables is None else wide_file.fields(tables)
     schema = _schema(fields, columns, names).with_metadata({KEY: json.dumps(description).encode(), **words})
     size, step = release.cells.numbers.size, wide_file.ROWS if tables is not None else _ROWS
-    if large.suits(release, len(columns), labels, known):
-        large.write(release, path, confidence, schema, labels, known)
-        return
+    if size >= LARGE:
+        # Loaded here: few releases are so large.
+        from dphist.release import large
+
+        if large.suits(release, len(columns), labels, known):
+            large.write(release, path, confidence, schema, labels, known)
+            return
     with (
         pq.ParquetWriter(path, schema, compression="zstd") as writer,
         _one_ahead(writer.write_table, size > step) as write,

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from dphist.release.release import Release
 
-LARGE = 1 << 24
-"""From so many cells on."""
 _ROWS = 1 << 20
 # Row groups under way: enough that nobody waits for anybody.
 _AHEAD = 4
@@ -43,11 +41,10 @@ _RUN = 8
 
 
 def suits(release: Release, columns: int, labels: list[Column], known: list[Any]) -> bool:
-    """Whether a release can be written so: dense and large, nothing beside the estimate, every label a value."""
+    """Whether a release can be written so: dense, nothing beside the estimate, every label a value."""
     cells = release.cells
     return (
         isinstance(cells, DenseCells)
-        and cells.numbers.size >= LARGE
         and columns == 1
         and not release.polish
         and written_bounds(release) is None
