@@ -76,9 +76,10 @@ def draw(release: Release) -> None:
     attribute = release.domain.attributes[0]
     highs: list[float] = []
     if attribute.size > _MOST_BARS:
-        # Bars of several values have no interval to show, and cells of a line are in the file as they are.
-        line = isinstance(release.cells, DenseCells) and len(release.domain.attributes) == 1
-        counts = release.counts if line else release.project(attribute.name).counts
+        # Bars of several values have no interval to show, and cells are in the file as they are.
+        dense = isinstance(release.cells, DenseCells)
+        rest = tuple(range(1, len(release.domain.attributes)))
+        counts = release.counts.sum(axis=rest) if dense else release.project(attribute.name).counts
         places = range(0, attribute.size, -(-attribute.size // _MOST_BARS))
         labels = [f"{attribute.labels[i]} …" for i in places]
         values = [float(value) for value in np.add.reduceat(counts, places)]

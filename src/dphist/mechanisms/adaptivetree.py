@@ -6,23 +6,22 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate
-from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine, PredictiveErrors
-from dphist.inference.predictive.leaning import leaned
-from dphist.inference.smoothing import smoothed
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
-from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.hierarchy import Hierarchy
 from dphist.private.gate import PrivateCounts
+
+if TYPE_CHECKING:
+    from dphist.inference.guaranteed import Theorem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -147,6 +146,9 @@ class AdaptiveTree:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
+            # Loaded here, and below: who only asks a line needs none of it.
+            from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
+
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
             tree, level = grow(data, PlannedBoxes(planner))
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
@@ -154,18 +156,29 @@ class AdaptiveTree:
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
                 "each next step was planned for such ranges, from totals already paid for"
             )
-            counts, errors = counts_of_boxes(tree, level), _errors(tree)
+            errors = _errors(tree)
+            if data.published is not None:
+                return Estimate(data.published, replace(errors, counts=data.published, pruned=True), note)
+            counts = counts_of_boxes(tree, level)
             if self.estimator == "averaged" and len(data.shape) == 2 and data.size <= _LARGEST_LEANED:
+                from dphist.inference.predictive.leaning import leaned
+
                 engine = errors.engine
                 counts = leaned(engine, counts)
                 errors = replace(errors, make=lambda: engine)
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree = self.grow(data)
-        counts, errors = counts_of(tree), _errors(tree)
-        if data.domain is None or isinstance(data.domain.attributes[0], Ordinal):
-            if self.estimator == "averaged" and 1 < len(tree) <= _MOST_AVERAGED:
-                counts = averaged(counts, errors.engine)
-            counts = smoothed(tree, counts)
+        errors = _errors(tree)
+        if data.published is not None:
+            counts = data.published
+        else:
+            counts = counts_of(tree)
+            if data.domain is None or isinstance(data.domain.attributes[0], Ordinal):
+                if self.estimator == "averaged" and 1 < len(tree) <= _MOST_AVERAGED:
+                    counts = averaged(counts, errors.engine)
+                from dphist.inference.smoothing import smoothed
+
+                counts = smoothed(tree, counts)
         # A pool is one total, however many blocks it has.
         totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
@@ -266,4 +279,10 @@ def averaged(counts: FloatArray, law: Engine) -> FloatArray:
 
 
 def _errors(tree: MeasuredTree) -> PredictiveErrors:
-    return PredictiveErrors(partial(Engine.of_tree, tree), partial(PredictableTree, tree))
+    return PredictiveErrors(partial(Engine.of_tree, tree), partial(_theorem, tree))
+
+
+def _theorem(tree: MeasuredTree) -> Theorem:
+    from dphist.inference.guaranteed import PredictableTree
+
+    return PredictableTree(tree)

@@ -98,6 +98,7 @@ class Auto:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose, then let the chosen mechanism use the right, or what a noisy total has left of it."""
         records = dependence = None
+        whole = data
         if self._looks_first(data):
             from dphist.mechanisms.glimpse import glimpse
 
@@ -109,7 +110,8 @@ class Auto:
             # A total lost in its noise may be as large as the noise.
             records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
         mechanism, reason = self.choose(data, records, dependence)
-        estimate = mechanism.estimate(data)
+        # What it makes of what is left is what is published.
+        estimate = mechanism.estimate(data.standing_for(whole))
         return replace(estimate, note=f"{reason}; {estimate.note}." if estimate.note else f"{reason}.")
 
     def choose(

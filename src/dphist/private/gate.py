@@ -174,14 +174,30 @@ class PrivateCounts:
         """
         return self._purse.share(Fraction(share)).law(moves)
 
+    @property
+    def published(self) -> NDArray[np.float64] | None:
+        """What a mechanism made of this right, in a replay that wants to know its errors and not the counts again.
+
+        None wherever there are counts behind the gate, in `Release.verify`, and for a share or a view of the right.
+        """
+        return self._layout.published
+
+    def standing_for(self, whole: PrivateCounts) -> PrivateCounts:
+        """Say that what is made of this share is what is made of the whole right; gives the share."""
+        if whole.published is not None:
+            self._layout = replace(self._layout, published=whole.published)
+        return self
+
     # ---- verbs that hand the right on -------------------------------------------------------------------
 
     def split(self, *parts: Number) -> tuple[PrivateCounts, ...]:
         """Share the budget among several questions about the same cells; shares must sum to exactly 1."""
         fractions = shares(parts)
         counts = self._take()
+        # What was made of the whole was not made of a share.
+        layout = self._layout if self.published is None else replace(self._layout, published=None)
         return tuple(
-            self._child(counts, self._layout, self._purse.share(share), f"{self._path}/s{i}")
+            self._child(counts, layout, self._purse.share(share), f"{self._path}/s{i}")
             for i, share in enumerate(fractions)
         )
 
@@ -469,8 +485,12 @@ def open_replay(
     transcript: Transcript,
     *,
     workload: Workload | None = None,
+    published: NDArray[np.float64] | None = None,
 ) -> tuple[PrivateCounts, Replay]:
-    """Open a gate with a transcript behind it and no data at all."""
+    """Open a gate with a transcript behind it and no data at all.
+
+    Whoever only wants the errors of what was ``published`` may say what that is, so that it is not worked out again.
+    """
     book = Replay(transcript)
-    layout = Layout(domain.shape, None, 1, domain, workload)
+    layout = Layout(domain.shape, None, 1, domain, workload, published=published)
     return PrivateCounts(None, layout, Purse.of(budget, unit), book, None, "root"), book

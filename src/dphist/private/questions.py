@@ -122,6 +122,8 @@ class Layout:
     domain: Domain | None = None
     workload: Workload | None = None
     cells: IntArray | None = field(default=None, repr=False)
+    published: NDArray[np.float64] | None = field(default=None, repr=False)
+    """In a replay that is after the errors only: what the whole right was published as."""
 
     @cached_property
     def size(self) -> int:

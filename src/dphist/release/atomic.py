@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,9 @@ def atomic(path: Path) -> Iterator[Path]:
 
     The data reach the disk before the name does, so a crash leaves the old file or the new one, never half of one.
     """
+    # Loaded here: who only reads writes nothing.
+    import tempfile
+
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
         os.close(handle)

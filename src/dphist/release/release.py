@@ -295,13 +295,15 @@ class Release(Tables, Doors):
 
     @cached_property
     def _estimate(self) -> Estimate:
-        return self._replay()
+        """The estimate, for its errors: counts that the release holds are not worked out again, unless polished."""
+        known = isinstance(self.cells, DenseCells) and not self.polish
+        return self._replay(self.counts if known else None)
 
     @cached_property
     def _unpolished(self) -> DenseCells:
         return DenseCells(self._estimate.counts)
 
-    def _replay(self) -> Estimate:
+    def _replay(self, published: FloatArray | None = None) -> Estimate:
         replay_tables = getattr(self.cells, "replay_estimate", None)
         if replay_tables is not None:
             # Tables of few attributes have errors and a note of their own, and no cells of the whole product.
@@ -312,13 +314,18 @@ class Release(Tables, Doors):
                 f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
                 "project() on fewer attributes"
             )
-        shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate))
+        shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate, published))
         return shaped
 
-    def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made:
+    def _replayed(self, ask: Callable[[PrivateCounts], Made], published: FloatArray | None = None) -> Made:
         """Ask the transcript what the mechanism asked the data."""
         right, replay = open_replay(
-            self.domain, self._own_budget, self.guarantee.unit, self.transcript, workload=self.workload
+            self.domain,
+            self._own_budget,
+            self.guarantee.unit,
+            self.transcript,
+            workload=self.workload,
+            published=published,
         )
         try:
             made = ask(right)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Interval, Words, no_theorem, shared_confidence
-from dphist.inference.guaranteed import Theorem
 from dphist.inference.intervals import normal_quantile
 from dphist.inference.predictive.engine import Engine
 from dphist.model.workload import Workload
+
+if TYPE_CHECKING:
+    from dphist.inference.guaranteed import Theorem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

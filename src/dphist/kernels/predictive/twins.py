@@ -208,11 +208,32 @@ def ask_cells(
     inner = np.zeros(len(cells))
     cut = np.flatnonzero(share < 1.0) if unevenness.size else np.zeros(0, dtype=np.int64)
     if cut.size:
-        box = cells[cut], cells[cut] + 1
-        inner[cut] = np.maximum(
-            shared_inside(at[cut], low, high, *box, *box, mean, variance, unevenness), 0.0
-        )
+        few, which = _unlike(at[cut], low, high)
+        asked = cut[few]
+        box = cells[asked], cells[asked] + 1
+        shared = shared_inside(at[asked], low, high, *box, *box, mean, variance, unevenness)
+        inner[cut] = np.maximum(shared, 0.0)[which]
     return share * mean[at], share * share * along[at], inner
+
+
+def _unlike(leaf: IntArray, low: ShortArray, high: ShortArray) -> tuple[IntArray, IntArray]:
+    """Which cells, given the leaf of each, are worth asking, and which of these stands for each cell.
+
+    Where the sides of a leaf are powers of two its cells are alike: halves of halves are whole cells down to the last,
+    one of them holds the cell and the other does not, and contrasts count by their squares, so that where the cell
+    lies changes not a bit of what `shared_inside` says of it. One cell of such a leaf stands for all.
+    """
+    sides = high - low
+    even = ((sides & (sides - 1)) == 0).all(axis=1)[leaf]
+    places = np.arange(leaf.size)
+    first = np.zeros(low.shape[0], dtype=np.int64)
+    # Backwards, so that the first cell of a leaf is written last.
+    first[leaf[::-1]] = places[::-1]
+    stands = np.where(even, first[leaf], places)
+    few = np.flatnonzero(stands == places)
+    number = np.zeros(leaf.size, dtype=np.int64)
+    number[few] = np.arange(few.size)
+    return few, number[stands]
 
 
 def _on_a_line(left: IntArray, low: ShortArray, high: ShortArray, cells: IntArray) -> IntArray | None:
