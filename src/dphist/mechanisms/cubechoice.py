@@ -19,9 +19,9 @@ from dphist.model.workload import Kind
 from dphist.private.gate import PrivateCounts
 
 # A tree adapts to what it finds, which its forecast does not know; it also fits boxes more than tables. It wins from
-# this part of the tables' forecast on: where nothing is announced, and where ranges are; and from so much more where
-# attributes depend on each other by more than a limit. From so many attributes on it finds less than it is expected to,
-# and is reckoned with all of its noise.
+# this part of the tables' forecast on: where nothing is announced or seen, and where ranges are; and from so much more
+# where attributes depend on each other by more than a limit. From so many attributes on it finds less than it is
+# expected to, and is reckoned with all of its noise.
 _TREE, _TREE_RANGES, _TREE_DEPENDENT, _TREE_MANY = 0.9, 1.05, 0.15, 5
 _DEPENDENT = 0.03
 # Single cells are moved towards tables unless attributes depend on each other by more than this and cells hold more
@@ -59,9 +59,10 @@ def tables_or_tree(
     forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
     plan = forecaster.tables()
     many = replace(forecaster, records=None) if len(data.shape) >= _TREE_MANY else forecaster
-    tree, wins = many.tree().score, _TREE if kind is None else _TREE_RANGES
-    if dependence is not None and dependence > _DEPENDENT:
-        wins += _TREE_DEPENDENT
+    tree, wins = many.tree().score, _TREE
+    if dependence is not None:
+        wins = _TREE if kind is None else _TREE_RANGES
+        wins += _TREE_DEPENDENT if dependence > _DEPENDENT else 0.0
     said = {
         None: f"questions will be asked that count as {mixed}"
         if mixed
