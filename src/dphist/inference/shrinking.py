@@ -75,7 +75,7 @@ def towards(measured: FloatArray, variance: float, model: FloatArray, *, laplace
     Example:
         >>> import numpy as np
         >>> towards(np.array([9.0, 31.0, -3.0, 2.0]), 4.0, np.array([10.0, 29.0, 0.5, 0.5])).round(1).tolist()
-        [10.0, 29.0, 0.3, 0.5]
+        [10.0, 29.0, 0.4, 0.5]
     """
     blocks = [measured]
     while max(blocks[-1].shape) >= _HALVED:
@@ -197,7 +197,11 @@ def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray
 
 
 def shrink_together(
-    measured: TableResiduals, tables: Sequence[Axes], model: Callable[[Axes], FloatArray]
+    measured: TableResiduals,
+    tables: Sequence[Axes],
+    model: Callable[[Axes], FloatArray],
+    *,
+    sampled: bool = False,
 ) -> dict[Axes, FloatArray]:
     """Move measured tables towards a model of them, all tables of as many attributes by what they show together.
 
@@ -212,6 +216,9 @@ def shrink_together(
         measured: All that was measured, by residuals.
         tables: Tables that are covered.
         model: What a model says of a table, as counts.
+        sampled: Whether the model is of a population, from which records were drawn: they depart from it at least by
+            that. Of n records whose attributes go together by chance Σ residual² is about n Π (1 − Σ share²); in
+            units of the noise that is the least τ of a table.
 
     Returns:
         Tables between both, without negative cells, of the model's total.
@@ -221,8 +228,8 @@ def shrink_together(
         >>> from dphist.inference.residuals import Measured, TableResiduals
         >>> noisy = np.array([[11.0, 9.0, 10.0], [9.0, 11.0, 10.0], [10.0, 10.0, 10.0]])
         >>> near = TableResiduals((3, 3), [Measured((0, 1), noisy, 100.0, 0.0)])
-        >>> float(shrink_together(near, [(0, 1)], lambda axes: np.full((3, 3), 10.0))[(0, 1)].max())
-        10.0
+        >>> float(shrink_together(near, [(0, 1)], lambda axes: np.full((3, 3), 10.0))[(0, 1)].max().round(1))
+        10.1
     """
     found: dict[Axes, FloatArray] = {}
     for ways in sorted({len(axes) for axes in tables}):
@@ -230,9 +237,11 @@ def shrink_together(
         apart = {axes: measured.table(axes) - model(axes) for axes in here}
         energy = {axes: _energy(measured, axes, apart[axes]) for axes in here}
         freedom = {axes: math.prod(size - 1 for size in apart[axes].shape) for axes in here}
+        least = [_drawn(measured, axes, model(axes)) if sampled else 0.0 for axes in here]
         kept = _kept(
             np.array([energy[axes] for axes in here]),
             np.array([freedom[axes] for axes in here], dtype=np.float64),
+            np.array(least),
         )
         for axes, part in zip(here, kept, strict=True):
             said = model(axes)
@@ -240,9 +249,10 @@ def shrink_together(
     return found
 
 
-def _kept(energy: FloatArray, freedom: FloatArray) -> FloatArray:
+def _kept(energy: FloatArray, freedom: FloatArray, least: FloatArray) -> FloatArray:
     """The part of its difference that every table keeps: an average over departures, learned from all tables."""
-    grown = 1.0 + _TAU[:, None]
+    apart = least + _TAU[:, None]
+    grown = 1.0 + apart
     log = -0.5 * (freedom * np.log(grown) + energy / grown)
     fits = np.exp(log - log.max(axis=0))
     often = np.full(_TAU.size, 1.0 / _TAU.size)
@@ -251,9 +261,21 @@ def _kept(energy: FloatArray, freedom: FloatArray) -> FloatArray:
         # As if one more table had been any of them.
         often = ((part / part.sum(axis=0)).sum(axis=1) + 1.0 / _TAU.size) / (energy.size + 1.0)
     part = often[:, None] * fits
-    return np.asarray(
-        (part * (_TAU / (1.0 + _TAU))[:, None]).sum(axis=0) / part.sum(axis=0), dtype=np.float64
-    )
+    return np.asarray((part * (apart / grown)).sum(axis=0) / part.sum(axis=0), dtype=np.float64)
+
+
+def _drawn(measured: TableResiduals, axes: Axes, model: FloatArray) -> float:
+    """How far records drawn from a model are from it beyond their margins: a variance, in units of the noise's."""
+    total = float(model.sum())
+    freedom = math.prod(size - 1 for size in model.shape)
+    if total <= 0.0 or not freedom or measured.kept(axes) != axes:
+        return 0.0
+    spread = total
+    for place in range(model.ndim):
+        others = tuple(other for other in range(model.ndim) if other != place)
+        share = model.sum(axis=others) / total
+        spread *= 1.0 - float((share * share).sum())
+    return spread * measured.residuals[axes].precision / freedom
 
 
 def disagreement(

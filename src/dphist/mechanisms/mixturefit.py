@@ -70,7 +70,7 @@ def fit_together(
         or disagreement(residuals, pairs, said)[0] < _FOLLOWS
     )
     if alone:
-        near |= shrink_together(residuals, pairs, chance)
+        near |= shrink_together(residuals, pairs, chance, sampled=True)
     near |= shrink_together(residuals, [axes for axes in known if len(axes) > 2 or not alone], said)
     return publish_near(residuals.shape, asked, total, near, model, residuals, note)
 
