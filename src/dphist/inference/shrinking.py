@@ -275,7 +275,7 @@ def _drawn(measured: TableResiduals, axes: Axes, model: FloatArray) -> float:
         others = tuple(other for other in range(model.ndim) if other != place)
         share = model.sum(axis=others) / total
         spread *= 1.0 - float((share * share).sum())
-    return spread * measured.residuals[axes].precision / freedom
+    return float(spread * measured.residuals[axes].precision / freedom)
 
 
 def disagreement(
