@@ -102,10 +102,10 @@ class Twin(PrivateCounts):
         """Separate by attributes on both sides."""
         return self._pair(super().separate(names), self._shadow.separate(names))
 
-    def measure(self, query: Query, noise: Kind | None = None) -> Noisy:
+    def measure(self, query: Query, noise: Kind | None = None, *, floats: bool = False) -> Noisy:
         """Let the gate answer, then compare."""
         counts, layout = self._known(), self._layout
-        noisy = super().measure(query, noise)
+        noisy = super().measure(query, noise, floats=floats)
         other = _counts(self._shadow)
         if hasattr(query, "perturb") and not isinstance(query, Wavelet):
             self._tally.covered = False
