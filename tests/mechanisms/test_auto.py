@@ -15,6 +15,7 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.planning.compare import compare
+from dphist.publishing.checking import verify_file
 from dphist.publishing.door import publish
 from dphist.testing import check_mechanism, open_counts, run
 
@@ -196,3 +197,12 @@ def test_a_mixture_of_a_space_is_planned_for_too():
     told = Workload.parse(plane, "3 marginals:1 + cells")
     right = open_counts(Histogram(plane, np.ones(plane.shape, dtype=np.int64)), 1, workload=told)
     assert isinstance(Auto().choose(right, 1e4)[0], Marginals)
+
+
+def test_a_release_for_a_mixture_can_be_checked(tmp_path):
+    counts = Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64))
+    release = publish(counts, epsilon=1, workload="9 cells + marginals:2")
+    assert "count as 9 cells + 1 marginals" in release.note
+    release.save(tmp_path / "mixed.parquet")
+    again = verify_file(tmp_path / "mixed.parquet")
+    assert again.workload == Workload.parse(CUBE, "9 cells + marginals:2")
