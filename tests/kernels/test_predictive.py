@@ -273,6 +273,6 @@ def test_sizes_that_were_never_measured_may_be_rougher():
 def test_what_the_law_claims_beyond_least_squares_is_hedged_on_lines_and_long_sums(plane):
     line = Engine.of_tree(_tree((4,), [(-1, (0,), (4,), 9.0, 1.0)]))
     known, noise, cells = np.array([1.0, 5.0, 1.0]), np.array([3.0, 4.0, 3.0]), np.array([1.0, 1.0, 99.0])
-    assert line.hedged(known, noise, cells).tolist() == [1.5, 5.0, 1.5]
+    assert np.allclose(line.hedged(known, noise, cells), [1.4, 5.0, 1.4])
     assert Engine.of_tree(plane).hedged(known, noise, cells).tolist() == [1.0, 5.0, 1.0]
     assert Engine.of_cells(np.arange(99), 2.0).hedged(known, noise, cells).tolist() == [1.0, 5.0, 1.5]
