@@ -2,6 +2,7 @@
 
 import itertools
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -199,7 +200,7 @@ def test_intervals_of_a_pool_add_up_to_its_noise():
 def test_averaged_counts_read_the_same_measurements_and_are_no_worse():
     # Plateaus: what does not stand out of the noise is no structure. Fixed noise: the same every time.
     counts = np.repeat([0, 60, 20, 0, 0, 35, 35, 5], 128)
-    errors: dict[str, list[float]] = {"totals": [], "averaged": []}
+    errors: dict[Literal["totals", "averaged"], list[float]] = {"totals": [], "averaged": []}
     for seed in range(6):
         for estimator, mine in errors.items():
             estimate = run(AdaptiveTree(estimator=estimator), counts, "0.1", seed=seed)
