@@ -346,3 +346,12 @@ def test_a_histogram_is_not_taken_for_bounded_records() -> None:
     for domain, unit in ((None, Unit(rows=2, id="who")), (DOMAIN, Unit())):
         with pytest.raises(dphist.errors.DphistError):
             coded(counted, domain, unit)
+
+
+def test_the_tables_of_a_mixture_are_measured_and_no_others() -> None:
+    mixed = dphist.Workload.parse(DOMAIN, "3 marginals:age,sex + marginals:q0,q1,q2")
+    release = dphist.publish(people(), DOMAIN, epsilon=1, mechanism="residuals", workload=mixed)
+    assert isinstance(release.cells, TableCells)
+    assert {axes for axes in release.cells.tables if len(axes) > 1} == {
+        *((0, 1), (3, 4), (3, 5), (4, 5), (3, 4, 5))
+    }

@@ -162,7 +162,8 @@ class Auto:
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Publish tables of few attributes out of very many."""
-        asked = data.workload is not None and data.workload.kind == "marginals"
+        told = [] if data.workload is None else [part for _, part in data.workload.parts] or [data.workload]
+        asked = any(part.kind == "marginals" for part in told)
         reason = (
             f"the domain has {len(data.shape)} attributes and more cells than anybody can write out, so "
             f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are measured"

@@ -103,8 +103,8 @@ class Residuals:
 
 def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) -> Sequence[Axes]:
     """The tables that will be asked for: as told, as the workload says, or all of so many attributes."""
-    if tables is None and data.workload is not None and data.workload.kind == "marginals":
-        tables = data.workload.tables
+    if tables is None:
+        tables = tuple(dict.fromkeys(axes for part in _parts(data) for axes in part.tables or ())) or None
     if tables is None:
         tables = tuple(combinations(range(len(data.shape)), min(ways, len(data.shape))))
     if any(not 0 <= axis < len(data.shape) for axes in tables for axis in axes):
@@ -112,10 +112,17 @@ def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) 
     return tables
 
 
+def _parts(data: PrivateRecords) -> list[Workload]:
+    """What was announced: one kind of questions, or each part of a mixture."""
+    if data.workload is None:
+        return []
+    return [part for _, part in data.workload.parts] or [data.workload]
+
+
 def asked_ranges(data: PrivateRecords, ranges: tuple[int, ...] | None) -> tuple[int, ...]:
     """The axes whose ranges will be asked: as told, or as the workload says."""
     if ranges is None:
-        return () if data.workload is None else data.workload.ranges
+        return tuple(sorted({axis for part in _parts(data) for axis in part.ranges}))
     for axis in ranges:
         attribute = data.domain.attributes[axis] if 0 <= axis < len(data.shape) else None
         if attribute is None or (isinstance(attribute, Nominal) and attribute.hierarchy.levels <= 2):

@@ -20,7 +20,7 @@ from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.mixtureoutlook import planned_variances
 from dphist.mechanisms.rangeplan import asked_squares, plan_axes
 from dphist.mechanisms.residualplan import wanted_tables
-from dphist.mechanisms.residuals import Residuals, announced
+from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
 from dphist.model.law import NoiseLaw
 from dphist.private.records import PrivateRecords
 
@@ -34,7 +34,7 @@ def publish_tables(data: PrivateRecords) -> tuple[str, TableEstimate]:
     Returns:
         The reason, and the tables.
     """
-    ranges = () if data.workload is None else data.workload.ranges
+    ranges = asked_ranges(data, None)
     trees = plan_axes(data.domain, ranges, gaussian=data.law().gaussian)
     if trees:
         parts = [
