@@ -81,8 +81,8 @@ MUTANTS = [
     ),
     _bug(
         _GATE,
-        "self._child(counts, self._layout, self._purse.share(share),",
-        "self._child(counts, self._layout, self._purse,",
+        "self._child(counts, layout, self._purse.share(share),",
+        "self._child(counts, layout, self._purse,",
         f"{_WIRING}::test_measure",
         "shares of a split each get everything",
     ),
