@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import inspect
 import re
 import textwrap
@@ -120,6 +121,33 @@ def test_its_example_runs(name: str) -> None:
     told: list[str] = []
     runner.run(example, out=told.append)
     assert not runner.failures, "".join(told)
+
+
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    for path in (ROOT / "src" / "dphist").rglob("*.py")
+    if ">>>" in path.read_text(encoding="utf-8") and path.stem != "__init__"
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_what_is_not_public_run_too(name: str) -> None:
+    module = importlib.import_module(name)
+    shown = {id(getattr(value, "__wrapped__", value)) for value in EXAMPLES.values()}
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    for found in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        value = _named(module, found.name.removeprefix(f"{name}."))
+        if id(value) in shown or "web.serve" in found.name:
+            continue
+        runner, told = doctest.DocTestRunner(optionflags=flags), list[str]()
+        runner.run(found, out=told.append)
+        assert not runner.failures, "".join(told)
+
+
+def _named(module: object, path: str) -> object:
+    for part in path.split("."):
+        module = getattr(module, part, None)
+    return module
 
 
 def test_the_reference_lists_every_public_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,15 @@ from numpy.typing import NDArray
 
 import dphist
 from dphist.errors import VerificationError
+from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.kernels.predictive import twins
 from dphist.kernels.predictive.inside_twins import shared_inside
-from dphist.mechanisms import adaptivetree
+from dphist.mechanisms import AdaptiveTree, adaptivetree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
+from dphist.private.gate import PrivateCounts
 from dphist.release import DenseCells, Release
 
 DOMAINS = {
@@ -115,3 +118,20 @@ def test_one_cell_stands_for_a_leaf() -> None:
 
     every = asked(np.arange(at.size))
     assert np.array_equal(asked(few)[which].view(np.int64), every.view(np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubled:
+    """Somebody else's mechanism, which changes what ours made of its right."""
+
+    def estimate(self, data: PrivateCounts) -> Estimate:
+        """Twice as many."""
+        found = AdaptiveTree().estimate(data)
+        return replace(found, counts=2.0 * found.counts)
+
+
+def test_whoever_changes_what_another_made_is_asked_from_the_beginning(tmp_path: Path) -> None:
+    domain = DOMAINS["plane"]
+    counts = np.arange(domain.size).reshape(domain.shape) % 7
+    release = dphist.publish(Histogram(domain, counts), epsilon=1, mechanism=Doubled(), unattended=True)
+    assert np.array_equal(release._estimate.counts, release._replay().counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dphist.inference.predictive import Engine
 from dphist.inference.predictive.leaning import leaned
@@ -17,10 +18,10 @@ from dphist.testing import open_counts
 N = 64
 
 
-def _plane(name: str) -> np.ndarray:
+def _plane(name: str) -> NDArray[np.int64]:
     y, x = np.mgrid[0:N, 0:N] / N
     if name == "gentle":
-        return np.rint(60 + 50 * np.sin(3 * y) * np.cos(4 * x)).astype(np.int64)
+        return np.asarray(np.rint(60 + 50 * np.sin(3 * y) * np.cos(4 * x)), dtype=np.int64)
     peaks = np.zeros((N, N), dtype=np.int64)
     peaks[[3, 20, 41, 60], [50, 7, 33, 12]] = [4000, 900, 2500, 1500]
     return peaks
@@ -63,8 +64,8 @@ def test_the_law_of_cells_adds_up_to_its_law_of_boxes() -> None:
 def test_the_release_says_what_was_read() -> None:
     plane = _plane("gentle")
     pruned, counts, _ = _read(plane, "1/5", 1)
-    for estimator, expected in (("averaged", counts), ("totals", pruned)):
-        estimate = AdaptiveTree(estimator=estimator).estimate(open_counts(plane, "1/5", seed=1))
+    for mechanism, expected in ((AdaptiveTree(estimator="averaged"), counts), (AdaptiveTree(), pruned)):
+        estimate = mechanism.estimate(open_counts(plane, "1/5", seed=1))
         assert np.array_equal(estimate.counts, expected)
     assert np.array_equal(Auto().estimate(open_counts(plane, "1/5", seed=1)).counts, counts)
 

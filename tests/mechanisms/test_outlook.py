@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dphist.inference.columns import believed
 from dphist.inference.estimate import nonnegative
@@ -137,12 +138,14 @@ def test_records_depart_from_chance_at_least_as_a_sample_does():
     """Noise far below sampling: a table that looks independent by luck is what it is, and is not moved."""
     exact = np.array([[1000.8, 999.2], [999.2, 1000.8]])
     measured = TableResiduals((2, 2), [Measured((0, 1), exact, 1.0, 0.0)])
-    chance = {(0, 1): np.full((2, 2), 1000.0)}
+    chance: dict[tuple[int, ...], NDArray[np.float64]] = {(0, 1): np.full((2, 2), 1000.0)}
     moved = shrink_together(measured, [(0, 1)], chance.__getitem__)[(0, 1)]
     kept = shrink_together(measured, [(0, 1)], chance.__getitem__, sampled=True)[(0, 1)]
     assert np.abs(moved - exact).max() > 0.1
     assert np.abs(kept - exact).max() < 0.002
     # Where noise is far above it, sampling says next to nothing.
     noisy = TableResiduals((2, 2), [Measured((0, 1), exact, 1e8, 0.0)])
-    both = [shrink_together(noisy, [(0, 1)], chance.__getitem__, sampled=s)[(0, 1)] for s in (False, True)]
-    assert np.allclose(*both, atol=1e-3)
+    one, two = (
+        shrink_together(noisy, [(0, 1)], chance.__getitem__, sampled=s)[(0, 1)] for s in (False, True)
+    )
+    assert np.allclose(one, two, atol=1e-3)

@@ -95,7 +95,7 @@ def agreeing(
     Example:
         >>> import numpy as np
         >>> noisy = {(): np.array(10.0), (0,): np.array([-1.0, 4.0, 7.0])}
-        >>> agreeing((3,), [(0,)], noisy.__getitem__)[(0,)].sum()
+        >>> float(agreeing((3,), [(0,)], noisy.__getitem__)[(0,)].sum())
         10.0
     """
     settled = settle(shape, wanted, table)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +138,9 @@ class AdaptiveTree:
         >>> run(AdaptiveTree(), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
         (8,)
     """
+
+    reuses_counts: ClassVar[bool] = True
+    """What it publishes is what it made of its right (`PrivateCounts.published`), and nothing else."""
 
     stop: float = 0.5
     slack: float = 0.75

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -90,6 +91,9 @@ class Auto:
         >>> run(Auto(workload="cells"), [9, 9, 9, 0, 0, 0, 5, 5], epsilon=1, seed=1).counts.shape
         (8,)
     """
+
+    reuses_counts: ClassVar[bool] = True
+    """What it publishes is what the chosen mechanism made of its right."""
 
     workload: Kind | None = None
     guaranteed: bool = False

@@ -297,7 +297,9 @@ class Release(Tables, Doors):
     @cached_property
     def _estimate(self) -> Estimate:
         """The estimate, for its errors: counts that the release holds are not worked out again, unless polished."""
-        known = isinstance(self.cells, DenseCells) and not self.polish
+        # A mechanism of somebody else's may change what another made of its right: it is asked from the beginning.
+        known = getattr(type(self.mechanism), "reuses_counts", False) is True
+        known = known and isinstance(self.cells, DenseCells) and not self.polish
         return self._replay(self.counts if known else None)
 
     @cached_property
