@@ -8,6 +8,7 @@ import pytest
 
 import dphist
 from dphist.inference.measured import MeasuredTree
+from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.predictive.alike import alike_part
 from dphist.inference.predictive.engine import Engine
 from dphist.mechanisms import AdaptiveTree
@@ -59,12 +60,14 @@ def test_planes_of_two_independent_attributes_say_that_leaves_err_alike():
     truth, held, plain = np.asarray(table.answer(plane.counts)), [], []
     for seed in range(4):
         estimate = run(AdaptiveTree(), plane, epsilon, seed=seed)
-        published = estimate.errors.answer(table, np.asarray(table.answer(estimate.counts)))
-        bounds = estimate.errors.interval(table, published, 0.95)
+        errors = estimate.errors
+        assert isinstance(errors, PredictiveErrors)
+        published = errors.answer(table, np.asarray(table.answer(estimate.counts)))
+        bounds = errors.interval(table, published, 0.95)
         held.append(((bounds.low <= truth) & (truth <= bounds.high)).mean())
-        engine = replace(estimate.errors.engine)
+        engine = replace(errors.engine)
         engine.__dict__["alike"] = 0.0
-        bounds = replace(estimate.errors, make=lambda engine=engine: engine).interval(table, published, 0.95)
+        bounds = replace(errors, make=lambda engine=engine: engine).interval(table, published, 0.95)
         plain.append(((bounds.low <= truth) & (truth <= bounds.high)).mean())
     assert np.mean(held) > max(0.93, np.mean(plain) + 0.05)
 
