@@ -148,21 +148,6 @@ def test_finer_levels_join_where_counts_hardly_scatter():
     assert errors[1] < 0.8 * errors[0]
 
 
-def test_next_to_no_data_need_not_be_zero():
-    # 100 noise scales of records on 1,024 cells: the total is some two deviations of the noise in it.
-    counts = np.random.default_rng(5).multinomial(5000, np.full(1024, 1 / 1024))
-    errors = np.array(
-        [
-            [
-                np.mean((run(Posterior(fine=fine), counts, "0.02", seed=s).counts - counts) ** 2)
-                for s in range(4)
-            ]
-            for fine in (False, True)
-        ]
-    ).mean(axis=1)
-    assert errors[1] < 0.9 * errors[0]
-
-
 def test_finer_models_are_an_option_that_is_saved():
     assert parse("posterior(fine=true)") == Posterior(fine=True)
     assert parse("posterior") == Posterior()

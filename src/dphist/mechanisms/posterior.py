@@ -35,8 +35,7 @@ class Posterior:
     not be the sum of the published cells.
 
     Args:
-        fine: On a line, have models of finer levels join, and let next to no data have one level for all cells that
-            need not be zero. What is measured is the same.
+        fine: On a line, have models of finer levels join. What is measured is the same.
 
     Example:
         >>> from dphist.mechanisms import Posterior

@@ -23,10 +23,6 @@ _STARTS = ((0.985, 0.005, 0.005, 0.005), (0.4, 0.05, 0.05, 0.5))
 # Pseudo-counts of the moves, and the share of π that starts at zero: where the data say nothing, say zero.
 _MOVES_PRIOR = np.array([2.0, 0.2, 0.2, 0.2])
 _ZERO_SHARE = 0.9
-# The share of one level for all cells that is at zero, if finer models are asked for. Single cells of 22 made-up lines
-# (4,096 cells, 1,000 records) then have 0.974 of the error at 30 noise scales of records and 0.983 at 100; with 0.1 of
-# it up to 1.3 times.
-_ZERO_LEVEL = 0.5
 # One lone peak among n cells is as likely the largest of n noise draws, and believing a false one costs its square. So
 # jumps off zero count in full only once there are many: with m of them, by m / (m + this).
 _DOUBT = 100.0
@@ -100,14 +96,14 @@ class _OneLevel:
     evidence: float
 
     @classmethod
-    def fitted(cls, model: _Candidate, times: IntArray, start: FloatArray) -> _OneLevel:
+    def fitted(cls, model: _Candidate, times: IntArray) -> _OneLevel:
         """Weigh the levels by their prior and by all values, each seen so many times; nothing is fitted."""
         logs = np.full(model.table.shape, -np.inf)
         np.log(model.table, out=logs, where=model.table > 0.0)
-        weights = np.log(start) + times @ logs
+        weights = np.log(model.start) + times @ logs
         high = float(weights.max())
         if high == -math.inf:
-            return cls(model.scatter, model.clump, model.grid, start, -math.inf)
+            return cls(model.scatter, model.clump, model.grid, model.start, -math.inf)
         chances = np.exp(weights - high)
         total = float(chances.sum())
         return cls(
@@ -148,7 +144,8 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
     def enter(scatter: float, clump: float, ratio: float, starts: tuple[tuple[float, ...], ...]) -> None:
         grid = level_grid(values, rate, ratio, normal)
         table, scales = likelihoods(distinct, grid, scatter, clump, rate, normal)
-        start = _mostly_zero(grid.size, _ZERO_SHARE)
+        start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
+        start[0] = _ZERO_SHARE
         for moves in starts:
             scale = float(times @ scales)
             candidate = _Candidate(scatter, clump, grid, table, scale, start, np.array(moves))
@@ -163,9 +160,7 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
         enter(_FINE[0], 0.0, _FINE[1], starts)
     if clump > 0.0:
         enter(_SCATTER[0][0], clump, _SCATTER[0][1], starts)
-    even = _OneLevel.fitted(
-        race[0], times, _mostly_zero(race[0].grid.size, _ZERO_LEVEL if fine else _ZERO_SHARE)
-    )
+    even = _OneLevel.fitted(race[0], times)
     for keep, rounds in ((2, _ROUNDS[1]), (1, _ROUNDS[2])):
         race = sorted(race, key=lambda candidate: -candidate.evidence)[:keep]
         for candidate in race:
@@ -231,13 +226,6 @@ def _mixed(
     """Mean and variances of a mixture; how far the two means lie apart belongs to what is unknown of the level."""
     mean, within, between = (trust * a + (1.0 - trust) * b for a, b in zip(one, other, strict=True))
     return mean, within, between + trust * (1.0 - trust) * (one[0] - other[0]) ** 2
-
-
-def _mostly_zero(levels: int, zero: float) -> FloatArray:
-    """So much for the level zero, and the rest for all others alike."""
-    start = np.full(levels, (1.0 - zero) / (levels - 1))
-    start[0] = zero
-    return start
 
 
 def _distinct(values: IntArray) -> tuple[IntArray, IntArray]:
