@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dphist.inference.residuals import Measured, TableResiduals, bounded_kinds
-from dphist.mechanisms.residualplan import plan_residuals, plan_totals, wanted_tables
+from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, wanted_tables
 
 SHAPE = (2, 3, 2)
 Array = np.ndarray[Any, Any]

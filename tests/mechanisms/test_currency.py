@@ -10,7 +10,7 @@ import pytest
 from dphist import Domain, Histogram, Ledger, Ordinal, Unit, Workload, load, planning, publish
 from dphist.errors import EpsilonError
 from dphist.mechanisms import Auto, ByPart, Tree
-from dphist.mechanisms.currency import settle
+from dphist.mechanisms.choosing.currency import settle
 from dphist.model.budget import Budget
 
 LINE = Domain([Ordinal("x", range(64))])

@@ -11,8 +11,8 @@ from dphist.inference.columns import believed
 from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.shrinking import shrink_together
-from dphist.mechanisms.mixtureoutlook import Outlook, ring
-from dphist.mechanisms.mixturesingles import plan_singles
+from dphist.mechanisms.wide.outlook import Outlook, ring
+from dphist.mechanisms.wide.singles import plan_singles
 from dphist.model.law import NoiseLaw
 
 

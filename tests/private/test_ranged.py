@@ -9,8 +9,9 @@ import pytest
 import dphist
 from dphist.errors import MechanismError, QueryError
 from dphist.inference.tables import centred
-from dphist.mechanisms import Residuals, rangeplan
+from dphist.mechanisms import Residuals
 from dphist.mechanisms.residuals import measure_residuals
+from dphist.mechanisms.wide import ranges as rangeplan
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type
 from dphist.model.contrasts import contrasts_of

@@ -17,11 +17,11 @@ from dphist.inference.shrinking import shrink_together
 from dphist.inference.synthesis import PublishedModel
 from dphist.inference.tables import Axes, subsets
 from dphist.mechanisms.mixture import Mixture
-from dphist.mechanisms.mixturefit import publish_near
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism
-from dphist.mechanisms.residualplan import wanted_tables
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges, measure_residuals
+from dphist.mechanisms.wide.fit import publish_near
+from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts

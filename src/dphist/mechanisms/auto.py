@@ -62,13 +62,13 @@ class Auto:
     nobody announced about one attribute get a tree measured where it is full (`AdaptiveTree`). Of several attributes
     tables, the cube among them (`Marginals`), or a tree of boxes are measured, whichever is expected to be off by less
     on what will be asked, or on a mixture of cells, tables, ranges and boxes if nobody said (see
-    `dphist.mechanisms.choice`). Of a domain with more cells than anybody can write out, tables of few attributes are
+    `dphist.mechanisms.choosing`). Of a domain with more cells than anybody can write out, tables of few attributes are
     published with a model fitted to them (`Mixture`). The choice reads public facts only, the shape of the domain and
     the workload, and in several dimensions a noisy total that is paid for. What else depends on the data is decided
     inside: by noisy totals, or among models by their evidence in values that are already released.
 
     Where (ε, δ) is allowed it is also chosen which promise to keep, that of the ρ it buys or that of pure ε
-    (`dphist.mechanisms.currency`).
+    (`dphist.mechanisms.choosing.currency`).
 
     Private because a part of the right buys the total, and the rest goes to one mechanism, chosen without looking at
     anything but that.
@@ -104,7 +104,7 @@ class Auto:
         records = dependence = None
         whole = data
         if self._looks_first(data):
-            from dphist.mechanisms.glimpse import glimpse
+            from dphist.mechanisms.choosing.glimpse import glimpse
 
             seen, data = glimpse(data)
             records, dependence = seen.records, seen.dependence
@@ -126,7 +126,7 @@ class Auto:
         Args:
             data: A right, of which only public facts are read.
             records: A noisy total.
-            dependence: How far attributes depend on each other (`dphist.mechanisms.glimpse`).
+            dependence: How far attributes depend on each other (`dphist.mechanisms.choosing.glimpse`).
 
         Returns:
             The mechanism, and why.
@@ -180,7 +180,7 @@ class Auto:
                 found, note=f"{reason} (residuals), for narrow guaranteed intervals; {found.note}."
             )
 
-        from dphist.mechanisms.widechoice import publish_tables
+        from dphist.mechanisms.wide.choice import publish_tables
 
         said, found = publish_tables(data)
         return replace(found, note=f"{reason} {said}; {found.note}.")
@@ -217,7 +217,7 @@ class Auto:
         kind, counts_for = self._kind(data), [(part.kind, weight) for weight, part in self._parts(data)]
         several = len(data.shape) > 1
         if kind == "cells" and dependence is not None and records is not None:
-            from dphist.mechanisms.cubechoice import single_cells
+            from dphist.mechanisms.choosing.cubes import single_cells
 
             return single_cells(data, records, dependence)
         if kind == "cells" or (kind == "marginals" and not several):
@@ -240,7 +240,7 @@ class Auto:
             if exact is not None:
                 return Posterior(fine=not several), exact
         if several and data.size <= _LARGEST_TABULAR and not self._space(data):
-            from dphist.mechanisms.cubechoice import tables_or_tree
+            from dphist.mechanisms.choosing.cubes import tables_or_tree
 
             mixed = " + ".join(f"{weight:g} {part.kind}" for weight, part in self._parts(data))
             return tables_or_tree(
@@ -271,8 +271,8 @@ class Auto:
 
     def _prefixes(self, data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
         """The root of all prefixes or a tree, whichever is expected to be off by less: few records favour the tree."""
-        from dphist.mechanisms.choice import Forecaster, asked_kinds
-        from dphist.mechanisms.cubechoice import two_digits
+        from dphist.mechanisms.choosing.cubes import two_digits
+        from dphist.mechanisms.choosing.forecast import Forecaster, asked_kinds
         from dphist.mechanisms.prefixsums import PrefixSums, prefix_error
 
         law = data.law()
@@ -303,7 +303,7 @@ class Auto:
         law = data.law()
         if data.size > _LARGEST_SHRUNK or law.drawn_variance > _WHOLE * law.variance:
             return None
-        from dphist.mechanisms.choice import cells_and_tree
+        from dphist.mechanisms.choosing.forecast import cells_and_tree
 
         workload = data.workload
         if workload is None and self.workload in ("prefixes", "all_ranges") and data.domain is not None:

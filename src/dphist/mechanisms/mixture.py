@@ -16,13 +16,13 @@ from dphist.inference.fitting import rake
 from dphist.inference.published import TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.tables import Axes
-from dphist.mechanisms.mixturechosen import ChosenPairs
-from dphist.mechanisms.mixturefit import fit_together
-from dphist.mechanisms.mixtureoutlook import Outlook, ring
-from dphist.mechanisms.mixtureplan import COUNT_SHARE, Strength
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.residualplan import wanted_tables
 from dphist.mechanisms.residuals import announced, measure_residuals
+from dphist.mechanisms.wide.chosen import ChosenPairs
+from dphist.mechanisms.wide.fit import fit_together
+from dphist.mechanisms.wide.outlook import Outlook, ring
+from dphist.mechanisms.wide.plan import wanted_tables
+from dphist.mechanisms.wide.strength import COUNT_SHARE, Strength
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts

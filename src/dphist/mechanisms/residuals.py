@@ -17,8 +17,8 @@ from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.rangeplan import AxisPlan, plan_axes
-from dphist.mechanisms.residualplan import plan_residuals, plan_totals, wanted_tables
+from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, wanted_tables
+from dphist.mechanisms.wide.ranges import AxisPlan, plan_axes
 from dphist.model.domain import Domain, Nominal
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -42,7 +42,7 @@ class Residuals:
 
     A table of few attributes is the sum of its *residuals* (main effects and interactions): one for every subset of its
     attributes, shared by all tables that contain it. Measuring residuals instead of tables pays for each only once. The
-    shares are the best for the announced tables (`dphist.mechanisms.residualplan`): in closed form under ρ (residual
+    shares are the best for the announced tables (`dphist.mechanisms.wide.plan`): in closed form under ρ (residual
     planning, Xiao et al. 2023), by a small search under ε, where whole tables are cheaper to measure. Least squares
     gives every covered table, range and cell an unbiased answer of exactly known variance; published are the nearest
     tables without negative cells that agree with each other. What lies in no announced table was not measured.

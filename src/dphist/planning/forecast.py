@@ -23,7 +23,7 @@ from dphist.inference.drawn import budget_for, drawn_variance, scaled_budget
 from dphist.inference.estimate import Errors, IndependentNoise
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Gaussian, Laplace
-from dphist.mechanisms.currency import settle
+from dphist.mechanisms.choosing.currency import settle
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.prefixsums import PrefixSums
 from dphist.mechanisms.privelet import Privelet

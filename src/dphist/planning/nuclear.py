@@ -67,7 +67,7 @@ def limit(
         epsilon: What would be spent: pure ε, or with ``delta`` the ε of (ε, δ), or a `Budget`.
         rho: The ρ that would be spent instead.
         delta: The δ that goes with ``epsilon``. The promise is kept by the ρ they buy and by the pure ε as well
-            (`dphist.mechanisms.currency`), so the limit is the less of both.
+            (`dphist.mechanisms.choosing.currency`), so the limit is the less of both.
         unit: Who is protected.
 
     Returns:

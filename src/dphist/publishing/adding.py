@@ -11,8 +11,8 @@ from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.frames import closed
 from dphist.mechanisms.added import Added
-from dphist.mechanisms.residualplan import wanted_tables
 from dphist.mechanisms.residuals import measure_residuals
+from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable, code_type
 from dphist.model.exact import Number

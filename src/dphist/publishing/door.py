@@ -161,7 +161,7 @@ def publish(
         )
     if budget.epsilon is not None and cells is not None and not counts_rho(ledger, dataset):
         # Loaded here, and sums below: it knows all mechanisms that there are, and most releases need one.
-        from dphist.mechanisms.currency import settle
+        from dphist.mechanisms.choosing.currency import settle
 
         # The ledger is charged what is spent, so the choice is made before it is asked.
         recipe, budget = settle(recipe, budget, cells, protected, asked, Fraction(1, 1 + len(added)))

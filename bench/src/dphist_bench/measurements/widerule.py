@@ -25,8 +25,8 @@ from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.tables import Axes
 from dphist.mechanisms.mixture import Mixture
-from dphist.mechanisms.mixtureoutlook import planned_variances
 from dphist.mechanisms.residuals import measure_residuals
+from dphist.mechanisms.wide.outlook import planned_variances
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type
 from dphist.model.domain import Domain, Nominal, Ordinal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _ADDING = "src/dphist/publishing/adding.py"
-_CURRENCY = "src/dphist/mechanisms/currency.py"
+_CURRENCY = "src/dphist/mechanisms/choosing/currency.py"
 _SELECTED = "src/dphist/inference/selected.py"
 _RELEASE = "src/dphist/release/release.py"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 _CONTRASTS = "src/dphist/model/contrasts.py"
-_OUTLOOK = "src/dphist/mechanisms/mixtureoutlook.py"
-_SINGLES = "src/dphist/mechanisms/mixturesingles.py"
+_OUTLOOK = "src/dphist/mechanisms/wide/outlook.py"
+_SINGLES = "src/dphist/mechanisms/wide/singles.py"
 _RANGED = "tests/private/test_ranged.py"
 _TESTS = "tests/mechanisms/test_outlook.py"
 

@@ -17,9 +17,9 @@ from dphist.inference.published import TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.shrinking import merge_values, shares_within, shrink
 from dphist.inference.tables import Axes
-from dphist.mechanisms.mixturefit import fit_model, publish_near
-from dphist.mechanisms.mixtureplan import CHOICE_SHARE, DISTANCE_SHARE, Strength, pair_shares, too_weak
-from dphist.mechanisms.mixturesingles import plan_singles
+from dphist.mechanisms.wide.fit import fit_model, publish_near
+from dphist.mechanisms.wide.singles import plan_singles
+from dphist.mechanisms.wide.strength import CHOICE_SHARE, DISTANCE_SHARE, Strength, pair_shares, too_weak
 from dphist.model.domain import Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import Noisy

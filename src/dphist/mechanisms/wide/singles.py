@@ -27,8 +27,8 @@ from dphist.private.records import PrivateRecords
 
 FloatArray = NDArray[np.float64]
 
-# The mean of |noise| over two deviations' worth of a cell: half of E|N(0, 1)|.
-_HALF_MEAN = 0.4
+HALF_MEAN = 0.4
+"""The mean of |noise| over two deviations' worth of a cell: half of E|N(0, 1)|."""
 # What the total's deviation adds to the error of a column asked by difference.
 _TOTAL = 0.25
 
@@ -56,9 +56,9 @@ class SinglePlan:
             for axes, share in zip(self.tables, self.shares, strict=True)
         }
         return [
-            math.hypot(_HALF_MEAN * each[(axis,)], _TOTAL * _HALF_MEAN * each[()])
+            math.hypot(HALF_MEAN * each[(axis,)], _TOTAL * HALF_MEAN * each[()])
             if size == 2
-            else _HALF_MEAN * math.sqrt(size * (size - 1)) * each[(axis,)]
+            else HALF_MEAN * math.sqrt(size * (size - 1)) * each[(axis,)]
             for axis, size in enumerate(self.shape)
         ]
 

@@ -12,7 +12,7 @@ axes of two values (which cost nothing more and double the precision). Precision
 a table speaks of all residuals inside it; the best shares are found by scaling each by a power of its gain until all
 gain alike: a fixed number of sums and products.
 
-Where ranges of an attribute will be asked (`dphist.mechanisms.rangeplan`), contrasts of its tree are measured along
+Where ranges of an attribute will be asked (`dphist.mechanisms.wide.ranges`), contrasts of its tree are measured along
 that axis in both currencies: a table with such an axis speaks only of residuals that have it too, the axis costs 1
 where a residual costs 1 − 1/n, and intervals pick up their mean squares in place of a cell's.
 """
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.residuals import speaks
 from dphist.inference.tables import Axes, subsets
-from dphist.mechanisms.rangeplan import AxisPlan
+from dphist.mechanisms.wide.ranges import AxisPlan
 
 FloatArray = NDArray[np.float64]
 

@@ -160,7 +160,7 @@ class Forecaster:
     """Expected errors of candidates for one shape, one law of noise, some kinds of questions and a number of records.
 
     ``records`` is a noisy total, or None where nothing is known: then all that is measured is taken to be there.
-    ``dependence`` is what a first look said of how far attributes depend on each other (`dphist.mechanisms.glimpse`).
+    ``dependence`` is what a first look (`glimpse`) said of how far attributes depend on each other.
     """
 
     shape: tuple[int, ...]

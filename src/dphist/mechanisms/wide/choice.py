@@ -1,9 +1,9 @@
 """Which mechanism publishes tables of few attributes, by what each is expected to be off by.
 
 For records of many columns: plain tables (`Residuals`) or tables with a model fitted to them (`Mixture`), by the
-forecasts of `dphist.mechanisms.mixtureoutlook` with a noisy total that is paid for; where ranges were announced and a
+forecasts of `dphist.mechanisms.wide.outlook` with a noisy total that is paid for; where ranges were announced and a
 tree serves them better than cells added up, the tables that have one. For a cube that fits in memory and tables that
-were announced: residuals, or the tables that `dphist.mechanisms.choice` plans.
+were announced: residuals, or the tables that `dphist.mechanisms.choosing.forecast` plans.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from dphist.inference.published import TableEstimate
 from dphist.inference.tables import Axes
 from dphist.mechanisms.mixture import Mixture, counted
-from dphist.mechanisms.mixtureoutlook import planned_variances
-from dphist.mechanisms.rangeplan import asked_squares, plan_axes
-from dphist.mechanisms.residualplan import wanted_tables
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
+from dphist.mechanisms.wide.outlook import planned_variances
+from dphist.mechanisms.wide.plan import wanted_tables
+from dphist.mechanisms.wide.ranges import asked_squares, plan_axes
 from dphist.model.law import NoiseLaw
 from dphist.private.records import PrivateRecords
 

@@ -4,7 +4,7 @@ Error is total variation: half the sum of absolute errors, over the number of re
 the noise law, and how many records there are; both depend on how far pairs are from independence (*dependence* δ):
 
 * **apart**: single columns with the whole budget, pairs by chance alone: √(singles² + δ²). Pairs chosen one by one
-  (`dphist.mechanisms.mixturechosen`) leave of what δ has beyond sampling about 0.35 of the noise of all pairs, but
+  (`dphist.mechanisms.wide.chosen`) leave of what δ has beyond sampling about 0.35 of the noise of all pairs, but
   not less than the part of pairs that are not chosen (squared, where columns have many values);
 * **together**: all pairs measured by the best plan, then shrunk towards what explains them. Of a pair's noise w, the
   part l of its single columns stays; of the rest shrinking leaves √(y ÷ (1 + y)), y = (1.4 δ ÷ w)², and
@@ -35,15 +35,13 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import TableResiduals, speaks
 from dphist.inference.tables import Axes, centred, subsets
-from dphist.mechanisms.mixtureplan import Strength, too_weak
-from dphist.mechanisms.mixturesingles import plan_singles
-from dphist.mechanisms.residualplan import plan_residuals, plan_totals
+from dphist.mechanisms.wide.plan import plan_residuals, plan_totals
+from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
+from dphist.mechanisms.wide.strength import Strength, too_weak
 from dphist.model.law import NoiseLaw
 
 FloatArray = NDArray[np.float64]
 
-# The mean of |noise| over two deviations' worth of a cell: half of E|N(0, 1)|.
-_HALF_MEAN = 0.4
 # Dependence that sampling makes between independent columns, over √(c · cells ÷ records).
 _SAMPLING = 0.3
 # How much more of a pair shrinking sees than its mean dependence says: dependence is not spread evenly.
@@ -135,7 +133,7 @@ class Outlook:
     @cached_property
     def together(self) -> FloatArray:
         """The error of all pairs measured together, for each dependence."""
-        whole, low = (_cut(_HALF_MEAN * np.sqrt(v) * self.cells / self.total) for v in self.variances)
+        whole, low = (_cut(HALF_MEAN * np.sqrt(v) * self.cells / self.total) for v in self.variances)
         freedom = sum((self.shape[a] - 1) * (self.shape[b] - 1) for a, b in self.pairs)
         seen = (_UNEVEN * self.sizes[:, None] / whole) ** 2 + _UNSURE / math.sqrt(freedom)
         pair = np.maximum(whole**2 - low**2, 0.0)
@@ -158,7 +156,7 @@ class Outlook:
     @cached_property
     def plain(self) -> float:
         """The error of all pairs measured together, each cut by itself to a table without negative cells."""
-        return float(_cut(_HALF_MEAN * np.sqrt(self.variances[0]) * self.cells / self.total).mean())
+        return float(_cut(HALF_MEAN * np.sqrt(self.variances[0]) * self.cells / self.total).mean())
 
     @property
     def _single_noise(self) -> list[float]:

@@ -1,8 +1,7 @@
 """Who measures a cube of several attributes: tables of few of them, a tree of boxes, or every cell by itself.
 
-Each is chosen by what it is expected to be off by (`dphist.mechanisms.choice`), from public facts and a first look that
-was paid for (`dphist.mechanisms.glimpse`). Where forecasts are known to be off in one direction, constants say so; all
-were chosen on made-up cubes: those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.drawn_data`.
+Each is chosen by what it is expected to be off by (`forecast`), from public facts and a first look that was paid for
+(`glimpse`). Where forecasts are known to be off in one direction, constants say so; all were chosen on made-up cubes: those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.drawn_data`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from dataclasses import replace
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.choice import Forecaster, asked_kinds
+from dphist.mechanisms.choosing.forecast import Forecaster, asked_kinds
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
@@ -80,7 +79,7 @@ def tables_or_tree(
     beside = "" if kind == "marginals" else f", a tree of boxes by {tree:,.3g}"
     if kind == "marginals" and data.workload is not None:
         from dphist.mechanisms.residuals import Residuals
-        from dphist.mechanisms.widechoice import residual_error
+        from dphist.mechanisms.wide.choice import residual_error
 
         own = residual_error(data.law(), data.shape, tables_of(data.workload))
         if own < _RESIDUALS * mean:

@@ -25,9 +25,9 @@ from dphist.inference.drawn import drawn_variance
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.marginals import Marginals
-from dphist.mechanisms.mixtureoutlook import planned_variances
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.residualplan import wanted_tables
+from dphist.mechanisms.wide.outlook import planned_variances
+from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.unit import Unit

@@ -3,7 +3,7 @@
 Most constants were tried on made-up tables (5 and 15 columns of 2, 10 or mixed numbers of values, with and without
 dependence, 3,000 and 50,000 records, both currencies). Those of single attributes' share under ε and of merging were
 set looking at the Adult records: figures on those are not blind. Which way is gone is decided by forecast
-(`dphist.mechanisms.mixtureoutlook`).
+(`dphist.mechanisms.wide.outlook`).
 """
 
 from __future__ import annotations
