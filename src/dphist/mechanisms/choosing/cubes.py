@@ -1,7 +1,8 @@
 """Who measures a cube of several attributes: tables of few of them, a tree of boxes, or every cell by itself.
 
 Each is chosen by what it is expected to be off by (`forecast`), from public facts and a first look that was paid for
-(`glimpse`). Where forecasts are known to be off in one direction, constants say so; all were chosen on made-up cubes: those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.drawn_data`.
+(`glimpse`). Where forecasts are known to be off in one direction, constants say so; all were chosen on made-up cubes:
+those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.drawn_data`.
 """
 
 from __future__ import annotations

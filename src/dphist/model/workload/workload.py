@@ -248,8 +248,8 @@ class Workload(Questions):
             >>> mixed = dphist.Workload.mixture(domain, [(3, "cells"), (1, "marginals:1")])
             >>> mixed
             Workload(ranges: 302 questions over age[100] × sex[2])
-            >>> [(weight, part.kind) for weight, part in mixed.parts]
-            [(3.0, 'cells'), (1.0, 'marginals')]
+            >>> {part.kind: weight for weight, part in mixed.parts}
+            {'cells': 3.0, 'marginals': 1.0}
         """
         check_domain(domain)
         if isinstance(parts, str) or not isinstance(parts, Sequence) or not parts:
