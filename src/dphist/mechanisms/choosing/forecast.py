@@ -44,9 +44,9 @@ _GRID, _LEAST = 1000, 4
 # If nothing was announced single cells count half as much as all kinds of sums of them together: a third of the whole.
 _CELLS = 0.5
 # A cube that questions may need has at least this share: intervals of what only the cube tells stand on it, and are as
-# much wider as it is less. On drawn cubes 100 to 125 (`dphist_bench.drawn_data`, two draws) intervals of cells and boxes
-# have half the width that they have with a share of 0.05, and no kind of question is off by more than 1.01 of what it
-# was; with 0.3 they have a third, and boxes are off by 1.06.
+# much wider as it is less. On drawn cubes 100 to 125 (`dphist_bench.drawn_data`, two draws) those of cells and boxes
+# have half the width that a share of 0.05 gives, and no kind of question is off by more than 1.01 of what it was; with
+# 0.3 they have a third, and boxes are off by 1.06.
 _CUBE = 0.15
 # How uneven a residual is taken to be, as a part of its mean.
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
