@@ -242,7 +242,9 @@ class Auto:
         if several and data.size <= _LARGEST_TABULAR and not self._space(data):
             from dphist.mechanisms.choosing.cubes import tables_or_tree
 
-            mixed = " + ".join(f"{weight:g} {part.kind}" for weight, part in self._parts(data))
+            # In the words in which users announce them.
+            said = [(weight, part.kind.removeprefix("all_")) for weight, part in self._parts(data)]
+            mixed = " + ".join(f"{weight:g} {kind_of}" for weight, kind_of in said)
             return tables_or_tree(
                 *(data, kind, records, dependence),
                 mixed=mixed,

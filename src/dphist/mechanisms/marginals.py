@@ -193,7 +193,8 @@ class Marginals:
             values.append(noisy.values.astype(np.float64).reshape(shape))
             scales.append(float(noisy.scale))
         measured = MeasuredTables(data.shape, axes, tuple(values), tuple(scales), noisy.law.kind)
-        names = ", ".join("×".join(f"axis {a}" for a in table) for table in axes)
+        called = [f"axis {a}" for a in range(len(data.shape))] if data.domain is None else data.domain.names
+        names = ", ".join("×".join(called[a] for a in table) or "the total" for table in axes)
         how = "an equal share" if len(set(shares)) == 1 else "a share of its own"
         note = f"{len(axes)} tables were measured directly, each with {how} ({names})"
         if not self.nonnegative:
