@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
@@ -32,3 +33,15 @@ class TableMechanism(Mechanism, Protocol):
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Use up the right and return tables with their errors."""
         ...
+
+
+_Chosen = TypeVar("_Chosen", bound=Mechanism)
+
+
+def with_reason(mechanism: _Chosen, note: str) -> _Chosen:
+    """Let a mechanism that chooses by itself carry its reason into the release; others stay as they are."""
+    if getattr(mechanism, "why", None) != "":
+        return mechanism
+    value: Any = mechanism
+    explained: _Chosen = replace(value, why=note)
+    return explained

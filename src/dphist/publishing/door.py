@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
@@ -15,7 +14,7 @@ from dphist.errors import InputError, MechanismError
 from dphist.frames import closed
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.options import fitted
-from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.protocol import Mechanism, with_reason
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
 from dphist.model.budget import Budget
@@ -277,7 +276,7 @@ def _release(
         histogram.domain,
         DenseCells(counts),
         Guarantee(budget, unit),
-        _explained(mechanism, estimate.note),
+        with_reason(mechanism, estimate.note),
         transcript,
         note=estimate.note,
         workload=workload,
@@ -285,12 +284,3 @@ def _release(
         # Kept rather than replayed for the first interval.
         known=estimate,
     )
-
-
-def _explained(mechanism: Mechanism, note: str) -> Mechanism:
-    """Let a mechanism that chooses by itself carry its reason into the release."""
-    if getattr(mechanism, "why", None) != "":
-        return mechanism
-    value: Any = mechanism
-    explained: Mechanism = replace(value, why=note)
-    return explained

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeGuard
 
-from dphist.mechanisms.protocol import Mechanism, TableMechanism
+from dphist.mechanisms.protocol import Mechanism, TableMechanism, with_reason
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable, code_type
 from dphist.model.domain import Domain
@@ -63,13 +62,11 @@ def tables_release(
     estimate = mechanism.estimate_tables(right)
     for table in estimate.tables.values():
         table.setflags(write=False)
-    if getattr(mechanism, "why", None) == "":
-        mechanism = replace(mechanism, why=estimate.note)  # type: ignore[type-var]
     return Release(
         records.domain,
         TableCells(records.domain, estimate.tables),
         Guarantee(budget, unit),
-        mechanism,
+        with_reason(mechanism, estimate.note),
         transcript,
         note=estimate.note,
         workload=workload,
