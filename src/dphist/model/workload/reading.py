@@ -48,7 +48,9 @@ def weight(value: Any) -> float:
     """How much a part of a mixture counts."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0.0 < value < math.inf:
-        raise QueryError("workload: a part of a mixture counts as much as a number above zero says")
+        raise QueryError(
+            "workload: give each part of a mixture a weight above zero, as in 3 cells + marginals:2"
+        )
     return float(value)
 
 
