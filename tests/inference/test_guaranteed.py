@@ -1,5 +1,6 @@
 """Guaranteed intervals: weights that were settled before their noise, and coverage on data made to break it."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +15,7 @@ from dphist.inference.intervals import chernoff_widths
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
-from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.adaptivetree import AdaptiveTree, line_levels
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.law import NoiseLaw
@@ -50,8 +51,8 @@ def test_they_hold_on_any_line(name):
     held = []
     for seed in range(16):
         for epsilon in ("1/10", "2"):
-            tree = PredictableTree(_tree(counts, epsilon, seed))
-            low, high = tree.bounds(workload.low, workload.high, 0.9)
+            theorem = run(AdaptiveTree(), counts, epsilon, seed=seed).errors.theorem
+            low, high = theorem.bounds(workload.low, workload.high, 0.9)
             assert (low >= 0).all()
             held.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
     # 32 releases of 60 questions; at 0.9 the bound has much to spare, so falling below means that it is wrong.
@@ -99,7 +100,7 @@ def test_a_reach_is_never_exceeded_more_often_than_allowed():
     # One draw, and many: the tail beyond the reach by its exact law.
     for draws, scale in ((1, 1.0), (4, 2.0), (60, 0.5)):
         noise = np.array([[draws * scale**2, draws * scale**4, scale]])
-        reach = martingale_widths(noise, 0.02, unit=0.5)[0]
+        reach = martingale_widths(noise, 0.02, 0.5 * np.array(guaranteed._DEVIATIONS), guaranteed._MASSES)[0]
         law = stats.norm(0, 1)
         # A sum of m Laplace draws is normal with variance 2 s² · Gamma(m).
         gammas = stats.gamma(draws).ppf((np.arange(20_000) + 0.5) / 20_000)
@@ -167,47 +168,102 @@ def test_no_theorem_no_guarantee():
         release.answer(where={"x": (3, 9)}, interval="guaranteed")
 
 
+LAMBDAS = {
+    "anywhere": (guaranteed._DEVIATIONS, guaranteed._MASSES),
+    "lines": (guaranteed._OF_FULL_LINES, guaranteed._MASSES_ON_LINES),
+}
+
+
+@pytest.mark.parametrize("where", LAMBDAS)
 @pytest.mark.parametrize("draws", [1, 7, 80])
 @pytest.mark.parametrize("error", [0.2, 0.01, 1e-6])
-def test_the_reach_is_where_the_mixture_comes_to_one_over_the_error(draws, error):
+def test_the_reach_is_where_the_mixture_comes_to_one_over_the_error(where, draws, error):
     """Of equal draws ψ is known exactly, so Markov's inequality can be written out beside the bisection."""
-    masses, deviations, scale, unit = np.array(guaranteed._MASSES), np.array(guaranteed._DEVIATIONS), 1.5, 0.7
+    made_for, shared = LAMBDAS[where]
+    masses, deviations, scale = (
+        np.array(shared),
+        np.array(made_for) * (0.7 if where == "anywhere" else 9.0),
+        1.5,
+    )
     assert masses.sum() <= 1 + 1e-12
-    reach = martingale_widths(np.array([[draws * scale**2, draws * scale**4, scale]]), error, unit)[0]
-    rates = np.sqrt(2 * np.log(1 / (error * masses.max()))) / (deviations * unit)
+    reach = martingale_widths(
+        np.array([[draws * scale**2, draws * scale**4, scale]]), error, deviations, shared
+    )[0]
+    rates = np.sqrt(2 * np.log(1 / (error * masses.max()))) / deviations
     exists = rates * scale < 1
     cost = -draws * np.log1p(-((rates[exists] * scale) ** 2))
     reached = np.sum(masses[exists] * np.exp(rates[exists] * reach - cost))
     assert reached * error == pytest.approx(1, rel=1e-4)
 
 
-@pytest.mark.parametrize("shape", [(64,), (12, 10)])
+@pytest.mark.parametrize("shape", [(64,), (4096,), (12, 10)])
 def test_the_error_is_shared_by_all_that_may_err(shape, monkeypatch):
-    """Two sides of the noise and two ends, or two kinds of what is cut: together no more than was asked for."""
-    asked = []
+    """Two sides of the noise, and on a line the blocks of all levels at two ends: no more than was asked for."""
+    asked, reached = [], []
 
-    def reach(noise, error, unit):
+    def reach(noise, error, deviations, masses):
         asked.append(error)
-        return martingale_widths(noise, error, unit)
+        return martingale_widths(noise, error, deviations, masses)
 
-    def ends(self, cuts, error, honest=PredictableTree._at_the_ends):
-        # One draw at each of two ends.
-        asked.extend([error, error])
-        return honest(self, cuts, error)
+    def cut(*arguments):
+        reached.append(arguments[-1])
+        return cut_boxes(*arguments)
 
     monkeypatch.setattr(guaranteed, "martingale_widths", reach)
-    monkeypatch.setattr(PredictableTree, "_at_the_ends", ends)
+    monkeypatch.setattr(guaranteed, "cut_boxes", cut)
     counts = np.arange(np.prod(shape)).reshape(shape) % 23
-    tree = PredictableTree(_tree(counts, 1, 2))
-    low, high = np.array([[3] * len(shape)]), np.array([[9] * len(shape)])
-    tree.bounds(low, high, 0.9)
-    # The first is for the noise itself, whose both sides may err.
-    assert len(asked) == 3
-    assert sum(asked) + asked[0] == pytest.approx(0.1)
+    theorem = run(AdaptiveTree(), counts.astype(np.int64), 1, seed=2).errors.theorem
+    theorem.bounds(np.array([[3] * len(shape)]), np.array([[9] * len(shape)]), 0.9)
+    # Blocks of every level but the cells may be pooled, and Laplace noise is beyond x scales with e^−x at most.
+    levels = len(line_levels(shape[0])) - 1 if len(shape) == 1 else 0
+    assert theorem.levels == levels
+    assert np.isinf(reached[0]) == (levels == 0)
+    assert len(asked) == 2
+    assert sum(asked) + 2 * levels * np.exp(-reached[0]) == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("far", [np.inf, 1.0])
+def test_what_encloses_a_range_does_so_whatever_lies_inside_blocks(far):
+    """With true totals in place of noisy ones nothing errs: one sum is never above the truth, the other never below."""
+    for name in ("flat", "comb of two", "comb of sixteen", "hump"):
+        counts = np.tile(LINES[name], 8).astype(np.int64)
+        theorem = run(AdaptiveTree(), counts, "1/50", seed=4).errors.theorem
+        grown, running = theorem.tree, np.concatenate([[0], np.cumsum(counts)]).astype(float)
+        totals = running[grown.high[:, 0]] - running[grown.low[:, 0]]
+        for node in np.flatnonzero(grown.pool):
+            totals[node] = totals[grown.first[node] : grown.last[node]].sum()
+        first, last, pool, low, high, size, _, scale, _, seen_scale, trust = theorem._arrays
+        exact = (first, last, pool, low, high, size, totals, scale, totals, seen_scale, trust)
+        whole = whole_nodes(first, last, pool, totals, scale, totals, seen_scale, trust)
+        ends = np.sort(np.random.default_rng(1).choice(counts.size + 1, (200, 2)), axis=1)
+        found, _, beyond = cut_boxes(*exact, *whole, ends[:, :1].copy(), ends[:, 1:].copy(), far)
+        truth = running[ends[:, 1]] - running[ends[:, 0]]
+        assert (found[:, 0] - beyond[:, 0] <= truth + 1e-6).all()
+        assert (truth <= found[:, 1] + beyond[:, 1] + 1e-6).all()
+        if name != "hump":
+            # There are pools that are cut, and it matters what stands for their blocks.
+            assert pool.any()
+            assert beyond.any() == np.isfinite(far)
+
+
+def test_weights_are_settled_before_the_noise_they_weigh():
+    """Move what was measured of one block: only what is measured after it may be weighed otherwise."""
+    counts = np.tile(LINES["flat"], 8).astype(np.int64)
+    theorem = run(AdaptiveTree(), counts, "1/50", seed=4).errors.theorem
+    tree, before = theorem.tree, theorem._trust
+    for node in np.random.default_rng(2).choice(len(tree), 12, replace=False):
+        moved = tree.value.copy()
+        moved[node] += 1_000.0
+        after = PredictableTree(replace(tree, value=moved), theorem.levels)._trust
+        changed = np.flatnonzero(after != before)
+        below = [i for i in changed if node in (tree.parent[i], tree.parent[tree.parent[i]])]
+        assert len(below) == len(changed)
+        assert not (tree.pool[node] and changed.size)
+
+
+@pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("name", ["hump", "comb of two"])
-def test_every_draw_is_counted_with_the_weight_it_has(name):
+def test_every_draw_is_counted_with_the_weight_it_has(name, side):
     """Estimates are linear in what was measured: a weight is what an estimate moves by if one measurement does."""
     grown = _tree(LINES[name][:96].astype(np.int64), "2", 3)
     tree = PredictableTree(grown)
@@ -219,9 +275,23 @@ def test_every_draw_is_counted_with_the_weight_it_has(name):
     def estimated(value, seen):
         total, made = whole_nodes(first, last, pool, value, scale, seen, seen_scale, trust)
         found, noise, _ = cut_boxes(
-            first, last, pool, low, high, size, value, scale, seen, seen_scale, trust, total, made, *asked
+            first,
+            last,
+            pool,
+            low,
+            high,
+            size,
+            value,
+            scale,
+            seen,
+            seen_scale,
+            trust,
+            total,
+            made,
+            *asked,
+            np.inf,
         )
-        return total, found[:, 0], made[:, 0], noise[:, 0, 0]
+        return total, found[:, side], made[:, 0], noise[:, side, 0]
 
     zero = np.zeros(len(value))
     nodes, boxes = np.zeros(len(value)), np.zeros(len(ends))

@@ -171,7 +171,7 @@ class AdaptiveTree:
                 errors = replace(errors, make=lambda: engine)
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree = self.grow(data)
-        errors = _errors(tree)
+        errors = _errors(tree, len(_keys(data)) - 1)
         if data.published is not None:
             counts = data.published
         else:
@@ -192,13 +192,7 @@ class AdaptiveTree:
 
         The tree follows from public facts: the hierarchy of a nominal attribute that has one, else blocks of 2^k.
         """
-        attribute = None if data.domain is None else data.domain.attributes[0]
-        place = np.arange(data.size, dtype=np.int64)
-        if isinstance(attribute, Nominal) and attribute.hierarchy.levels > 2:
-            levels = attribute.hierarchy.levels - 1
-            keys = [group_labels(attribute.hierarchy, level) for level in range(levels)]
-        else:
-            keys = [place // side for side in line_levels(data.size)]
+        keys = _keys(data)
         # The first level carries every long range, so it gets a little more; what stops early flows down.
         weights = [CONSTANTS.other_levels if level else CONSTANTS.first_level for level in range(len(keys))]
         shares = [Fraction(weight, sum(weights)) for weight in weights]
@@ -281,11 +275,21 @@ def averaged(counts: FloatArray, law: Engine) -> FloatArray:
     return np.asarray(counts + part * (law.counts - counts), dtype=np.float64)
 
 
-def _errors(tree: MeasuredTree) -> PredictiveErrors:
-    return PredictiveErrors(partial(Engine.of_tree, tree), partial(_theorem, tree))
+def _keys(data: PrivateCounts) -> list[IntArray]:
+    """The block of every cell, level by level: public facts alone."""
+    attribute = None if data.domain is None else data.domain.attributes[0]
+    if isinstance(attribute, Nominal) and attribute.hierarchy.levels > 2:
+        return [group_labels(attribute.hierarchy, level) for level in range(attribute.hierarchy.levels - 1)]
+    place = np.arange(data.size, dtype=np.int64)
+    return [place // side for side in line_levels(data.size)]
 
 
-def _theorem(tree: MeasuredTree) -> Theorem:
+def _errors(tree: MeasuredTree, divided: int = 0) -> PredictiveErrors:
+    """Errors of a tree; on a line, how many levels of blocks may have been divided further."""
+    return PredictiveErrors(partial(Engine.of_tree, tree), partial(_theorem, tree, divided))
+
+
+def _theorem(tree: MeasuredTree, divided: int) -> Theorem:
     from dphist.inference.guaranteed import PredictableTree
 
-    return PredictableTree(tree)
+    return PredictableTree(tree, divided)

@@ -9,6 +9,8 @@ _PLAN = "src/dphist/mechanisms/tableplan.py"
 _REACH = ("tests/inference/test_guaranteed.py", "-k", "reach or mixture")
 _WEIGHED = ("tests/inference/test_guaranteed.py", "-k", "draw_is_counted")
 _SHARED = ("tests/inference/test_guaranteed.py", "-k", "error_is_shared")
+_SETTLED = ("tests/inference/test_guaranteed.py", "-k", "settled_before")
+_ENCLOSED = ("tests/inference/test_guaranteed.py", "-k", "encloses")
 _SUMS = ("tests/inference/test_guaranteed.py", "-k", "sums_of_draws")
 _SQUARES = ("tests/inference/test_tables.py", "-k", "least_squares")
 _SPLIT = ("tests/mechanisms/test_marginals.py", "-k", "plans_split or no_sense or asked_once")
@@ -46,24 +48,45 @@ MUTANTS = [
     ),
     dict(
         file=_GUARANTEED,
-        old="error * (1.0 - _FOR_CUTS) / 2.0, unit)",
-        new="error * (1.0 - _FOR_CUTS), unit)",
+        old="martingale_widths(noise[:, side], error / 2.0,",
+        new="martingale_widths(noise[:, side], error,",
         tests=_SHARED,
         why="each side may err as often as both together",
     ),
     dict(
         file=_GUARANTEED,
-        old="self._at_the_ends(cuts, error * _FOR_CUTS / 2.0)",
-        new="self._at_the_ends(cuts, error * _FOR_CUTS)",
+        old="one = error * _FOR_CUTS / (2.0 * self.levels)",
+        new="one = error * _FOR_CUTS / self.levels",
         tests=_SHARED,
         why="each end of a range may err as often as both together",
     ),
     dict(
         file=_GUARANTEED,
-        old="            side = error * _FOR_CUTS / 2.0",
-        new="            side = error * _FOR_CUTS",
+        old="            error *= 1.0 - _FOR_CUTS\n",
+        new="",
         tests=_SHARED,
-        why="on planes what is cut may err twice as often",
+        why="what is cut may err besides what was asked for",
+    ),
+    dict(
+        file=_GUARANTEED,
+        old="around = np.where(tree.pool[around], np.maximum(tree.parent[around], 0), around)",
+        new="around = np.where(tree.pool[around], around, around)",
+        tests=_SETTLED,
+        why="blocks of a pool are weighed by its total, which is measured after them",
+    ),
+    dict(
+        file=_PREDICTABLE,
+        old="                        under += max(known + least_whole, 0.0) * bound",
+        new="                        under += 0.0",
+        tests=_ENCLOSED,
+        why="what a pool's cut block holds is not taken off",
+    ),
+    dict(
+        file=_PREDICTABLE,
+        old="                    rest = side - off - weight",
+        new="                    rest = lack - weight",
+        tests=_ENCLOSED,
+        why="a block that is cut is taken to be even",
     ),
     dict(
         file=_GUARANTEED,
@@ -95,7 +118,7 @@ MUTANTS = [
     ),
     dict(
         file=_PREDICTABLE,
-        old="                _draw(noise[q], 0, rest * scale[i])\n",
+        old="                    _draw(noise[q], side, rest * scale[i])\n",
         new="",
         tests=_WEIGHED,
         why="the noise of a block that is cut is forgotten",

@@ -78,20 +78,23 @@ def cut_boxes(
     made: FloatArray,
     asked_low: IntArray,
     asked_high: IntArray,
+    far: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """For every box: estimates, what their noise is made of, and the same of what blocks that are cut may hide.
+    """For every box: estimates of no more and of no less than it holds, what their noise is made of, and what to add.
 
-    Estimates are (boxes, 3): the answer, what may be missing from it, and what may be too much in it; what their noise
-    is made of (boxes, 3, 3). Third, for boxes that cut few blocks: the blocks, with the two weights, (boxes, 2, 3);
-    a block of −1 is none. Walks down the nodes that the box cuts. ``off`` is what measurements above have already been
-    weighed with; what a node still lacks is the share of it that is asked for, less that.
+    First (boxes, 2) and second (boxes, 2, 3): a block that was not divided counts as outside the box in the first
+    estimate and as inside in the second. Third (boxes, 2): what is to be taken off the first and put on the second for
+    blocks of pools that the box cuts, if none of them holds more than what was first seen of it and ``far`` times its
+    scale; an infinite ``far`` has the pool's total stand for them. Which of both is chosen before the pool's total is
+    known. Walks down the nodes that the box cuts. ``off`` is what measurements above have already been weighed with;
+    what a node still lacks is the share of it that is asked for, less that.
     """
     boxes, axes = asked_low.shape
-    out, noise = np.zeros((boxes, 3)), np.zeros((boxes, 3, 3))
-    cuts = np.full((boxes, 2, 3), -1.0)
+    out, noise, beyond = np.zeros((boxes, 2)), np.zeros((boxes, 2, 3)), np.zeros((boxes, 2))
     stack, weighed = np.empty(len(first), np.int64), np.empty(len(first))
+    few = np.isfinite(far)
     for q in range(boxes):
-        top, few = 1, 0
+        top = 1
         stack[0], weighed[0] = 0, 0.0
         while top > 0:
             top -= 1
@@ -99,58 +102,73 @@ def cut_boxes(
             part = _share(i, first, last, pool, low, high, size, asked_low, asked_high, q, axes)
             lack = part - off
             if part <= 0.0 or part >= 1.0:
-                out[q, 0] += lack * total[i]
-                noise[q, 0, 0] += lack**2 * made[i, 0]
-                noise[q, 0, 1] += lack**4 * made[i, 1]
-                noise[q, 0, 2] = max(noise[q, 0, 2], abs(lack) * made[i, 2])
+                for side in range(2):
+                    out[q, side] += lack * total[i]
+                    noise[q, side, 0] += lack**2 * made[i, 0]
+                    noise[q, side, 1] += lack**4 * made[i, 1]
+                    noise[q, side, 2] = max(noise[q, side, 2], abs(lack) * made[i, 2])
                 continue
-            if first[i] < 0 or pool[i]:
-                above, under = 1.0 - part, part
-                rest = lack
-                if pool[i]:
-                    mean = 0.0
-                    for block in range(first[i], last[i]):
-                        here = _share(
-                            block, first, last, pool, low, high, size, asked_low, asked_high, q, axes
-                        )
-                        weight = trust[block] * (here - off)
-                        mean += weight * size[block] / size[i]
-                        out[q, 0] += weight * value[block]
-                        _draw(noise[q], 0, weight * scale[block])
-                    rest = lack - mean
-                    # A block's records may all lie inside the box or outside it, as far as it is cut.
-                    above, under = 0.0, 0.0
-                    for block in range(first[i], last[i]):
-                        here = _share(
-                            block, first, last, pool, low, high, size, asked_low, asked_high, q, axes
-                        )
-                        known = off + trust[block] * (here - off) + rest
-                        above = max(above, (1.0 if here > 0.0 else 0.0) - known)
-                        under = max(under, known - (0.0 if here < 1.0 else 1.0))
-                elif np.isfinite(seen_scale[i]):
+            if pool[i]:
+                # What each block still lacks, over all and over those that are not cut, on either side; and what the
+                # blocks were seen to hold.
+                inside, held = 0.0, 0.0
+                most, least, most_whole, least_whole = -2.0, 2.0, -2.0, 2.0
+                for block in range(first[i], last[i]):
+                    here = _share(block, first, last, pool, low, high, size, asked_low, asked_high, q, axes)
+                    weight = trust[block] * (here - off)
+                    for side in range(2):
+                        out[q, side] += weight * value[block]
+                        _draw(noise[q], side, weight * scale[block])
+                    held += value[block]
+                    most = max(most, (1.0 if here > 0.0 else 0.0) - off - weight)
+                    least = min(least, (1.0 if here >= 1.0 else 0.0) - off - weight)
+                    if here <= 0.0 or here >= 1.0:
+                        inside = (1.0 if here >= 1.0 else 0.0) - off - weight
+                        most_whole, least_whole = max(most_whole, inside), min(least_whole, inside)
+                most_whole = most if most_whole < -1.5 else min(most_whole, most)
+                least_whole = least if least_whole > 1.5 else max(least_whole, least)
+                over, under = 0.0, 0.0
+                for block in range(first[i], last[i]):
+                    here = _share(block, first, last, pool, low, high, size, asked_low, asked_high, q, axes)
+                    if 0.0 < here < 1.0 and few:
+                        known = off + trust[block] * (here - off)
+                        bound = max(value[block] + far * scale[block], 0.0)
+                        over += max(1.0 - known - most_whole, 0.0) * bound
+                        under += max(known + least_whole, 0.0) * bound
+                if few and over < (most - most_whole) * held:
+                    beyond[q, 1] += over
+                    most = most_whole
+                if few and under < (least_whole - least) * held:
+                    beyond[q, 0] += under
+                    least = least_whole
+                out[q, 0] += least * value[i]
+                _draw(noise[q], 0, least * scale[i])
+                out[q, 1] += most * value[i]
+                _draw(noise[q], 1, most * scale[i])
+                continue
+            if first[i] < 0:
+                weight = 0.0
+                if np.isfinite(seen_scale[i]):
                     weight = trust[i] * lack
-                    out[q, 0] += weight * seen[i]
-                    _draw(noise[q], 0, weight * seen_scale[i])
-                    rest = lack - weight
-                out[q, 0] += rest * value[i]
-                _draw(noise[q], 0, rest * scale[i])
-                out[q, 1] += above * value[i]
-                _draw(noise[q], 1, above * scale[i])
-                out[q, 2] += under * value[i]
-                _draw(noise[q], 2, under * scale[i])
-                if few < 2:
-                    cuts[q, few, 0], cuts[q, few, 1], cuts[q, few, 2] = i, above, under
-                few += 1
+                    for side in range(2):
+                        out[q, side] += weight * seen[i]
+                        _draw(noise[q], side, weight * seen_scale[i])
+                for side in range(2):
+                    # Nothing of it, or all.
+                    rest = side - off - weight
+                    out[q, side] += rest * value[i]
+                    _draw(noise[q], side, rest * scale[i])
                 continue
             if np.isfinite(scale[i]):
                 weight = trust[i] * lack
-                out[q, 0] += weight * value[i]
-                _draw(noise[q], 0, weight * scale[i])
+                for side in range(2):
+                    out[q, side] += weight * value[i]
+                    _draw(noise[q], side, weight * scale[i])
                 off += weight
             for child in range(first[i], last[i]):
                 stack[top], weighed[top] = child, off
                 top += 1
-    return out, noise, cuts
+    return out, noise, beyond
 
 
 @kernel
