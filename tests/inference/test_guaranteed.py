@@ -36,11 +36,15 @@ LINES = {
 }
 
 
-def _tree(counts, epsilon, seed):
+def _theorem(counts, epsilon, seed):
     errors = run(AdaptiveTree(), counts.astype(np.int64), epsilon, seed=seed).errors
     assert isinstance(errors, PredictiveErrors)
     assert isinstance(errors.theorem, PredictableTree)
-    return errors.theorem.tree
+    return errors.theorem
+
+
+def _tree(counts, epsilon, seed):
+    return _theorem(counts, epsilon, seed).tree
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -51,7 +55,7 @@ def test_they_hold_on_any_line(name):
     held = []
     for seed in range(16):
         for epsilon in ("1/10", "2"):
-            theorem = run(AdaptiveTree(), counts, epsilon, seed=seed).errors.theorem
+            theorem = _theorem(counts, epsilon, seed)
             low, high = theorem.bounds(workload.low, workload.high, 0.9)
             assert (low >= 0).all()
             held.append((low <= truth + 1e-9) & (truth <= high + 1e-9))
@@ -212,7 +216,7 @@ def test_the_error_is_shared_by_all_that_may_err(shape, monkeypatch):
     monkeypatch.setattr(guaranteed, "martingale_widths", reach)
     monkeypatch.setattr(guaranteed, "cut_boxes", cut)
     counts = np.arange(np.prod(shape)).reshape(shape) % 23
-    theorem = run(AdaptiveTree(), counts.astype(np.int64), 1, seed=2).errors.theorem
+    theorem = _theorem(counts, 1, 2)
     theorem.bounds(np.array([[3] * len(shape)]), np.array([[9] * len(shape)]), 0.9)
     # Blocks of every level but the cells may be pooled, and Laplace noise is beyond x scales with e^−x at most.
     levels = len(line_levels(shape[0])) - 1 if len(shape) == 1 else 0
@@ -227,7 +231,7 @@ def test_what_encloses_a_range_does_so_whatever_lies_inside_blocks(far):
     """With true totals in place of noisy ones nothing errs: one sum is never above the truth, the other never below."""
     for name in ("flat", "comb of two", "comb of sixteen", "hump"):
         counts = np.tile(LINES[name], 8).astype(np.int64)
-        theorem = run(AdaptiveTree(), counts, "1/50", seed=4).errors.theorem
+        theorem = _theorem(counts, "1/50", 4)
         grown, running = theorem.tree, np.concatenate([[0], np.cumsum(counts)]).astype(float)
         totals = running[grown.high[:, 0]] - running[grown.low[:, 0]]
         for node in np.flatnonzero(grown.pool):
@@ -249,7 +253,7 @@ def test_what_encloses_a_range_does_so_whatever_lies_inside_blocks(far):
 def test_weights_are_settled_before_the_noise_they_weigh():
     """Move what was measured of one block: only what is measured after it may be weighed otherwise."""
     counts = np.tile(LINES["flat"], 8).astype(np.int64)
-    theorem = run(AdaptiveTree(), counts, "1/50", seed=4).errors.theorem
+    theorem = _theorem(counts, "1/50", 4)
     tree, before = theorem.tree, theorem._trust
     for node in np.random.default_rng(2).choice(len(tree), 12, replace=False):
         moved = tree.value.copy()

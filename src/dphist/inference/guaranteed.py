@@ -57,9 +57,9 @@ _FOR_CUTS = 0.15
 # Deviations that the λ are made for, and how the error probability is shared among them: in units of what ranges of a
 # line have whose tree goes down to its cells, and of the whole budget's noise scale elsewhere.
 _DEVIATIONS = tuple(math.sqrt(2.0) * 2.0**k for k in range(11))
-_MASSES = (0.02, 0.06, 0.18, 0.26, 0.22, 0.12, 0.06, 0.03, 0.02, 0.02, 0.01)
+_MASSES: tuple[float, ...] = (0.02, 0.06, 0.18, 0.26, 0.22, 0.12, 0.06, 0.03, 0.02, 0.02, 0.01)
 _OF_FULL_LINES = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
-_MASSES_ON_LINES = (0.06, 0.56, 0.24, 0.09, 0.03, 0.02)
+_MASSES_ON_LINES: tuple[float, ...] = (0.06, 0.56, 0.24, 0.09, 0.03, 0.02)
 # Those have this many noise scales of the whole budget, times the levels to the power of one and a half (of one under
 # Gaussian noise): each level has its part of the budget, and adds its noise.
 _FULL_LINE = 2.4

@@ -27,8 +27,8 @@ MUTANTS = [
     ),
     dict(
         file=_GUARANTEED,
-        old="_MASSES = (0.02, 0.06, 0.18, 0.26,",
-        new="_MASSES = (0.02, 0.06, 0.18, 0.36,",
+        old="_MASSES: tuple[float, ...] = (0.02, 0.06, 0.18, 0.26,",
+        new="_MASSES: tuple[float, ...] = (0.02, 0.06, 0.18, 0.36,",
         tests=_REACH,
         why="the masses of the mixture add up to more than one",
     ),
