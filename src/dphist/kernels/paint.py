@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dphist.kernels.compile import kernel_with_twin
 
 
-def _paint(
+def paint(
     boxes: NDArray[np.int64],
     low: NDArray[np.int64],
     high: NDArray[np.int64],
@@ -18,6 +18,7 @@ def _paint(
     strides: NDArray[np.int64],
     out: NDArray[Any],
 ) -> None:
+    """As `paint_boxes`, in NumPy."""
     # Rows of a box one after the other, for all boxes at once: first their number, then where each begins.
     sides = high[boxes] - low[boxes]
     rows = np.prod(sides[:, :-1], axis=1, dtype=np.int64)
@@ -37,7 +38,7 @@ def _paint_cost(boxes: NDArray[np.int64], *others: NDArray[Any]) -> float:
     return 50.0 + 0.1 * boxes.size + 0.03 * others[-1].size
 
 
-@kernel_with_twin(_paint, cost=_paint_cost)
+@kernel_with_twin(paint, cost=_paint_cost)
 def paint_boxes(
     boxes: NDArray[np.int64],
     low: NDArray[np.int64],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -105,6 +107,96 @@ def shared_inside(
         lengths[g, a] *= 0.5
         parts[g, a] *= 2.0
         products[g, a], contrasts[g, a] = _products(lengths[g, a], parts[g, a], spans[:, g, a])
+
+
+def shared_in_cells(
+    leaf: IntArray,
+    low: ShortArray,
+    high: ShortArray,
+    cells: IntArray,
+    means: FloatArray,
+    variances: FloatArray,
+    unevenness: FloatArray,
+) -> FloatArray:
+    """As `shared_inside` for boxes of one cell, taken twice: what lies at one place of leaves of one shape is alike.
+
+    Which part of each halving a cell meets depends on its place and on the leaf's sides, and how unsure the halving is
+    on the leaf: each is worked out once, and a cell adds up their products in the same order. Where the sides of a leaf
+    are powers of two all its cells are alike: halves of halves are whole cells down to the last, one of them holds the
+    cell and the other does not, and contrasts count by their squares.
+    """
+    leaves, of_leaf = _distinct(leaf)
+    sides = (high[leaves] - low[leaves]).astype(np.int64)
+    even = ((sides & (sides - 1)) == 0).all(axis=1)
+    key = np.zeros(leaf.size, dtype=np.int64)
+    place = np.where(even[of_leaf][:, None], 0, cells - low[leaf])
+    for axis in range(low.shape[1]):
+        most = int(sides[:, axis].max()) + 1
+        key = (key * most + sides[of_leaf, axis]) * most + place[:, axis]
+    first, of_key = _distinct(key, places=True)
+    met = _met(sides[of_leaf[first]].astype(np.float64), place[first].astype(np.float64))
+    unsure = _unsure(sides.astype(np.float64), means[leaves], variances[leaves], unevenness)
+    shared = np.zeros(leaf.size)
+    for part, rest in zip(met, unsure, strict=True):
+        shared += part[of_key] * rest[of_leaf]
+    return shared
+
+
+def _distinct(values: IntArray, *, places: bool = False) -> tuple[IntArray, IntArray]:
+    """The different values, or where each first stands; and which of them every value is."""
+    # As np.unique gives them, which would load masked arrays.
+    order = np.argsort(values, kind="stable")
+    opens = np.append(True, np.diff(values[order]) != 0)
+    which = np.empty(values.size, dtype=np.int64)
+    which[order] = np.cumsum(opens) - 1
+    first = order[opens]
+    return (first if places else values[first]), which
+
+
+def _met(lengths: FloatArray, place: FloatArray) -> Iterator[FloatArray]:
+    """What cells at these places meet of every halving of leaves with such sides, one after the other."""
+    spans = np.stack([place, np.minimum(place + 1.0, lengths)] * 2)
+    parts = np.ones(lengths.shape)
+    products, contrasts = _products(lengths, parts, spans)
+    rows = np.arange(len(lengths))
+    while True:
+        axis = np.argmax(lengths, axis=1)
+        going = np.flatnonzero(lengths[rows, axis] > 1.0)
+        if not going.size:
+            return
+        g, a = going, axis[going]
+        cut = contrasts[g, a].copy()
+        for other in range(lengths.shape[1]):
+            cut *= np.where(a == other, 1.0, products[g, other])
+        part = np.zeros(len(lengths))
+        part[g] = cut
+        yield part
+        lengths[g, a] *= 0.5
+        parts[g, a] *= 2.0
+        products[g, a], contrasts[g, a] = _products(lengths[g, a], parts[g, a], spans[:, g, a])
+
+
+def _unsure(
+    lengths: FloatArray, mean: FloatArray, variance: FloatArray, unevenness: FloatArray
+) -> Iterator[FloatArray]:
+    """How unsure every halving of some leaves is, one after the other."""
+    square = mean**2 + variance
+    volume = np.ones(len(lengths))
+    for axis in range(lengths.shape[1]):
+        volume *= lengths[:, axis]
+    rows = np.arange(len(lengths))
+    while True:
+        axis = np.argmax(lengths, axis=1)
+        g = np.flatnonzero(lengths[rows, axis] > 1.0)
+        if not g.size:
+            return
+        rest = np.zeros(len(lengths))
+        rest[g] = 0.25 * (square[g] * unevenness[size_classes(volume[g])] + mean[g])
+        yield rest
+        mean[g] *= 0.5
+        square[g] = 0.25 * square[g] + rest[g]
+        volume[g] *= 0.5
+        lengths[g, axis[g]] *= 0.5
 
 
 def _products(length: FloatArray, intervals: FloatArray, spans: FloatArray) -> tuple[FloatArray, FloatArray]:

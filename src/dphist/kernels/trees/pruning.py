@@ -7,14 +7,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_once_hot
+from dphist.kernels.compile import kernel_with_twin
+from dphist.kernels.trees import plain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
-@kernel_once_hot(2.5)
+@kernel_with_twin(plain.prune, cost=1.0)
 def prune(
     first: IntArray, last: IntArray, size: FloatArray, best: FloatArray, variance: FloatArray, price: float
 ) -> BoolArray:
@@ -45,7 +46,7 @@ def prune(
     return whole
 
 
-@kernel
+@kernel_with_twin(plain.quicksorted, cost=1.0)
 def quicksorted(values: FloatArray) -> IntArray:
     """The places of values in rising order; equal ones in the order that releases of every version were made with.
 
@@ -105,7 +106,7 @@ def quicksorted(values: FloatArray) -> IntArray:
     return order
 
 
-@kernel_once_hot(10.0)
+@kernel_with_twin(plain.mirror_threshold, cost=2.0)
 def mirror_threshold(scores: FloatArray) -> float:
     """Where to cut small positive scores, learned from the negative ones: the noise is symmetric.
 
@@ -133,7 +134,7 @@ def mirror_threshold(scores: FloatArray) -> float:
     return cut
 
 
-@kernel_once_hot(15.0)
+@kernel_with_twin(plain.level_cuts, cost=3.0)
 def level_cuts(
     parent: IntArray, whole: BoolArray, level: IntArray, best: FloatArray, variance: FloatArray
 ) -> FloatArray:

@@ -14,7 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel, kernel_once_hot
+from dphist.kernels.compile import kernel, kernel_with_twin
+from dphist.kernels.trees import plain
 
 FloatArray = NDArray[np.float64]
 
@@ -31,10 +32,10 @@ def _precision(share: float, scale: float, power: int) -> float:
 
 def _share_cost(weight: FloatArray, *others: FloatArray | float) -> float:
     """About how many microseconds Python takes: moves between any two levels, at some sizes, each weighed again."""
-    return 15.0 * float(len(weight)) ** 3
+    return 2.0 * float(len(weight)) ** 3
 
 
-@kernel_once_hot(5.0)
+@kernel_with_twin(plain.range_error, cost=2.0)
 def range_error(
     weight: FloatArray,
     cells: FloatArray,
@@ -116,7 +117,7 @@ def _convex_shares(
     return least, shares
 
 
-@kernel_once_hot(_share_cost)
+@kernel_with_twin(plain.best_shares, cost=_share_cost)
 def best_shares(
     weight: FloatArray,
     cells: FloatArray,
