@@ -13,7 +13,7 @@ import pytest
 import dphist
 from dphist.inference.predictive import engine
 from dphist.kernels import compile as compiling
-from dphist.kernels.predictive import twins, visits
+from dphist.kernels.predictive import halving, twins, visits
 from dphist.kernels.trees import pruning, shares
 
 
@@ -135,6 +135,9 @@ def test_plain_numbers_and_machine_code_agree():
     ]  # fmt: skip
     for given in [arguments, (*arguments, 1), *descents]:
         assert _same(best_shares.compiled()(*given), best_shares.twin(*given))
+    halve_cells: Any = halving.halve_cells
+    for shape in ((1,), (7,), (5, 8), (3, 1, 6)):
+        assert _same(halve_cells.compiled()(np.array(shape)), halve_cells.twin(np.array(shape)))
 
 
 def _count(values):

@@ -31,6 +31,14 @@ class Words:
     details: str
 
 
+CALIBRATED = Words(
+    "calibrated: holds in about {percent} of 100 such questions",
+    "a predictive law of the true count, from everything that was measured and from how totals were seen to divide; "
+    "holds on average over questions and data, not for data that hide from what was measured",
+)
+"""Those of a predictive law (`dphist.inference.predictive`)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Interval:
     """Bounds for many answers; not a number where a question was *not measured*."""

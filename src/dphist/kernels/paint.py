@@ -12,8 +12,8 @@ from dphist.kernels.compile import kernel_with_twin
 
 def paint(
     boxes: NDArray[np.int64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    low: NDArray[np.integer[Any]],
+    high: NDArray[np.integer[Any]],
     values: NDArray[Any],
     strides: NDArray[np.int64],
     out: NDArray[Any],

@@ -161,7 +161,8 @@ class AdaptiveTree:
             )
             errors = _errors(tree)
             if data.published is not None:
-                return Estimate(data.published, replace(errors, counts=data.published, pruned=True), note)
+                counts, told = data.published.counts, data.published.learned
+                return Estimate(counts, replace(errors, counts=counts, pruned=True, told=told), note)
             counts = counts_of_boxes(tree, level)
             if self.estimator == "averaged" and len(data.shape) == 2 and data.size <= _LARGEST_LEANED:
                 from dphist.inference.predictive.leaning import leaned
@@ -173,7 +174,7 @@ class AdaptiveTree:
         tree = self.grow(data)
         errors = _errors(tree, len(_keys(data)) - 1)
         if data.published is not None:
-            counts = data.published
+            counts, errors = data.published.counts, replace(errors, told=data.published.learned)
         else:
             counts = counts_of(tree)
             if data.domain is None or isinstance(data.domain.attributes[0], Ordinal):

@@ -55,6 +55,7 @@ from dphist.private.questions import (
     IntArray,
     Layout,
     Moves,
+    Published,
     Query,
     Score,
     describe,
@@ -175,7 +176,7 @@ class PrivateCounts:
         return self._purse.share(Fraction(share)).law(moves)
 
     @property
-    def published(self) -> NDArray[np.float64] | None:
+    def published(self) -> Published | None:
         """What a mechanism made of this right, in a replay that wants to know its errors and not the counts again.
 
         None wherever there are counts behind the gate, in `Release.verify`, and for a share or a view of the right.
@@ -485,7 +486,7 @@ def open_replay(
     transcript: Transcript,
     *,
     workload: Workload | None = None,
-    published: NDArray[np.float64] | None = None,
+    published: Published | None = None,
 ) -> tuple[PrivateCounts, Replay]:
     """Open a gate with a transcript behind it and no data at all.
 

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import VerificationError
-from dphist.inference.estimate import around, cell_widths, integers, nonnegative
+from dphist.inference.estimate import CALIBRATED, around, cell_widths, integers, nonnegative
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
+from dphist.release.learned import learned
 
 if TYPE_CHECKING:
     from dphist.release.release import Release
@@ -194,12 +195,15 @@ class DenseCells:
         """The counts of the estimate that a replay gives."""
         estimate = release._replay()
         # Whoever read the release from a file and verifies it need not replay it once more to know its errors.
-        release.__dict__.setdefault("_estimate", estimate)
+        # What it knew of them before may have been taken from the file.
+        release.__dict__["_estimate"] = estimate
         return DenseCells(estimate.counts)
 
     def method(self, release: Release, confidence: float) -> str:
         """How intervals are obtained, in a plain sentence: known without asking anything."""
-        return spoken(release._estimate.errors.words, confidence)[0]
+        # What a file keeps of its intervals it keeps of one kind.
+        words = release._estimate.errors.words if learned(release) is None else CALIBRATED
+        return spoken(words, confidence)[0]
 
     def same(self, other: Cells) -> bool:
         """Whether every count is the same, bit for bit."""

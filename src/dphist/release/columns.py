@@ -205,10 +205,15 @@ def _days(days: IntArray, missing: NDArray[np.bool_]) -> Any:
 
 
 def text_array(texts: list[str]) -> Any:
-    """Texts as Arrow has them."""
+    """Texts as Arrow has them: `pa.array` would look whether pandas is there, and load it."""
     import pyarrow as pa
 
-    return pa.array(texts, pa.string())
+    coded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
+    if ends[-1] > np.iinfo(np.int32).max:
+        return pa.array(texts, pa.string())
+    places = pa.py_buffer(ends.astype(np.int32))
+    return pa.Array.from_buffers(pa.string(), len(coded), [None, places, pa.py_buffer(b"".join(coded))])
 
 
 def as_arrow(values: NDArray[Any], *, kind: Any = None, missing: NDArray[np.bool_] | None = None) -> Any:

@@ -23,7 +23,7 @@ from dphist.errors import DphistError, ReleaseError
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.transcript import Transcript
-from dphist.release import format1, sparse_file, sums_file, wide_file
+from dphist.release import format1, learned, sparse_file, sums_file, wide_file
 from dphist.release.about import About
 from dphist.release.atomic import atomic
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
@@ -283,6 +283,9 @@ def _laid_out(
     if release.sums:
         # What stands in no column stands in the description.
         description["measures"] = sums_file.describe(release)
+    told = learned.worth_keeping(release) if packed else learned.learned(release)
+    if told is not None:
+        description["learned"] = learned.described(told)
     if isinstance(release.cells, TableCells):
         description |= wide_file.described(release.cells)
     return (
@@ -394,7 +397,11 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         receipt=read_receipt(description["receipt"]),
         about=About.of(description.get("about")),
     )
-    return sums_file.read(description["measures"], release) if "measures" in description else release
+    if "measures" in description:
+        release = sums_file.read(description["measures"], release)
+    if "learned" in description:
+        learned.keep_learned(release, learned.read(description["learned"]))
+    return release
 
 
 def column_names(release: Release, form: int = FORMAT) -> dict[str, str]:

@@ -23,6 +23,7 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
+from dphist.private.questions import Published
 from dphist.private.transcript import Transcript
 from dphist.release.about import About
 from dphist.release.bounds import check_confidence, written_bounds
@@ -30,6 +31,7 @@ from dphist.release.cells import Cells, DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
+from dphist.release.learned import check_learned, learned
 from dphist.release.sums import MeasuredSums, check_sums
 from dphist.release.tables import Tables
 
@@ -290,6 +292,7 @@ class Release(Tables, Doors):
         for said in {self.note, getattr(self.mechanism, "why", "")} - {""}:
             if said != self._estimate.note:
                 raise VerificationError("the release says of itself what its replay does not")
+        check_learned(self)
         written = written_bounds(self)
         if written is not None:
             written.check(self)
@@ -300,13 +303,13 @@ class Release(Tables, Doors):
         # A mechanism of somebody else's may change what another made of its right: it is asked from the beginning.
         known = getattr(type(self.mechanism), "reuses_counts", False) is True
         known = known and isinstance(self.cells, DenseCells) and not self.polish
-        return self._replay(self.counts if known else None)
+        return self._replay(Published(self.counts, learned(self)) if known else None)
 
     @cached_property
     def _unpolished(self) -> DenseCells:
         return DenseCells(self._estimate.counts)
 
-    def _replay(self, published: FloatArray | None = None) -> Estimate:
+    def _replay(self, published: Published | None = None) -> Estimate:
         replay_tables = getattr(self.cells, "replay_estimate", None)
         if replay_tables is not None:
             # Tables of few attributes have errors and a note of their own, and no cells of the whole product.
@@ -320,7 +323,7 @@ class Release(Tables, Doors):
         shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate, published))
         return shaped
 
-    def _replayed(self, ask: Callable[[PrivateCounts], Made], published: FloatArray | None = None) -> Made:
+    def _replayed(self, ask: Callable[[PrivateCounts], Made], published: Published | None = None) -> Made:
         """Ask the transcript what the mechanism asked the data."""
         right, replay = open_replay(
             self.domain,

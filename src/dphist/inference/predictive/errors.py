@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Interval, Words, no_theorem, shared_confidence
+from dphist.inference.estimate import CALIBRATED, Interval, Words, no_theorem, shared_confidence
 from dphist.inference.intervals import normal_quantile
 from dphist.inference.predictive.engine import Engine
+from dphist.inference.predictive.trials import size_classes
 from dphist.model.workload import Workload
 
 if TYPE_CHECKING:
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-CALIBRATED = Words(
-    "calibrated: holds in about {percent} of 100 such questions",
-    "a predictive law of the true count, from everything that was measured and from how totals were seen to divide; "
-    "holds on average over questions and data, not for data that hide from what was measured",
-)
 # What plain least squares is allowed beyond its variance, where it serves better than the predictive law.
 _PLAIN = 1.2
 # Published cells depart from the noisy ones by less than this part of the noise's variance where they merely follow
@@ -59,11 +55,22 @@ class PredictiveErrors:
     """The published cells, where sums of many of them may be biased: they were inferred one by one, or pruned."""
     pruned: bool = False
     """Whether they come of a tree whose splits and boxes were pruned."""
+    told: Mapping[str, FloatArray] | None = None
+    """What a file says was learned; believed where it fits."""
 
     @cached_property
     def engine(self) -> Engine:
         """The law."""
-        return self.make()
+        engine = self.make()
+        if self.told is not None:
+            engine.believe(self.told)
+        return engine
+
+    @cached_property
+    def learned(self) -> dict[str, FloatArray]:
+        """All that intervals and answers were learned from what was measured, in few numbers."""
+        found = self.engine.learned
+        return found if self.counts is None else {**found, "departures": self._departures}
 
     @cached_property
     def theorem(self) -> Theorem:
@@ -135,7 +142,12 @@ class PredictiveErrors:
     @cached_property
     def _departures(self) -> FloatArray:
         """How far the published sums of blocks of 1, 2, 4 … cells are from the noisy ones: mean squares over noise."""
-        return np.zeros(0) if self.counts is None else self.engine.departures(self.counts)
+        if self.counts is None:
+            return np.zeros(0)
+        said = None if self.told is None else self.told.get("departures")
+        if said is not None and said.shape == (size_classes(self.engine.shape),):
+            return said
+        return self.engine.departures(self.counts)
 
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on what is published, and be off by its distance from the law's mean."""

@@ -63,8 +63,7 @@ def leaned(engine: Engine, counts: FloatArray) -> FloatArray:
 def _promising(engine: Engine, counts: FloatArray, mean: FloatArray) -> float:
     """Which part of the way from the counts to the law's mean promises the least error, over boxes of every size."""
     low, high, begins = engine.trials
-    plain, noise = engine.least_squares(low, high)
-    known = engine.ask(low, high)[1]
+    _, known, _, plain, noise = engine.tried
     deviation = np.sqrt(noise)
     departs = (box_sums(np.ascontiguousarray(counts), low, high) - plain) / deviation
     moves = box_sums(np.ascontiguousarray(mean - counts), low, high) / deviation

@@ -15,6 +15,12 @@ _MOST = 384
 _FEWEST = 40
 
 
+def size_classes(shape: tuple[int, ...]) -> int:
+    """How many size classes a grid has."""
+    cells = math.prod(shape)
+    return math.ceil(math.log2(cells)) + 1 if cells > 1 else 1
+
+
 @lru_cache(maxsize=8)
 def trial_boxes(shape: tuple[int, ...]) -> list[tuple[IntArray, IntArray]]:
     """For every size class 2^k the bounds of some boxes of about so many cells; places follow a low-discrepancy rule.
@@ -22,10 +28,9 @@ def trial_boxes(shape: tuple[int, ...]) -> list[tuple[IntArray, IntArray]]:
     In several dimensions a box is cut from the grid on some axes and takes the whole of the others, as questions do.
     """
     cells = math.prod(shape)
-    classes = math.ceil(math.log2(cells)) + 1 if cells > 1 else 1
     sides = np.log2(np.array(shape, dtype=np.float64))
     trials = []
-    for k in range(classes):
+    for k in range(size_classes(shape)):
         count = int(min(_MOST, max(_FEWEST, 4 * cells // (1 << k))))
         wanted = np.minimum(k - 0.4 + 0.8 * _spread(count, 0), sides.sum())
         lengths = np.ones((count, len(shape)), dtype=np.int64)

@@ -135,7 +135,7 @@ def halve_families(
     return left[:made], lows[:made], highs[:made], sizes[:made], values[:made], variances[:made]
 
 
-@kernel
+@kernel_with_twin(twins.halve_cells, cost=twins.halving_cost)
 def halve_cells(shape: IntArray) -> tuple[IntArray, ShortArray, ShortArray, IntArray]:
     """Halve a grid along its longest side down to single cells.
 

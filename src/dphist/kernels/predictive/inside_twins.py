@@ -13,6 +13,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 ShortArray = NDArray[np.int32]
 
+# Bits of a number that says which leaf's sides and which part of it are meant.
+_LONGEST_KEY = 62.0
+
 
 def within(
     box: IntArray,
@@ -43,10 +46,17 @@ def within(
         two.append(here[again] + distance)
         distance += 1
     p, q = np.concatenate(one), np.concatenate(two)
-    shared = shared_inside(
-        leaf[p], low, high, box_low[box[p]], box_high[box[p]], box_low[box[q]], box_high[box[q]],
-        mean, variance, unevenness,
-    )  # fmt: skip
+    # First each box with itself, then with the others of its question.
+    p2, q2 = p[box.size :], q[box.size :]
+    shared = np.concatenate(
+        [
+            shared_alone(leaf, low, high, box_low[box], box_high[box], mean, variance, unevenness),
+            shared_inside(
+                *(leaf[p2], low, high, box_low[box[p2]], box_high[box[p2]]),
+                *(box_low[box[q2]], box_high[box[q2]], mean, variance, unevenness),
+            ),
+        ]
+    )
     twice = np.where(p == q, 1.0, 2.0)
     parts = twice * weight[box[p]] * weight[box[q]] * shared
     sums = np.maximum(np.bincount(asked[box[p]], parts, questions), 0.0)
@@ -109,32 +119,45 @@ def shared_inside(
         products[g, a], contrasts[g, a] = _products(lengths[g, a], parts[g, a], spans[:, g, a])
 
 
-def shared_in_cells(
+def shared_alone(
     leaf: IntArray,
     low: ShortArray,
     high: ShortArray,
-    cells: IntArray,
+    box_low: IntArray,
+    box_high: IntArray,
     means: FloatArray,
     variances: FloatArray,
     unevenness: FloatArray,
 ) -> FloatArray:
-    """As `shared_inside` for boxes of one cell, taken twice: what lies at one place of leaves of one shape is alike.
+    """As `shared_inside` of each box with itself: what lies at one place of leaves of one shape is alike.
 
-    Which part of each halving a cell meets depends on its place and on the leaf's sides, and how unsure the halving is
-    on the leaf: each is worked out once, and a cell adds up their products in the same order. Where the sides of a leaf
-    are powers of two all its cells are alike: halves of halves are whole cells down to the last, one of them holds the
-    cell and the other does not, and contrasts count by their squares.
+    Which part of each halving a box meets depends on where it lies in the leaf and on the leaf's sides, and how unsure
+    the halving is on the leaf: each is worked out once, and a box adds up their products in the same order. Where the
+    sides of a leaf are powers of two all its cells are alike: halves of halves are whole cells down to the last, one of
+    them holds the cell and the other does not, and contrasts count by their squares.
     """
+    if not leaf.size:
+        return np.zeros(0)
     leaves, of_leaf = _distinct(leaf)
     sides = (high[leaves] - low[leaves]).astype(np.int64)
-    even = ((sides & (sides - 1)) == 0).all(axis=1)
-    key = np.zeros(leaf.size, dtype=np.int64)
-    place = np.where(even[of_leaf][:, None], 0, cells - low[leaf])
+    most = sides.max(axis=0) + 1
+    if 3.0 * float(np.log2(most.astype(np.float64)).sum()) > _LONGEST_KEY:
+        boxes = box_low, box_high
+        return shared_inside(leaf, low, high, *boxes, *boxes, means, variances, unevenness)
+    begins, ends, key = [], [], np.zeros(leaf.size, dtype=np.int64)
+    alike = ((sides & (sides - 1)) == 0).all(axis=1)[of_leaf]
     for axis in range(low.shape[1]):
-        most = int(sides[:, axis].max()) + 1
-        key = (key * most + sides[of_leaf, axis]) * most + place[:, axis]
+        base, side = low[leaf, axis], sides[of_leaf, axis]
+        begins.append(np.maximum(box_low[:, axis] - base, 0))
+        ends.append(np.minimum(box_high[:, axis] - base, side))
+        alike &= ends[-1] - begins[-1] == 1
+    for axis in range(low.shape[1]):
+        begins[axis][alike], ends[axis][alike] = 0, 1
+        for each in (sides[of_leaf, axis], begins[axis], ends[axis]):
+            key = key * most[axis] + each
     first, of_key = _distinct(key, places=True)
-    met = _met(sides[of_leaf[first]].astype(np.float64), place[first].astype(np.float64))
+    spans = np.stack([np.stack([each[first] for each in edge], axis=1) for edge in (begins, ends)])
+    met = _met(sides[of_leaf[first]].astype(np.float64), spans.astype(np.float64))
     unsure = _unsure(sides.astype(np.float64), means[leaves], variances[leaves], unevenness)
     shared = np.zeros(leaf.size)
     for part, rest in zip(met, unsure, strict=True):
@@ -153,9 +176,8 @@ def _distinct(values: IntArray, *, places: bool = False) -> tuple[IntArray, IntA
     return (first if places else values[first]), which
 
 
-def _met(lengths: FloatArray, place: FloatArray) -> Iterator[FloatArray]:
-    """What cells at these places meet of every halving of leaves with such sides, one after the other."""
-    spans = np.stack([place, np.minimum(place + 1.0, lengths)] * 2)
+def _met(lengths: FloatArray, spans: FloatArray) -> Iterator[FloatArray]:
+    """What boxes from here to there meet of every halving of leaves with such sides, one after the other."""
     parts = np.ones(lengths.shape)
     products, contrasts = _products(lengths, parts, spans)
     rows = np.arange(len(lengths))
@@ -200,19 +222,25 @@ def _unsure(
 
 
 def _products(length: FloatArray, intervals: FloatArray, spans: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sums over all intervals of these lengths: products of what two spans take of each, and of their contrasts."""
+    """Sums over all intervals of these lengths: products of what two spans take of each, and of their contrasts.
+
+    One span alone is taken twice.
+    """
     ends = np.floor(spans / length)
-    lowest = np.maximum(np.ceil(spans[0] / length), np.ceil(spans[2] / length))
-    highest = np.minimum(ends[1], ends[3])
+    other = len(spans) - 2
+    lowest = np.maximum(np.ceil(spans[0] / length), np.ceil(spans[other] / length))
+    highest = np.minimum(ends[1], ends[other + 1])
     whole = np.maximum(highest - lowest, 0.0)
     product, contrast = np.zeros(length.shape), np.zeros(length.shape)
-    for e in range(4):
+    for e in range(len(spans)):
         counted = ends[e] < intervals
         for before in range(e):
             counted &= ends[before] != ends[e]
         whole -= counted & (lowest <= ends[e]) & (ends[e] < highest)
         mine, my_contrast = _taken(ends[e], length, spans[0], spans[1])
-        theirs, their_contrast = _taken(ends[e], length, spans[2], spans[3])
+        theirs, their_contrast = mine, my_contrast
+        if other:
+            theirs, their_contrast = _taken(ends[e], length, spans[2], spans[3])
         product += np.where(counted, mine * theirs, 0.0)
         contrast += np.where(counted, my_contrast * their_contrast, 0.0)
     return product + whole, contrast

@@ -96,7 +96,7 @@ def _evidence(
     total = np.maximum(np.maximum(best[chosen], 0.5 * np.sqrt(spread[chosen])), 1e-3)
     c = left[chosen]
     seen, vague, _ = _views(total, best[c], spread[c], best[c + 1], spread[c + 1])
-    logs = _log_chances(total, size[c] / size[chosen], seen, vague)
+    logs, _ = _log_chances(total, size[c] / size[chosen], seen, vague)
     return _each(math.exp, (logs - logs.max(axis=0)).reshape(-1)).reshape(logs.shape).T
 
 
@@ -222,8 +222,10 @@ def _exponential_log(x: FloatArray, spread: FloatArray, mean: FloatArray) -> Flo
     return np.where(far, 0.5 * spread / (mean * mean) - x / mean + logs, logs - 0.5 * x * x / spread)
 
 
-def _log_chances(total: FloatArray, share: FloatArray, seen: FloatArray, spread: FloatArray) -> FloatArray:
-    """Log likelihood of views of left parts, a row for each way to divide."""
+def _log_chances(
+    total: FloatArray, share: FloatArray, seen: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, list[tuple[FloatArray, FloatArray]]]:
+    """Log likelihood of views of left parts, a row for each way to divide; and that of nothing and of all there."""
     out = np.empty((len(WAYS), total.size))
     deviation = np.sqrt(spread)
     even = share * (1.0 - share)
@@ -241,12 +243,14 @@ def _log_chances(total: FloatArray, share: FloatArray, seen: FloatArray, spread:
         _each(math.log, np.maximum(inside, 1e-300) * ROOT_TWO_PI / total),
         floor + _each(math.log, 1.0 / total),
     )
-    none, whole_side = _tail_log(seen * seen / spread), _tail_log((seen - total) ** 2 / spread)
-    out[NEAR + 1] = _either(none, whole_side, share) - _each(math.log, deviation)
-    none = _exponential_log(seen, spread, 2.0 * deviation)
-    whole_side = _exponential_log(total - seen, spread, 2.0 * deviation)
-    out[NEAR + 2] = _either(none, whole_side, share)
-    return out
+    exactly = _tail_log(seen * seen / spread), _tail_log((seen - total) ** 2 / spread)
+    out[NEAR + 1] = _either(*exactly, share) - _each(math.log, deviation)
+    nearly = (
+        _exponential_log(seen, spread, 2.0 * deviation),
+        _exponential_log(total - seen, spread, 2.0 * deviation),
+    )
+    out[NEAR + 2] = _either(*nearly, share)
+    return out, [exactly, nearly]
 
 
 def _either(none: FloatArray, whole: FloatArray, share: FloatArray) -> FloatArray:
@@ -265,7 +269,7 @@ def _moments(
     here: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean of the left part given the total, its variance, and its slope in the total."""
-    logs = _log_chances(total, share, seen, vague)
+    logs, sides = _log_chances(total, share, seen, vague)
     logs = here * _each(math.exp, (logs - logs.max(axis=0)).reshape(-1)).reshape(logs.shape)
     chances = logs / _sum(logs)
     deviation = np.sqrt(vague)
@@ -284,12 +288,9 @@ def _moments(
             d = f
         else:
             low = low_v = other = other_v = np.zeros(at.size)
-            if k == NEAR + 1:
-                none, all_left = _tail_log(z * z / w), _tail_log((z - t) ** 2 / w)
-            else:
+            none, all_left = (each[at] for each in sides[k - NEAR - 1])
+            if k == NEAR + 2:
                 apart = deviation[at]
-                none = _exponential_log(z, w, 2.0 * apart)
-                all_left = _exponential_log(t - z, w, 2.0 * apart)
                 low, low_v = _cut_normal(z - 0.5 * apart, apart, t)
                 other, other_v = _cut_normal(t - z - 0.5 * apart, apart, t)
             high = t - other

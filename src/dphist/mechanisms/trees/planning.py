@@ -239,7 +239,8 @@ class PlannedBoxes:
         kind = np.where(totals / scale <= least, -100, np.round(bits / CONSTANTS.alike)).astype(np.int64)
         plans: list[Step | None] = []
         choice = np.zeros(totals.size, dtype=np.int64)
-        for some in np.unique(kind):
+        # As np.unique gives them, which would load masked arrays.
+        for some in sorted(set(kind.tolist())):
             mine = kind == some
             typical = 0.0 if some == -100 else scale * 2.0 ** float(bits[mine].mean())
             step = self.planner.step(front.level, front.left, known, typical, roughness)

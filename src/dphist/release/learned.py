@@ -1,0 +1,100 @@
+"""What intervals were worked out of, kept in the file in few numbers: who asks a release need not learn it again.
+
+How totals divide, how far that was too smooth, and how far published sums depart from measured ones are functions of
+the transcript alone (`dphist.inference.predictive`), so they may be published as it may; of a large release they take
+longer to learn than a question to answer. Asking believes them, as it believes the bounds of single cells;
+`Release.verify` learns them anew, and refuses a file that says anything else. Files without them are asked as ever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.errors import MechanismError, ReleaseError, VerificationError
+from dphist.release.bounds import written_bounds
+from dphist.version import __version__
+
+if TYPE_CHECKING:
+    from dphist.release.release import Release
+
+FloatArray = NDArray[np.float64]
+Learned = Mapping[str, FloatArray]
+
+FEWEST = 1 << 14
+"""Of fewer cells it is learned again in less time than it takes to read."""
+NAMES = ("ways", "alike", "caution", "departures")
+# Arithmetic differs in the last digits from one platform to the next, and sums of differences in a few more.
+_SLACK = 1e-8
+
+
+def learned(release: Release) -> Learned | None:
+    """What the file said that the release was read from, if it is still that release."""
+    found: Learned | None = release.__dict__.get("_learned")
+    return found
+
+
+def keep_learned(release: Release, told: Learned) -> None:
+    """Remember what the file says; whatever changes the release forgets it."""
+    object.__setattr__(release, "_learned", told)
+
+
+def worth_keeping(release: Release) -> Learned | None:
+    """What to write: nothing for few cells, and where errors are noise of a known law."""
+    told = learned(release)
+    if told is not None or written_bounds(release) is not None:
+        return told
+    if release.cells.form != "dense" or release.cells.numbers.size < FEWEST or release.polish:
+        return None
+    try:
+        return _of(release)
+    except MechanismError:
+        # A mechanism that is not installed here cannot be replayed.
+        return None
+
+
+def _of(release: Release) -> Learned | None:
+    known = getattr(type(release.mechanism), "reuses_counts", False) is True
+    return getattr(release._estimate.errors, "learned", None) if known else None
+
+
+def described(told: Learned) -> dict[str, Any]:
+    """As the description holds it."""
+    return {name: values.tolist() for name, values in told.items()}
+
+
+def read(story: Any) -> Learned:
+    """Read it from a description: lists of numbers, and nothing else."""
+    if not isinstance(story, dict) or not set(story) <= set(NAMES):
+        raise ReleaseError("it says other things of its intervals than a release does")
+    told = {}
+    for name, values in story.items():
+        found = np.array(values)
+        if found.dtype.kind not in "fi" or not 1 <= found.ndim <= 2 or not np.isfinite(found).all():
+            raise ReleaseError("what it says of its intervals are no numbers")
+        told[name] = found.astype(np.float64)
+    return told
+
+
+def check_learned(release: Release) -> None:
+    """Insist that what the file says is what a replay, which believed none of it, has learned."""
+    told = learned(release)
+    if told is None:
+        return
+    own = _of(release) or {}
+    for name in {*told, *own}:
+        one, other = told.get(name), own.get(name)
+        if one is None or other is None or one.shape != other.shape or not _same(one, other):
+            raise VerificationError(
+                f"what the file says of its intervals ({name}) is not what dphist {__version__} learns from its "
+                "transcript"
+            )
+
+
+def _same(one: FloatArray, other: FloatArray) -> bool:
+    least = max(1e-3, math.sqrt(_SLACK))
+    return bool(np.allclose(one, other, rtol=_SLACK, atol=_SLACK * least))
