@@ -30,7 +30,7 @@ QUICK = {
     "large": ("--verify", ["count a million records", "privelet", "verify"]),
     "saving": ("", ["bounds, CPU s", "laplace"]),
     "sums": ("", ["held at 95 %", "times better", "at most 4 ×"]),
-    "forecasts": ("--only bell", ["laplace", "nothing announced", "inside their spread"]),
+    "forecasts": ("--only bell", ["laplace", "nothing announced", "as printed"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "discover": ("", ["plain GROUP BY page", "pages a reader"]),
     "composition": ("", ["226", "above the total"]),

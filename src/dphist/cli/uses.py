@@ -79,8 +79,8 @@ def show_plan(
     _about_the_limit([("", forecasts[0].limit)] if forecasts else [])
     if any(forecast.basis.startswith("simulated") for forecast in forecasts):
         screen.line(
-            f"simulated: on made-up populations of {records:,} records; in brackets the best and the worst run over "
-            "all of them. Yours may lie outside"
+            f"simulated: on made-up populations of {records:,} records; a figure where they agree within a quarter, "
+            "and from the best run over all of them to the worst, a quarter beyond. Yours may lie outside"
         )
     if budget.pure:
         screen.line("the same under (ε, δ) and ρ beside it: --delta 1e-9")
@@ -117,7 +117,7 @@ def _side_by_side(
     found = [{each.mechanism: each for each in quote.forecasts} for quote in quotes]
     least = {name: min(_error(each[name]) for each in found) for name in found[0]}
     rows = [
-        [name, *("–" if each[name].error is None else f"{each[name].error:,.3g}" for each in found)]
+        [name, *(_in_short(each[name]) for each in found)]
         for name in sorted(least, key=lambda name: least[name])
     ]
     screen.table(["mechanism", *(quote.label for quote in quotes)], rows)
@@ -145,6 +145,11 @@ def _about_the_limit(limits: list[tuple[str, float | None]]) -> None:
     )
 
 
+def _in_short(forecast: Forecast) -> str:
+    """The figure alone, or the range where there is none to rely on: three stand side by side."""
+    return f"{forecast.error:,.3g}" if forecast.agreed else forecast.shown
+
+
 def _error(forecast: Forecast) -> float:
     return inf if forecast.error is None else forecast.error
 
@@ -159,11 +164,8 @@ def show_sql(release: Path, query: str, *, as_json: bool) -> None:
 
 
 def _row(forecast: Forecast, wanted: float | None) -> list[str]:
-    shown = "–" if forecast.error is None else f"{forecast.error:,.3g}"
-    if forecast.cases:
-        shown += f" ({forecast.best:,.3g} to {forecast.worst:,.3g})"
     basis = forecast.basis if forecast.error is None else forecast.basis.replace(":", " ").split()[0]
-    row = [forecast.mechanism, shown, basis]
+    row = [forecast.mechanism, forecast.shown, basis]
     if wanted is not None:
         row.insert(2, "–" if forecast.epsilon_needed is None else f"{forecast.epsilon_needed:.3g}")
     return row

@@ -59,6 +59,8 @@ _LARGEST_RUN = 1 << 22
 _LARGEST_SIMULATION = 1 << 18
 # How often a mechanism is run on each population, up to so many cells.
 _RUNS = ((1 << 10, 16), (1 << 13, 8), (1 << 16, 2))
+# A forecast is to be right within this factor, and a range goes by it beyond what was seen.
+BAND = 1.25
 _NARROWEST, _WIDEST = Fraction(1, 10**5), Fraction(10**6)
 
 
@@ -68,16 +70,18 @@ class Forecast:
 
     ``error`` is None where the mechanism cannot be forecast, and ``basis`` says why. Where it was simulated, ``error``
     is the median over made-up populations (all of them but the even one), ``best`` and ``worst`` are the least and the
-    largest over all runs on all of them, and ``cases`` has the error on each. ``epsilon_needed`` brings ``error`` down
-    to what was wanted; for a budget in ρ, also one that an (ε, δ) bought, it is a ρ.
+    largest over all runs on all of them and a quarter beyond, and ``cases`` has the error on each. The median is a
+    figure to plan by only where the populations agree on it (``agreed``); elsewhere the range is all that can be said
+    before data are read, and `shown` says no more. ``epsilon_needed`` brings ``error`` down to what was wanted; for a
+    budget in ρ, also one that an (ε, δ) bought, it is a ρ.
 
     Args:
         mechanism: Its text.
         error: The root mean squared error expected, or None.
-        best: The least over all runs on the made-up populations.
+        best: The least over all runs on the made-up populations, and a quarter below.
         basis: How that is known, or why not.
         epsilon_needed: The ε, or ρ, that brings the error down to what was wanted.
-        worst: The largest over all runs on the made-up populations.
+        worst: The largest over all runs on the made-up populations, and a quarter above.
         cases: The error on each of them, by its name.
         limit: The least error that unbiased linear answers can have (`dphist.planning.limit`), where it was computed.
 
@@ -85,8 +89,8 @@ class Forecast:
         >>> import dphist
         >>> domain = dphist.Domain([dphist.Ordinal("x", range(64))])
         >>> forecast, = dphist.planning.plan(domain, 1, "cells", mechanisms=["laplace"])
-        >>> forecast.mechanism, round(forecast.error, 2)
-        ('laplace', 1.36)
+        >>> forecast.mechanism, round(forecast.error, 2), forecast.shown
+        ('laplace', 1.36, '1.36')
     """
 
     mechanism: str
@@ -97,6 +101,27 @@ class Forecast:
     worst: float | None = None
     cases: tuple[tuple[str, float], ...] = ()
     limit: float | None = None
+
+    @property
+    def agreed(self) -> bool:
+        """Whether the figure is within a quarter of the error on every made-up population, but for the even one."""
+        if self.error is None:
+            return False
+        return all(
+            self.error <= BAND * error and error <= BAND * self.error
+            for case, error in self.cases
+            if case != LIMIT
+        )
+
+    @property
+    def shown(self) -> str:
+        """The forecast in words: a figure, a figure with its range, or a range where no figure could be relied on."""
+        if self.error is None:
+            return "–"
+        if not self.cases:
+            return f"{self.error:,.3g}"
+        between = f"{self.best:,.3g} to {self.worst:,.3g}"
+        return f"{self.error:,.3g} ({between})" if self.agreed else between
 
 
 @explained
@@ -276,7 +301,8 @@ class _Study:
         basis = f"simulated on {len(found)} made-up populations of {self.records:,} records; yours may lie outside"
         if isinstance(self.mechanism, Auto):
             basis += f"; {self._chosen(budget)}"
-        return Forecast(name, _typical(found), min(runs), basis, needed, max(runs), cases)
+        # Some runs on some populations: others would go beyond the least and the largest.
+        return Forecast(name, _typical(found), min(runs) / BAND, basis, needed, max(runs) * BAND, cases)
 
     def _chosen(self, budget: Budget) -> str:
         """What `auto` chooses, and why."""

@@ -1,8 +1,9 @@
 """Made-up populations that forecasts are run on, and the questions they are asked: nothing here has seen a record.
 
 They stand for what real tables lie between: all alike, one smooth hump, a hump whose cells differ at random, a crowded
-beginning that falls off, records that cluster so that attributes depend on each other, and lone cells with a heavy
-tail. In all of them counts scatter about what is expected, as counts of people do (Poisson): without that whoever
+beginning that falls off, records that cluster so that attributes depend on each other, lone cells with a heavy tail,
+categories that are common or rare in no order, and ups and downs all along. In all of them counts scatter about what is
+expected, as counts of people do (Poisson): without that whoever
 smooths would be promised too much.
 """
 
@@ -87,6 +88,31 @@ def _clustered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
     return _drawn(weights, records)
 
 
+def _unordered(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
+    """Categories are common or rare in no order, as jobs and schools are; cells differ by a factor of their own.
+
+    Whoever pools neighbours pools a common value with a rare one. Long attributes have a hump.
+    """
+    weights = _bell(shape)
+    for axis, n in enumerate(shape):
+        if n <= _SHORT:
+            rank = np.argsort(np.argsort(_uniform((n,), 50 + axis)))
+            one = (1.0 + rank) ** -1.5 / _bell((n,))
+            weights = weights * one.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return _drawn(weights * -np.log(_uniform(shape, 5)), records)
+
+
+def _uneven(shape: tuple[int, ...], records: int) -> NDArray[np.int64]:
+    """Ups and downs: the logarithm of every attribute is a walk, by about one over an eighth of its values."""
+    weights = np.ones((1,) * len(shape))
+    for axis, n in enumerate(shape):
+        level = _uniform((n,), 60 + axis)
+        # Logistic steps have a deviation of 1.8.
+        walk = np.cumsum(np.log(level / (1.0 - level))) * (math.sqrt(8.0 / n) / 1.8)
+        weights = weights * np.exp(walk).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return _drawn(weights, records)
+
+
 def _drawn(weights: FloatArray, records: int) -> NDArray[np.int64]:
     """Poisson counts, about so many in all; the same for everybody, by a hash of each cell's place."""
     expected = (weights * (records / weights.sum())).reshape(-1)
@@ -129,6 +155,8 @@ POPULATIONS: dict[str, Callable[[tuple[int, ...], int], NDArray[np.int64]]] = {
     "falling": _falling,
     "clustered": _clustered,
     "scattered": _scattered,
+    "unordered": _unordered,
+    "uneven": _uneven,
 }
 # Hardly a real table is even: it bounds what whoever smooths can hope for, and is no part of the middle.
 LIMIT = "even"

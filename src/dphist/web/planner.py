@@ -129,7 +129,7 @@ def _forecast(
         raise InputError(f"{domain.size:,} cells are too many for this page; use `dphist plan`")
     unit = Unit(rows=rows, replace=replace)
     made: dict[str, Any] = {"mechanism": name, "cells": domain.size, "errors": {}, "best": {}, "worst": {}}
-    made["basis"], made["limits"] = "", {}
+    made["basis"], made["limits"], made["agreed"] = "", {}, {}
     # Where the page has one kind of question to compare by, it is the reader's own, or ranges.
     main = "question" if question.strip() else "ranges"
     own: list[str | Workload] = [read_question(question, domain)] if question.strip() else []
@@ -144,7 +144,7 @@ def _forecast(
             found.best,
             found.worst,
         )
-        made["basis"] = found.basis
+        made["basis"], made["agreed"][label] = found.basis, found.agreed
         if goal is not None:
             made["epsilon_needed"] = found.epsilon_needed
             others = [_one(domain, budget, workload, name, records, None, unit) for budget in budgets[1:]]

@@ -6,15 +6,19 @@ let turn = 0;
 
 const number = (value, digits = 1) => value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 const error = (value) => (value === null || value === undefined ? "–" : `±${number(value)}`);
-// What was simulated carries its spread: the best and the worst run over all made-up populations.
-const spread = (said, name) => (said.worst[name] > said.best[name] ? ` (${number(said.best[name])} to ${number(said.worst[name])})` : "");
+// What was simulated carries its range, and no figure where made-up populations do not agree on one.
+const shown = (said, name) => {
+  if (!(said.worst[name] > said.best[name])) return error(said.errors[name]);
+  const range = `${number(said.best[name])} to ${number(said.worst[name])}`;
+  return said.agreed[name] ? `${error(said.errors[name])} (${range})` : range;
+};
 const cell = (name, text, kind = "") => Object.assign(document.createElement(name), { textContent: text, className: kind });
 
 const line = (said) => {
   const row = document.createElement("tr");
   const head = cell("th", said.mechanism);
   head.scope = "row";
-  row.append(head, ...workloads.map((name) => cell("td", error(said.errors[name]) + spread(said, name), "number")));
+  row.append(head, ...workloads.map((name) => cell("td", shown(said, name), "number")));
   row.append(cell("td", said.epsilon_needed ? String(+said.epsilon_needed.toPrecision(3)) : "–", "number"), cell("td", said.basis, "small"));
   row.dataset.error = said.errors.question ?? said.errors.ranges ?? Infinity;
   return row;
