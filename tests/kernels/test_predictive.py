@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dphist
 import dphist.inference.predictive.engine as engine_module
 from dphist.inference.predictive.engine import LEAST_CAUTION, Engine
-from dphist.inference.predictive.errors import whole_counts
+from dphist.inference.predictive.errors import PredictiveErrors, whole_counts
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.predictive.halving import halve_cells
+from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.kernels.predictive.splits import _cut_normal, best_totals
 from dphist.kernels.predictive.ways import WAYS
 
@@ -258,6 +262,53 @@ def test_whole_counts_are_the_nearest_and_hold_what_is_published():
     low, high = whole_counts(np.array([2.4, 2.4, 0.3, 7.0, 5.0]), np.array([0.7, 1.0, 0.05, 0.0, 9.0]))
     assert low.tolist() == [2.0, 1.0, 0.0, 7.0, 0.0]
     assert high.tolist() == [3.0, 3.0, 1.0, 7.0, 14.0]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.99])
+def test_likeliest_counts_are_the_fewest_that_hold_enough(confidence):
+    """Every row of whole counts is tried: none with fewer holds as much, and one more would not be needed."""
+    rng = np.random.default_rng(4)
+    published = np.concatenate([rng.exponential(3.0, 150), [0.0, 0.02, 7.0, 40.5]])
+    deviation = np.concatenate([rng.exponential(2.0, 150) + 0.05, [0.4, 0.05, 0.0, 3.0]])
+    law = stats.norm(published[:, None], np.maximum(deviation, 1e-9)[:, None])
+    edges = np.arange(81)
+    below = law.cdf(edges - 0.5)
+    kernel: Any = likeliest_counts
+    deviations = stats.norm.ppf(0.5 + confidence / 2)
+    found = [each(published, deviation, deviations, confidence) for each in (kernel, kernel.compiled())]
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    low, high = found[0]
+    assert ((low <= published) & (published <= high)).all()
+    first, last = np.ceil(low).astype(int), np.floor(high).astype(int)
+    rows = np.arange(len(published))
+    mass = below[rows, last + 1] - below[rows, first]
+    # Where the law has much below zero, no whole counts have enough: there nothing is dropped.
+    short = mass < confidence - 1e-9
+    assert (first[short] == 0).all()
+    assert (
+        last[short] == np.maximum(np.rint(published + deviations * deviation), np.rint(published))[short]
+    ).all()
+    for i in rows[~short]:
+        count = last[i] - first[i]
+        if count > 0:
+            starts = np.arange(0, 80 - count)
+            assert (below[i, starts + count] - below[i, starts]).max() < confidence + 1e-9
+    # A published count that is none of them is still between the bounds, and nothing else is not whole.
+    for bound in (low, high):
+        assert ((bound == np.rint(bound)) | (bound == published)).all()
+
+
+def test_single_cells_that_were_measured_have_the_fewest_counts_and_sums_do_not():
+    counts = np.array([3.2, 0.1, 9.0])
+    cells = PredictiveErrors(lambda: Engine.of_cells(counts, 2.0), counts=counts)
+    deviation = np.array([1.4, 0.05, 1.4])
+    alone = cells.whole(counts, deviation, np.ones(3), 0.95)
+    sums = cells.whole(counts, deviation, np.full(3, 2.0), 0.95)
+    assert (alone.high - alone.low < sums.high - sums.low).any()
+    assert alone.high[1] == 0.1
+    tree = replace(cells, pruned=True).whole(counts, deviation, np.ones(3), 0.95)
+    np.testing.assert_array_equal(tree.high, sums.high)
 
 
 def test_sizes_that_were_never_measured_may_be_rougher():

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import DphistError
 from dphist.inference.estimate import Errors, Interval
-from dphist.inference.intervals import normal_quantile
-from dphist.inference.predictive.errors import PredictiveErrors, by_question, whole_counts
+from dphist.inference.predictive.errors import PredictiveErrors, asked_cells, by_question
 from dphist.mechanisms.spec import parse
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
@@ -165,8 +164,9 @@ def intervals(
     """Intervals at every level; the predictive law is asked once for all of them."""
     if guaranteed or not isinstance(errors, PredictiveErrors):
         return [errors.interval(workload, published, level, guaranteed=guaranteed) for level in LEVELS]
-    deviation = np.sqrt(errors.squares(*by_question(workload), published))
-    return [Interval(*whole_counts(published, normal_quantile(level) * deviation)) for level in LEVELS]
+    boxes = by_question(workload)
+    deviation, cells = np.sqrt(errors.squares(*boxes, published)), asked_cells(*boxes)
+    return [errors.whole(published, deviation, cells, level) for level in LEVELS]
 
 
 class _Tally:

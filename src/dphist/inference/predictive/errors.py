@@ -14,6 +14,7 @@ from dphist.inference.estimate import CALIBRATED, Interval, Words, no_theorem, s
 from dphist.inference.intervals import normal_quantile
 from dphist.inference.predictive.engine import Engine
 from dphist.inference.predictive.trials import size_classes
+from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.model.workload import Workload
 
 if TYPE_CHECKING:
@@ -170,8 +171,35 @@ class PredictiveErrors:
         if guaranteed:
             least, most = proven(self.theorem, low, high, starts, share)
             return Interval(*outward(np.minimum(least, published), np.maximum(most, published)))
-        width = normal_quantile(share) * np.sqrt(self.squares(low, high, starts, published))
-        return Interval(*whole_counts(published, width))
+        deviation = np.sqrt(self.squares(low, high, starts, published))
+        return self.whole(published, deviation, asked_cells(low, high, starts), share)
+
+    def whole(
+        self, published: FloatArray, deviation: FloatArray, cells: FloatArray, confidence: float
+    ) -> Interval:
+        """Whole counts that hold as often as they promise, by a normal law of the error.
+
+        Where cells were measured one by one, those of a single cell are the fewest that do: their law is nearly exact,
+        and rounding outward would be most of a narrow interval. Elsewhere rounding outward stays, as a reserve for what
+        was not measured.
+
+        Args:
+            published: The answers.
+            deviation: Of their errors.
+            cells: How many cells each is about.
+            confidence: How often they are to hold.
+
+        Returns:
+            Bounds with what is published between them.
+        """
+        deviations = normal_quantile(confidence)
+        low, high = whole_counts(published, deviations * deviation)
+        alone = cells == 1.0
+        if self.counts is not None and not self.pruned and alone.any():
+            low[alone], high[alone] = likeliest_counts(
+                published[alone], deviation[alone], deviations, confidence
+            )
+        return Interval(low, high)
 
     def squares(
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
