@@ -28,6 +28,7 @@ QUICK = {
     "engines": ("", ["the cube by dphist", "10¹² cells"]),
     "explore": ("", ["heat map"]),
     "large": ("--verify", ["count a million records", "privelet", "verify"]),
+    "commands": ("", ["auto, plane", "verify, CPU s", "pyarrow"]),
     "saving": ("", ["bounds, CPU s", "laplace"]),
     "sums": ("", ["held at 95 %", "times better", "at most 4 ×"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "as printed"]),
