@@ -75,10 +75,12 @@ def _stretch(
     w2 = weights[2] * (1.0 - g) / (1.0 + g)
     for i in range(n):
         a = forward[i]
-        a[:levels] = 0.0
+        # Spelled out, as in `likelihood`: assigning a slice takes long to compile.
+        for k in range(levels):
+            a[k] = 0.0
         b = table[rows[i]]
         total = 0.0
-        low, high = spans[rows[i]]
+        low, high = spans[rows[i], 0], spans[rows[i], 1]
         if i == 0:
             for k in range(low, high):
                 a[k] = b[k] * jump[k]
@@ -111,7 +113,7 @@ def _stretch(
     for i in range(n - 1, -1, -1):
         a = forward[i]
         b = table[rows[i]]
-        low, high = spans[rows[i]]
+        low, high = spans[rows[i], 0], spans[rows[i], 1]
         if mean.size > 0:
             total = 0.0
             m = 0.0
@@ -176,7 +178,6 @@ def _stretch(
     return evidence
 
 
-@kernel
 def expect(
     table: FloatArray,
     rows: IntArray,
@@ -195,15 +196,14 @@ def expect(
     empty = np.empty((0, 0))
     evidence = 0.0
     spans = _possible(table)
-    for s in range(stretches.shape[0]):
-        part = rows[stretches[s, 0] : stretches[s, 1]]
+    for begin, end in stretches.tolist():
+        part = rows[begin:end]
         evidence += _stretch(
             table, spans, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
         )
     return evidence, starts, moves
 
 
-@kernel
 def infer(
     table: FloatArray,
     rows: IntArray,
@@ -225,8 +225,7 @@ def infer(
     starts = np.zeros(jump.size)
     moves = np.zeros(4)
     spans = _possible(table)
-    for s in range(stretches.shape[0]):
-        lo, hi = stretches[s, 0], stretches[s, 1]
+    for lo, hi in stretches.tolist():
         _stretch(
             table,
             spans,
