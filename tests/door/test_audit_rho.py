@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from dphist import Domain, Histogram, Ordinal, Unit
+from dphist.audit import audit_claim
 from dphist.audit.concentrated import audit_rho
 from dphist.audit.neighbours import Pair
+from dphist.errors import InputError
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.mechanisms import Gaussian
+from dphist.mechanisms import Gaussian, Laplace, Mixture, Residuals
 from dphist.private.noise import Noise
 from dphist.private.queries.counting import Identity
 from dphist.private.queries.linear import Linear
@@ -82,3 +84,41 @@ def test_a_sound_mechanism_stands_and_is_nearly_reached() -> None:
 def test_mistakes_fall(mistake: str, pair: Pair, unit: Unit) -> None:
     report = audit_rho(Wrong(mistake=mistake), rho="1/2", runs=9000, pairs=[pair], unit=unit)
     assert not report.passed, report
+
+
+class Half(Noise):
+    def add_gaussian(self, values: Any, variance: Fraction, out: Any = None) -> Any:
+        return super().add_gaussian(values, variance / 4, out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaky:
+    """Tables of a wide mechanism, with half of the noise's deviation."""
+
+    mechanism: Residuals | Mixture
+
+    def estimate(self, data: Any) -> Estimate:
+        data._noise = Half(data._noise_source().keystream)
+        return self.mechanism.estimate(data)
+
+
+@pytest.mark.parametrize("mechanism", [Residuals(), Mixture(classes=2, steps=2)])
+def test_tables_of_wide_mechanisms(mechanism: Residuals | Mixture) -> None:
+    """Under ρ, residuals and the mixture stand, and fall with half the noise."""
+    square = Domain([Ordinal("x", range(2)), Ordinal("y", range(2))])
+    pair = Pair(
+        "one record more",
+        Histogram(square, np.array([[20, 4], [3, 9]])),
+        Histogram(square, np.array([[21, 4], [3, 9]])),
+    )
+    assert audit_rho(mechanism, rho="1/2", runs=100, pairs=[pair]).passed
+    report = audit_rho(Leaky(mechanism=mechanism), rho="1/2", runs=3000, pairs=[pair])
+    assert not report.passed, report
+
+
+def test_a_claim_is_attacked_in_its_own_currency() -> None:
+    assert "ρ ≥" in str(audit_claim(Gaussian(), rho="1/2", runs=30))
+    assert "ε at δ = 0.05 ≥" in str(audit_claim(Gaussian(), epsilon=1, delta="1/20", runs=30))
+    assert "ε ≥" in str(audit_claim(Laplace(), runs=30))
+    with pytest.raises(InputError, match="one claim at a time"):
+        audit_claim(Gaussian(), rho=1, epsilon=1)

@@ -322,3 +322,31 @@ def test_a_worker_killed_midway_leaves_one_complete_release_and_one_entry(
     # Work was lost and done again: more runs began than there are parts beside the driver's own.
     assert len(list(notes.iterdir())) >= 23
     assert (tmp_path / "out.parquet").exists()
+
+
+def test_tables_are_counted_by_executors_in_one_pass(
+    spark_session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partitions add up to the tables of all rows; without workers, GROUP BY says the same."""
+    from dphist.sources import spark as spark_module
+    from dphist.sources.coded import coded
+
+    table, unit = rows(700), Unit(rows=2, id="user")
+    frame = spark_session.createDataFrame(table.to_pandas()).repartition(3)
+    tables: list[tuple[int, ...]] = [(), (0,), (1,), (0, 1)]
+    asked: list[str] = []
+    real = Spark._fetch
+
+    def noted(self: Any, statements: Any) -> Any:
+        asked.extend(statements)
+        return real(self, statements)
+
+    monkeypatch.setattr(Spark, "_fetch", noted)
+    found = coded(frame, DOMAIN, unit).tables(tables)
+    assert not any("GROUPING SETS" in sql for sql in asked)
+    monkeypatch.setattr(spark_module, "counted_on_executors", lambda *_: 1 / 0)
+    again = coded(frame, DOMAIN, unit).tables(tables)
+    assert any("GROUPING SETS" in sql for sql in asked)
+    for one, other, right in zip(found, again, coded(table, DOMAIN, unit).tables(tables), strict=True):
+        assert np.array_equal(one, right)
+        assert np.array_equal(other, right)

@@ -355,3 +355,22 @@ def test_the_tables_of_a_mixture_are_measured_and_no_others() -> None:
     assert {axes for axes in release.cells.tables if len(axes) > 1} == {
         *((0, 1), (3, 4), (3, 5), (4, 5), (3, 4, 5))
     }
+
+
+@pytest.mark.parametrize("mechanism", ["residuals", "mixture(classes=4,steps=10)"])
+def test_weights_of_tables_are_used(mechanism: str) -> None:
+    """A table that counts more has narrower intervals, in both currencies; others have wider ones."""
+    names = [f"q{place}" for place in range(11)]
+    domain = dphist.Domain([dphist.Nominal(name, ["a", "b", "c"]) for name in names])
+    rows = pd.DataFrame({name: np.tile(["a", "b", "b", "c"], 2_500) for name in names})
+
+    def variances(workload: str, **budget: Any) -> tuple[float, float]:
+        release = dphist.publish(rows, domain, mechanism=mechanism, workload=workload, **budget)
+        errors: Any = release._estimate.errors
+        return errors.residuals.cell_variance((0, 1)), errors.residuals.cell_variance((3, 4))
+
+    for budget in ({"epsilon": 2}, {"rho": "1/10"}):
+        alike = variances("marginals:2", **budget)
+        weighed = variances("2 marginals:q0,q1 + marginals:2", **budget)
+        assert weighed[0] < 0.6 * alike[0]
+        assert weighed[1] > alike[1]

@@ -120,6 +120,40 @@ def by_totals(shape: tuple[int, ...], plan: Any, shares: list[float]) -> list[Me
     return found
 
 
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_kinds_count_by_their_weights(gaussian: bool) -> None:
+    """The weighted mean of the kinds' log errors is the least among neighbours; a heavier kind errs less."""
+    shape, rng = (6, 2, 5, 9), np.random.default_rng(2)
+    wanted = list(combinations(range(4), 2))
+    kinds = [(6.0, [(0, 1)]), (1.0, wanted), (2.0, [(2,), (3,)])]
+    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, kinds=kinds)
+    assert 0.93 < sum(plan.shares) <= 1
+
+    def errors(plan: Any, shares: list[float]) -> list[float]:
+        if gaussian:
+            cost = [math.prod(1 - 1 / shape[axis] for axis in axes) for axes in plan.tables]
+            found = [
+                Measured(axes, np.zeros([shape[axis] for axis in axes]), c / share, 0.0, residual=True)
+                for axes, c, share in zip(plan.tables, cost, shares, strict=True)
+            ]
+        else:
+            found = by_totals(shape, plan, shares)
+        known = TableResiduals(shape, found)
+        return [float(np.mean([known.cell_variance(axes) for axes in tables])) for _, tables in kinds]
+
+    def score(found: list[float]) -> float:
+        return sum(weight * math.log(each) for (weight, _), each in zip(kinds, found, strict=True))
+
+    ours = np.array([float(share) for share in plan.shares])
+    best = errors(plan, list(ours / ours.sum()))
+    for _ in range(20):
+        other = ours * np.exp(rng.normal(0, 0.4, ours.size))
+        assert score(errors(plan, list(other / other.sum()))) > score(best)
+    alike = (plan_residuals if gaussian else plan_totals)(shape, wanted)
+    plain = errors(alike, [float(share) for share in alike.shares])
+    assert best[0] < 0.6 * plain[0]
+
+
 @pytest.mark.parametrize("shape", [(4,) * 5, (2,) * 6, (30, 2, 5, 2, 9)])
 def test_plans_are_the_best_of_their_neighbours(shape: tuple[int, ...]) -> None:
     wanted = list(combinations(range(len(shape)), 2))

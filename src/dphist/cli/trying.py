@@ -33,7 +33,15 @@ def audit(
     mechanism: Annotated[
         str | None, typer.Argument(help="A mechanism's name or name(option=value, …).")
     ] = None,
-    epsilon: Annotated[str, typer.Option(help="The claim to attack.")] = "1",
+    epsilon: Annotated[
+        str | None, typer.Option(help="The claim to attack; 1 unless told, or --rho is.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="Or a claim of ρ (zCDP), for example 1/2; of noise under ρ.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(help="With --epsilon: a claim of (ε, δ). A hundredth or so can be seen.")
+    ] = None,
     runs: Annotated[int, typer.Option(help="How often to run the mechanism on each side.", min=30)] = 20_000,
     all_of_them: Annotated[bool, typer.Option("--all", help="Attack every mechanism, for --hours.")] = False,
     hours: Annotated[float, typer.Option(help="With --all: how long.", min=0)] = 1.0,
@@ -53,11 +61,11 @@ def audit(
         if fallen:
             raise typer.Exit(1)
         return
-    from dphist.audit import audit as attack
+    from dphist.audit import audit_claim
     from dphist.mechanisms.spec import parse
 
     with screen.progress("running the mechanism on neighbouring data") as say:
-        report = attack(parse(mechanism), epsilon=epsilon, runs=runs, progress=say)
+        report = audit_claim(parse(mechanism), epsilon=epsilon, rho=rho, delta=delta, runs=runs, progress=say)
     screen.line(json.dumps(report.to_json(), ensure_ascii=False) if as_json else str(report))
     if not report.passed:
         raise typer.Exit(1)

@@ -17,7 +17,7 @@ from dphist.inference.published import TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.residuals import announced, measure_residuals
+from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
 from dphist.mechanisms.wide.chosen import ChosenPairs
 from dphist.mechanisms.wide.fit import fit_together
 from dphist.mechanisms.wide.outlook import Outlook, ring
@@ -145,7 +145,8 @@ class Mixture:
         before: TableResiduals | None,
     ) -> TableEstimate:
         """Measure all wanted tables at once."""
-        residuals = measure_residuals(data, wanted)
+        kinds = () if self.tables else announced_kinds(data)
+        residuals = measure_residuals(data, wanted, kinds=kinds)
         if before is not None:
             residuals = TableResiduals(data.shape, [*before.measured, *residuals.measured])
         note = f"{len(wanted)} tables were measured together, and a mixture of products fitted to them"
@@ -188,7 +189,8 @@ def counted(
     # A count that is lost in its noise may be anything up to about that.
     doubt = math.sqrt(float(np.max(count.variance)))
     likely = max(float(count.values[0]), doubt / 2.0)
-    return rest, Outlook(law, shape, wanted, tuple(pairs)).counted(likely)
+    kinds = () if tables else announced_kinds(data)
+    return rest, Outlook(law, shape, wanted, tuple(pairs), kinds=kinds).counted(likely)
 
 
 def _try(data: PrivateRecords, pairs: Sequence[Axes]) -> TableResiduals:

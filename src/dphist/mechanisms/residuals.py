@@ -17,7 +17,7 @@ from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, wanted_tables
+from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
 from dphist.mechanisms.wide.ranges import AxisPlan, plan_axes
 from dphist.model.domain import Domain, Nominal
 from dphist.model.workload import Workload
@@ -84,7 +84,8 @@ class Residuals:
     def measured(self, data: PrivateRecords) -> tuple[tuple[Axes, ...], TableResiduals]:
         """Ask one question, and give the wanted tables and all that is known of them."""
         wanted = wanted_tables(data.shape, announced(data, self.tables, self.ways))
-        return wanted, measure_residuals(data, wanted, asked_ranges(data, self.ranges))
+        kinds = () if self.tables else announced_kinds(data)
+        return wanted, measure_residuals(data, wanted, asked_ranges(data, self.ranges), kinds)
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
@@ -112,6 +113,13 @@ def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) 
     return tables
 
 
+def announced_kinds(data: PrivateRecords) -> Kinds:
+    """The parts of an announced mixture that are tables, each with its weight; none if all count alike."""
+    parts = [] if data.workload is None else data.workload.parts
+    kinds = tuple((float(weight), tuple(part.tables)) for weight, part in parts if part.tables)
+    return kinds if len(kinds) > 1 else ()
+
+
 def _parts(data: PrivateRecords) -> list[Workload]:
     """What was announced: one kind of questions, or each part of a mixture."""
     if data.workload is None:
@@ -131,7 +139,7 @@ def asked_ranges(data: PrivateRecords, ranges: tuple[int, ...] | None) -> tuple[
 
 
 def measure_residuals(
-    data: PrivateRecords, wanted: Sequence[Axes], ranges: Sequence[int] = ()
+    data: PrivateRecords, wanted: Sequence[Axes], ranges: Sequence[int] = (), kinds: Kinds = ()
 ) -> TableResiduals:
     """Use a right up on the best residuals (under ρ) or tables (under ε) for some wanted tables.
 
@@ -139,6 +147,7 @@ def measure_residuals(
         data: The right.
         wanted: The tables that must be covered, none inside another (`wanted_tables`).
         ranges: The axes whose ranges will be asked inside them.
+        kinds: Kinds of tables that do not count alike.
 
     Returns:
         All that was measured, by residuals.
@@ -146,12 +155,12 @@ def measure_residuals(
     shape = data.shape
     trees = plan_axes(data.domain, ranges, gaussian=data.law().gaussian)
     if trees:
-        return _measure_ranged(data, wanted, trees)
+        return _measure_ranged(data, wanted, trees, kinds)
     if data.law().gaussian:
-        plan = plan_residuals(shape, wanted)
+        plan = plan_residuals(shape, wanted, kinds=kinds)
         noisy = data.measure(ResidualQuery(plan.tables, plan.shares))
     else:
-        plan = plan_totals(shape, wanted)
+        plan = plan_totals(shape, wanted, kinds=kinds)
         noisy = data.measure(TableTotals(plan.tables, plan.shares, plan.differences))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
     found, begin = [], 0
@@ -171,11 +180,11 @@ def measure_residuals(
 
 
 def _measure_ranged(
-    data: PrivateRecords, wanted: Sequence[Axes], trees: Mapping[int, AxisPlan]
+    data: PrivateRecords, wanted: Sequence[Axes], trees: Mapping[int, AxisPlan], kinds: Kinds
 ) -> TableResiduals:
     """The same, by contrasts along the axes with a tree."""
     shape, gaussian = data.shape, data.law().gaussian
-    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees)
+    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees, kinds)
     weights = tuple((axis, each.weights) for axis, each in trees.items())
     noisy = data.measure(RangedTables(plan.tables, plan.shares, weights, centred=gaussian))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)

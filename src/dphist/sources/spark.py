@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -9,10 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dphist.errors import SourceError
 from dphist.extras import kept_folder, need
-from dphist.sources.engine import Column, Engine, Family
-from dphist.sources.people import DIGITS, SALT
+from dphist.sources.engine import Bound, Column, Engine, Family, Integers, Key
+from dphist.sources.executors import MOST_CELLS, counted_on_executors
+from dphist.sources.people import DIGITS, SALT, refuse_floats
 from dphist.sources.remote import WRITTEN_OUT, Remote, backend_of, transposed
 
 _FAMILIES: dict[str, Family] = {
@@ -133,6 +137,33 @@ class Spark(Remote):
         text = self.text(value)
         whole = f"CASE WHEN {text} LIKE '%.%' THEN rtrim('.', rtrim('0', {text})) ELSE {text} END"
         return f"CASE WHEN {whole} NOT LIKE '%.%' THEN {whole} END"
+
+    def count_tables(
+        self,
+        cells: Sequence[Key],
+        sizes: Sequence[int],
+        bound: Bound | None,
+        batches: Sequence[Sequence[tuple[int, ...]]],
+    ) -> list[tuple[Integers, Integers, Integers]]:
+        """Count batches of tables in one pass on the executors; by GROUP BY where their workers cannot."""
+        tables = [axes for batch in batches for axes in batch]
+        if sum(math.prod(sizes[axis] for axis in axes) for axes in tables) > MOST_CELLS:
+            return super().count_tables(cells, sizes, bound, batches)
+        if bound is not None and (sql := self.too_large(bound.id)) is not None and self._answer(sql) != [[0]]:
+            raise refuse_floats(bound.id)
+        try:
+            codes = self.frame.sparkSession.sql(self.codes(cells, sizes, bound), records=self.frame)
+            each = counted_on_executors(codes, tables, sizes)
+        except Exception:
+            # Workers without numpy or pyarrow, or none at all: Spark's own GROUP BY gives the same counts, later.
+            return super().count_tables(cells, sizes, bound, batches)
+        found, begin = [], 0
+        for batch in batches:
+            here = each[begin : begin + len(batch)]
+            which = np.repeat(np.arange(len(batch)), [len(cell) for cell, _ in here])
+            found.append((which, np.concatenate([c for c, _ in here]), np.concatenate([n for _, n in here])))
+            begin += len(batch)
+        return found
 
     def _fetch(self, statements: Sequence[str]) -> list[list[list[Any]]]:
         found = [self.frame.sparkSession.sql(sql, records=self.frame) for sql in statements]

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import TableResiduals, speaks
 from dphist.inference.tables import Axes, centred, subsets
-from dphist.mechanisms.wide.plan import plan_residuals, plan_totals
+from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals
 from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
 from dphist.mechanisms.wide.strength import Strength, too_weak
 from dphist.model.law import NoiseLaw
@@ -75,6 +75,7 @@ class Outlook:
         pairs: The pairs whose error counts.
         total: How many records there are, from what was released.
         weights: How likely each size of dependence is; the prior unless told.
+        kinds: Kinds of tables that do not count alike.
     """
 
     law: NoiseLaw
@@ -83,6 +84,7 @@ class Outlook:
     pairs: tuple[Axes, ...]
     total: float = 1.0
     weights: FloatArray | None = None
+    kinds: Kinds = ()
 
     @cached_property
     def cells(self) -> FloatArray:
@@ -95,7 +97,7 @@ class Outlook:
 
         Errors are of shares: that all cells are a little too large together, by the noise of the total, is none.
         """
-        whole, low = planned_variances(self.law, self.shape, self.wanted, [*self.pairs, ()])
+        whole, low = planned_variances(self.law, self.shape, self.wanted, [*self.pairs, ()], self.kinds)
         everybody = whole[-1] / self.cells**2
         return whole[:-1] - everybody, low[:-1] - everybody
 
@@ -137,7 +139,7 @@ class Outlook:
         freedom = sum((self.shape[a] - 1) * (self.shape[b] - 1) for a, b in self.pairs)
         seen = (_UNEVEN * self.sizes[:, None] / whole) ** 2 + _UNSURE / math.sqrt(freedom)
         pair = np.maximum(whole**2 - low**2, 0.0)
-        return np.asarray(np.sqrt(low**2 + pair * seen / (1.0 + seen)).mean(axis=1))
+        return self._mean(np.sqrt(low**2 + pair * seen / (1.0 + seen)))
 
     @cached_property
     def apart(self) -> FloatArray:
@@ -151,12 +153,22 @@ class Outlook:
             # The more values columns have, the more a model says of pairs that were not chosen.
             missed = (1.0 - chosen) ** (2.0 * self._spread)
             left = np.maximum(np.minimum(self._beyond, _CHOSEN * self.plain), missed * self._beyond)
-        return np.asarray(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2).mean(axis=1))
+        return self._mean(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2))
 
     @cached_property
     def plain(self) -> float:
         """The error of all pairs measured together, each cut by itself to a table without negative cells."""
-        return float(_cut(HALF_MEAN * np.sqrt(self.variances[0]) * self.cells / self.total).mean())
+        return float(self._mean(_cut(HALF_MEAN * np.sqrt(self.variances[0]) * self.cells / self.total)))
+
+    def _mean(self, errors: FloatArray) -> FloatArray:
+        """Over pairs: all alike, or by the weights of the kinds of tables that hold them."""
+        if not self.kinds:
+            return np.asarray(errors.mean(axis=-1))
+        held = np.zeros(len(self.pairs))
+        for weight, tables in self.kinds:
+            inside = [sum(set(pair) <= set(axes) for axes in tables) for pair in self.pairs]
+            held += weight * np.array(inside) / max(1, sum(inside))
+        return np.asarray(errors @ (held / held.sum()) if held.any() else errors.mean(axis=-1))
 
     @property
     def _single_noise(self) -> list[float]:
@@ -265,7 +277,7 @@ class Outlook:
 
 
 def planned_variances(
-    law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], pairs: Sequence[Axes]
+    law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], pairs: Sequence[Axes], kinds: Kinds = ()
 ) -> tuple[FloatArray, FloatArray]:
     """The variance of a cell of each pair if all wanted tables were measured by the best plan; and its lower part.
 
@@ -274,6 +286,7 @@ def planned_variances(
         shape: How many values each attribute has.
         wanted: The tables, none inside another.
         pairs: Pairs, or other tables, inside them.
+        kinds: Kinds of tables that do not count alike.
 
     Returns:
         A variance for each, and what of it comes from smaller residuals.
@@ -286,11 +299,11 @@ def planned_variances(
     """
     precision: dict[Axes, float] = {}
     if law.gaussian:
-        plan = plan_residuals(shape, wanted)
+        plan = plan_residuals(shape, wanted, kinds=kinds)
         for axes, share in zip(plan.tables, plan.shares, strict=True):
             precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
     else:
-        plan = plan_totals(shape, wanted)
+        plan = plan_totals(shape, wanted, kinds=kinds)
         for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
             for subset in subsets(axes):
                 if set(chosen) <= set(subset):

@@ -12,6 +12,10 @@ axes of two values (which cost nothing more and double the precision). Precision
 a table speaks of all residuals inside it; the best shares are found by scaling each by a power of its gain until all
 gain alike: a fixed number of sums and products.
 
+Where kinds of tables were announced with weights, the weighted mean of the logarithms of their errors is least, as for
+dense cubes (`dphist.mechanisms.choosing.forecast`): the same sums, each kind's tables counted by its weight over its
+error, which a few rounds settle.
+
 Where ranges of an attribute will be asked (`dphist.mechanisms.wide.ranges`), contrasts of its tree are measured along
 that axis in both currencies: a table with such an axis speaks only of residuals that have it too, the axis costs 1
 where a residual costs 1 − 1/n, and intervals pick up their mean squares in place of a cell's.
@@ -20,7 +24,7 @@ where a residual costs 1 − 1/n, and intervals pick up their mean squares in pl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -32,7 +36,11 @@ from dphist.inference.tables import Axes, subsets
 from dphist.mechanisms.wide.ranges import AxisPlan
 
 FloatArray = NDArray[np.float64]
+Kinds = Sequence[tuple[float, Sequence[Axes]]]
+"""Kinds of tables that were announced: the weight of each, and its tables."""
 
+# Rounds in which kinds that were announced with weights settle.
+_SETTLING = 6
 # Steps of the search under ε; the error is flat near its least.
 _STEPS = 80
 # A table that adds less than this part to what others know of each of its residuals is left out.
@@ -72,7 +80,10 @@ def wanted_tables(shape: Sequence[int], tables: Sequence[Sequence[int]]) -> tupl
 
 
 def plan_residuals(
-    shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan] | None = None
+    shape: Sequence[int],
+    wanted: Sequence[Axes],
+    trees: Mapping[int, AxisPlan] | None = None,
+    kinds: Kinds = (),
 ) -> ResidualPlan:
     """The best residuals to measure under ρ.
 
@@ -80,6 +91,7 @@ def plan_residuals(
         shape: How many values each attribute has.
         wanted: The tables that will be asked for.
         trees: Axes that are asked by contrasts.
+        kinds: Kinds of tables that do not count alike.
 
     Returns:
         Residuals and their shares.
@@ -93,6 +105,15 @@ def plan_residuals(
     value = _values(shape, wanted, trees)
     cost = {axes: math.prod(1.0 - 1.0 / shape[axis] for axis in axes if axis not in trees) for axes in value}
     tables = tuple(sorted(value, key=lambda axes: (len(axes), axes)))
+    if kinds:
+        prices = np.array([cost[axes] for axes in tables])
+
+        def precise(values: FloatArray) -> FloatArray:
+            share = np.sqrt(prices * values)
+            return np.asarray(share / share.sum() / prices)
+
+        settled = _settled(shape, wanted, trees, kinds, tables, precise)
+        value = dict(zip(tables, settled.tolist(), strict=True))
     best = np.sqrt(np.array([cost[axes] * value[axes] for axes in tables]))
     moved = [
         math.prod(shape[axis] * (shape[axis] - 1) for axis in axes if axis not in trees) for axes in tables
@@ -102,7 +123,10 @@ def plan_residuals(
 
 
 def plan_totals(
-    shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan] | None = None
+    shape: Sequence[int],
+    wanted: Sequence[Axes],
+    trees: Mapping[int, AxisPlan] | None = None,
+    kinds: Kinds = (),
 ) -> ResidualPlan:
     """The best tables to measure under ε.
 
@@ -110,6 +134,7 @@ def plan_totals(
         shape: How many values each attribute has.
         wanted: The tables that will be asked for.
         trees: Axes that are asked by contrasts.
+        kinds: Kinds of tables that do not count alike.
 
     Returns:
         Tables, their shares, and the axes asked by difference.
@@ -135,6 +160,13 @@ def plan_totals(
                 weight.append(speaks(shape, axes, chosen, subset))
     entries = np.array(table), np.array(about), np.array(weight)
     wants = np.array([value[axes] for axes in residuals])
+    if kinds:
+
+        def precise(values: FloatArray) -> FloatArray:
+            found = _best(entries, values)
+            return np.bincount(entries[1], entries[2] * found[entries[0]] ** 2, minlength=values.size)
+
+        wants = _settled(shape, wanted, trees, kinds, residuals, precise)
     share = _best(entries, wants)
     kept = _worth(entries, share)
     shares = _rounded(share[kept], [1] * int(kept.sum()), _DIGITS)
@@ -159,6 +191,34 @@ def _values(shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, Ax
             left = math.prod(squares[axis] for axis in subset)
             value[subset] = value.get(subset, 0.0) + left * others
     return value
+
+
+def _settled(
+    shape: Sequence[int],
+    wanted: Sequence[Axes],
+    trees: Mapping[int, AxisPlan],
+    kinds: Kinds,
+    residuals: Sequence[Axes],
+    precise: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """How much every residual counts if kinds have weights: Σ weight · log error has the slope of Σ weight ÷ error."""
+    every = [
+        (weight, [tuple(sorted(axis for axis in set(axes) if shape[axis] > 1)) for axes in tables])
+        for weight, tables in kinds
+    ]
+    said = {axes for _, tables in every for axes in tables}
+    if rest := [axes for axes in wanted if axes not in said]:
+        # What has to be covered and nobody named counts as little as anything that was named.
+        every.append((min(weight for weight, _ in every), rest))
+    parts = []
+    for _, tables in every:
+        value = _values(shape, tables, trees)
+        parts.append(np.array([value.get(axes, 0.0) for axes in residuals]) / len(tables))
+    each, weights = np.stack(parts), np.array([weight for weight, _ in every])
+    counted = weights / each.sum(axis=1)
+    for _ in range(_SETTLING):
+        counted = weights / (each @ (1.0 / precise(counted @ each)))
+    return np.asarray(counted @ each / weights.sum(), dtype=np.float64)
 
 
 def _best(entries: tuple[NDArray[np.int64], NDArray[np.int64], FloatArray], wants: FloatArray) -> FloatArray:

@@ -1,0 +1,59 @@
+"""Attack a claim in whichever currency it is made: ε, ρ, or (ε, δ)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dphist.audit.approximate import audit_delta
+from dphist.audit.attack import Judged, audit
+from dphist.audit.concentrated import audit_rho
+from dphist.errors import InputError
+from dphist.mechanisms.protocol import Mechanism
+from dphist.model.exact import Number
+
+
+def audit_claim(
+    mechanism: Mechanism,
+    *,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    delta: Number | None = None,
+    runs: int = 20_000,
+    confidence: float = 0.999,
+    progress: Callable[[str], None] | None = None,
+) -> Judged:
+    """Search for evidence that a mechanism loses more than it claims, in the currency of the claim.
+
+    A claim of ε is attacked with Laplace noise (`audit`); one of ρ with Gaussian noise, by second moments of the
+    likelihood ratio (`dphist.audit.concentrated`); one of (ε, δ) with the noise of the ρ that it buys, by events that
+    are likelier than e^ε times their chance on the other side and δ (`dphist.audit.approximate`). A sound mechanism is
+    refuted with probability at most 1 − confidence.
+
+    Args:
+        mechanism: What to attack.
+        epsilon: The claim; 1 unless told, or ``rho`` is.
+        rho: Or the claim in ρ.
+        delta: With ``epsilon``: the δ of the claim. What happens once in a billion runs is not seen: try a hundredth.
+        runs: How often to run it on each side, at most.
+        confidence: How sure a refutation must be.
+        progress: Told what is being done; under pure ε alone.
+
+    Returns:
+        The report of that attack.
+
+    Raises:
+        InputError: both ``rho`` and another claim were given.
+
+    Example:
+        >>> from dphist.mechanisms import Gaussian
+        >>> audit_claim(Gaussian(), rho="1/2", runs=60).passed
+        True
+    """
+    if rho is not None:
+        if epsilon is not None or delta is not None:
+            raise InputError("rho: attack one claim at a time: ρ, or ε with or without δ")
+        return audit_rho(mechanism, rho=rho, runs=runs, confidence=confidence)
+    claim: Number = 1 if epsilon is None else epsilon
+    if delta is not None:
+        return audit_delta(mechanism, epsilon=claim, delta=delta, runs=runs, confidence=confidence)
+    return audit(mechanism, epsilon=claim, runs=runs, confidence=confidence, progress=progress)
