@@ -53,7 +53,14 @@ _NEVER_EMPTY = 0.01
 _HALVED, _TELLING = 4, 1 << 15
 
 
-def towards(measured: FloatArray, variance: float, model: FloatArray, *, laplace: bool = False) -> FloatArray:
+def towards(
+    measured: FloatArray,
+    variance: float,
+    model: FloatArray,
+    *,
+    laplace: bool = False,
+    doubts: list[FloatArray] | None = None,
+) -> FloatArray:
     """Move a measured table towards a model of it cell by cell, coarse blocks first, as far as noise explains it.
 
     Shrinking every cell by the same factor, as `shrink` does, keeps too much where the model expects nothing and too
@@ -68,6 +75,7 @@ def towards(measured: FloatArray, variance: float, model: FloatArray, *, laplace
         variance: Of each.
         model: What the model says, as counts, none below zero.
         laplace: Whether a cell's noise is Laplace noise, whose tails would else be taken for departures.
+        doubts: A list to which the posterior variances of all blocks are added, level by level, coarse ones first.
 
     Returns:
         A table between the two, without negative cells.
@@ -87,7 +95,10 @@ def towards(measured: FloatArray, variance: float, model: FloatArray, *, laplace
             steps.append(expected.shape)
             expected = _halve(expected)
         tails = _LAPLACE if laplace and not blocks else _NORMAL
-        better = _believed(noisy, variance * measured.size / noisy.size * tails[0], tails[1], expected)
+        noises = variance * measured.size / noisy.size * tails[0]
+        better, left = _believed(noisy, noises, tails[1], expected, doubted=doubts is not None)
+        if doubts is not None:
+            doubts.append(left)
         better = np.maximum(better, 0.0)
         factor = np.divide(better, expected, out=np.ones(noisy.shape), where=expected > 0.0)
         for shape in reversed(steps):
@@ -99,10 +110,12 @@ def towards(measured: FloatArray, variance: float, model: FloatArray, *, laplace
     return found
 
 
-def _believed(measured: FloatArray, noises: FloatArray, often: FloatArray, model: FloatArray) -> FloatArray:
+def _believed(
+    measured: FloatArray, noises: FloatArray, often: FloatArray, model: FloatArray, *, doubted: bool = False
+) -> tuple[FloatArray, FloatArray]:
     """The posterior mean of every cell under a mixture of departures from the model, learned from the cells.
 
-    The noise has each of the variances in ``noises`` so often.
+    The noise has each of the variances in ``noises`` so often. With ``doubted`` the posterior variance as well.
     """
     apart, mean = (measured - model).reshape(-1), model.reshape(-1)
     # Cells say slowly that they do not depart, where noise would hide it, and quickly that they do.
@@ -112,12 +125,18 @@ def _believed(measured: FloatArray, noises: FloatArray, often: FloatArray, model
     # A number between 0 and M of mean m has a variance of at most m (M − m).
     most = np.maximum(_most(model).reshape(-1) - mean, 0.0) + floor
 
-    def fit(apart: FloatArray, mean: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How well each departure explains every cell, and that times the part of its difference it then keeps."""
+    def fit(
+        apart: FloatArray, mean: FloatArray, most: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """How well each departure explains every cell, that times what it then keeps, and its square."""
         spread = np.minimum(_DEPARTURES[:, None, None], most) * (mean + floor) + noises[:, None]
         log = np.log(often)[:, None] - 0.5 * (np.log(spread) + apart**2 / spread)
         fits = np.exp(log - log.max(axis=(0, 1)))
-        return fits.sum(axis=1), (fits * (1.0 - noises[:, None] / spread)).sum(axis=1)
+        keeps = 1.0 - noises[:, None] / spread
+        kept = fits * keeps
+        # Each has a variance of its own, and they differ in their means.
+        square = kept * (noises[:, None] + keeps * apart**2) if doubted else kept
+        return fits.sum(axis=1), kept.sum(axis=1), square.sum(axis=1)
 
     step = 1 + mean.size // _TELLING
     explained = fit(apart[::step], mean[::step], most[::step])[0]
@@ -126,12 +145,15 @@ def _believed(measured: FloatArray, noises: FloatArray, often: FloatArray, model
         part = likely[:, None] * explained
         often_so = free * (part / part.sum(axis=0)).mean(axis=1) + _DOUBTS * first
         likely = often_so / often_so.sum()
-    found = mean.copy()
+    found, left = mean.copy(), np.zeros(mean.size if doubted else 0)
     for start in range(0, mean.size, _TELLING):
         here = slice(start, start + _TELLING)
-        fits, keeps = fit(apart[here], mean[here], most[here])
-        found[here] += likely @ keeps / (likely @ fits) * apart[here]
-    return found.reshape(model.shape)
+        fits, keeps, squares = fit(apart[here], mean[here], most[here])
+        moved = likely @ keeps / (likely @ fits) * apart[here]
+        found[here] += moved
+        if doubted:
+            left[here] = np.maximum(likely @ squares / (likely @ fits) - moved**2, 0.0)
+    return found.reshape(model.shape), left.reshape(model.shape) if doubted else left
 
 
 def _most(model: FloatArray) -> FloatArray:

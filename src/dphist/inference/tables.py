@@ -139,7 +139,7 @@ class MeasuredTables:
 
     def answers(self, low: IntArray, high: IntArray) -> FloatArray:
         """Sum every box by least squares; not a number where a box was not measured."""
-        from dphist.kernels.summed_area import box_sums
+        from dphist.kernels.summed_area import sums_between
 
         out = np.full(len(low), np.nan)
         kinds, kind = np.unique(self._bounded(low, high), axis=0, return_inverse=True)
@@ -147,7 +147,7 @@ class MeasuredTables:
             axes = tuple(int(axis) for axis in np.flatnonzero(row))
             if self.covers(axes):
                 here = np.flatnonzero(kind.reshape(-1) == number)
-                out[here] = box_sums(self._kept(axes), low[here][:, axes], high[here][:, axes])
+                out[here] = sums_between(self._kept(axes), low[here][:, axes], high[here][:, axes])
         return out
 
     def variances(self, low: IntArray, high: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -189,13 +189,15 @@ class MeasuredTables:
         return np.asarray(~((low == 0) & (high == np.array(self.shape))), dtype=bool)
 
     def _kept(self, axes: Axes) -> FloatArray:
-        """A table that is kept: a release is asked again and again."""
-        if axes not in self._tables:
-            self._tables[axes] = self.table(axes)
-        return self._tables[axes]
+        """Running sums of a table that are kept: a release is asked again and again."""
+        if axes not in self._sums:
+            from dphist.kernels.summed_area import running_sums
+
+            self._sums[axes] = running_sums(self.table(axes))
+        return self._sums[axes]
 
     @cached_property
-    def _tables(self) -> dict[Axes, FloatArray]:
+    def _sums(self) -> dict[Axes, FloatArray]:
         return {}
 
 

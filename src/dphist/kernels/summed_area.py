@@ -19,6 +19,8 @@ def running_sums(values: Array) -> Array:
     Integers stay integers. Should a running sum pass 2^63 it wraps around, and the difference that an answer
     takes wraps back, so every answer that fits in 64 bits is exact.
     """
+    if not values.ndim:
+        return values.copy()
     table = np.zeros(tuple(n + 1 for n in values.shape), dtype=values.dtype)
     inner = table[tuple(slice(1, None) for _ in values.shape)]
     inner[...] = values
@@ -93,9 +95,13 @@ def all_range_sums(table: Array, first: int, out: Array) -> None:
 
 def box_sums(table: Array, low: IntArray, high: IntArray) -> npt.NDArray[np.float64]:
     """Sum an array over many boxes, each ``low ≤ place < high`` on every axis."""
-    if not table.ndim:
-        return np.full(len(low), float(table))
-    sums = running_sums(table)
+    return sums_between(running_sums(table), low, high)
+
+
+def sums_between(sums: Array, low: IntArray, high: IntArray) -> npt.NDArray[np.float64]:
+    """Sum over many boxes from running sums that are kept."""
+    if not sums.ndim:
+        return np.full(len(low), float(sums))
     out = np.zeros(len(low))
     strides = np.array(sums.strides, dtype=np.int64) // sums.itemsize
     bounds = (np.ascontiguousarray(low), np.ascontiguousarray(high))

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Estimate
+from dphist.inference.departures import Departures, Shrunk
+from dphist.inference.estimate import CALIBRATED, Estimate, Interval, Words
 from dphist.inference.fitting import rake, settle
-from dphist.inference.intervals import Spread
+from dphist.inference.intervals import Spread, normal_quantile
+from dphist.inference.predictive.errors import whole_counts
 from dphist.inference.published import LeastSquaresNoise
 from dphist.inference.shrinking import towards
 from dphist.inference.tables import Axes, MeasuredTables
+from dphist.kernels.summed_area import running_sums
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.spatial import denoise_field
 from dphist.mechanisms.trees.planning import asked_ranges
@@ -51,6 +54,14 @@ _FOLLOWING, _FAR = 0.75, 36.0
 _BIASED = 2.5
 # Boxes by which that is told, halved so many times: their sizes, in powers of two, are told apart if so many are alike.
 _HALVINGS, _ALIKE = 6, 8
+# What bounds that are whole counts cost beside those that are not.
+_WHOLE = 0.25
+_SHRUNK = Words(
+    CALIBRATED.short,
+    "exact variance of least squares over the measured tables for what they hold, and posterior variance of what the "
+    "cube's cells keep beyond them, scaled by how far published sums lie from unbiased ones; least squares' own noise "
+    "where that is less",
+)
 # Tables with at most so many cells are denoised before they are settled; for larger ones it takes too long.
 _MOST_DENOISED = 1 << 16
 
@@ -74,6 +85,13 @@ class TableNoise(LeastSquaresNoise):
     tables: MeasuredTables
     counts: FloatArray | None = None
     """The published cube, where its cells were shrunk and long sums of them may be biased."""
+    shrunk: Shrunk | None = None
+    """What is left to doubt of it."""
+
+    @property
+    def words(self) -> Words:
+        """Say how intervals are obtained and what they do not cover."""
+        return super().words if self.shrunk is None else _SHRUNK
 
     def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
         """Give least squares' own answer to every box."""
@@ -89,12 +107,60 @@ class TableNoise(LeastSquaresNoise):
         if self.counts is None:
             return summed
         plain = self.stand(workload, summed)[0]
-        noise = self.variance(workload)
-        several = workload.cells_in_each > 1
+        plainly = self._plainly(workload, summed, plain, self.variance(workload))
+        return np.where(plainly, np.maximum(plain, 0.0), summed)
+
+    def _plainly(
+        self, workload: Workload, summed: FloatArray, plain: FloatArray, noise: FloatArray
+    ) -> BoolArray:
+        """Which questions least squares answers."""
         departs = (plain - summed) ** 2 > _FAR * noise
         departs |= self._biased[_magnitude(workload.cells_in_each, self._biased.size)]
-        better = np.where(several & (self._follows | departs), np.maximum(plain, 0.0), summed)
-        return np.where(np.isnan(plain) | np.isnan(noise), summed, better)
+        known = ~(np.isnan(plain) | np.isnan(noise))
+        return np.asarray(known & (workload.cells_in_each > 1) & (self._follows | departs), dtype=np.bool_)
+
+    def interval(
+        self,
+        workload: Workload,
+        published: FloatArray,
+        confidence: float,
+        *,
+        estimated: FloatArray | None = None,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Interval:
+        """Around what is published where shrinking left less to doubt than least squares; around that one elsewhere."""
+        exact = super().interval(
+            workload,
+            published,
+            confidence,
+            estimated=estimated,
+            guaranteed=guaranteed,
+            simultaneous=simultaneous,
+        )
+        if self.shrunk is None or self.counts is None or guaranteed or simultaneous:
+            return exact
+        each = self.shrunk.squares(workload.low, workload.high)
+        if workload.query is not None:
+            # As with noise, deviations of a question's boxes are added.
+            each = (
+                np.asarray(np.bincount(workload.query, np.sqrt(each), len(workload)), dtype=np.float64) ** 2
+            )
+        summed = np.asarray(workload.answer_from(self._sums), dtype=np.float64)
+        noise = self.variance(workload)
+        squares = each + (summed - published) ** 2
+        # By what is known beforehand, whole counts included, not by which of the two came out narrower.
+        shrunk = (np.sqrt(squares) + _WHOLE < np.sqrt(noise)) & ~self._plainly(
+            workload, summed, self.stand(workload, summed)[0], noise
+        )
+        low, high = whole_counts(published, normal_quantile(confidence) * np.sqrt(squares))
+        return Interval(np.where(shrunk, low, exact.low), np.where(shrunk, high, exact.high))
+
+    @cached_property
+    def _sums(self) -> FloatArray:
+        """Running sums of the published cells."""
+        counts = np.zeros(self.tables.shape) if self.counts is None else self.counts
+        return np.asarray(running_sums(counts.reshape(self.tables.shape)), dtype=np.float64)
 
     @cached_property
     def _follows(self) -> bool:
@@ -119,7 +185,7 @@ class TableNoise(LeastSquaresNoise):
         some = asked_ranges(None, None, self.tables.shape)
         halved = np.ceil((some.high - some.low) / 2.0 ** (np.arange(len(some.low)) % _HALVINGS)[:, None])
         boxes = Workload(some.domain, some.low, some.low + halved.astype(np.int64))
-        summed = np.asarray(boxes.answer(self.counts.reshape(self.tables.shape)), dtype=np.float64)
+        summed = np.asarray(boxes.answer_from(self._sums), dtype=np.float64)
         noise = self.variance(boxes)
         known = ~np.isnan(noise) & (noise > 0.0)
         ratio = (self.fitted(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
@@ -200,8 +266,8 @@ class Marginals:
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
         if self.shrink:
-            cube = shrunk_cube(measured)
-            return Estimate(cube, TableNoise(measured, cube), note)
+            cube, shrunk = shrunk_cube(measured)
+            return Estimate(cube, TableNoise(measured, cube, shrunk), note)
         return Estimate(fit_cube(measured), TableNoise(measured), note)
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
@@ -242,17 +308,26 @@ def fit_cube(measured: MeasuredTables) -> FloatArray:
     return rake(start, targets, rounds, _CLOSE * noise)
 
 
-def shrunk_cube(measured: MeasuredTables) -> FloatArray:
-    """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest."""
+def shrunk_cube(measured: MeasuredTables) -> tuple[FloatArray, Shrunk | None]:
+    """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
+
+    What that leaves to doubt comes with it, where the cube itself was measured.
+    """
     every = measured.everything
     cells = math.prod(measured.shape)
     whole = every in measured.axes
     wanted = _to_settle(measured, cells, _HIGHEST_SHRUNK) if whole else measured.axes
 
+    doubts: dict[Axes, Departures] = {}
+
     def better(axes: Axes, values: FloatArray, model: FloatArray) -> FloatArray:
         # Noise of a table that was measured whole is mostly its own; in sums of others' cells it is all but normal.
         own = measured.kind == "laplace" and axes in measured.axes
-        return towards(values, measured.cell_variance(axes), model, laplace=own)
+        levels: list[FloatArray] | None = [] if whole else None
+        found = towards(values, measured.cell_variance(axes), model, laplace=own, doubts=levels)
+        if levels:
+            doubts[axes] = Departures.of(levels)
+        return found
 
     lines = tuple((axis,) for axis in every)
     settled = settle(measured.shape, wanted, _denoised(measured, lines), better)
@@ -262,11 +337,13 @@ def shrunk_cube(measured: MeasuredTables) -> FloatArray:
     cube = np.full(measured.shape, float(settled[()]) / cells)
     cube = rake(cube, targets, min(rounds, 3) if whole else rounds, _CLOSE * noise)
     if not whole:
-        return cube
+        return cube, None
     found, variance = better(every, measured.table(every), cube), measured.cell_variance(every)
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
-    return rake(found, targets, rounds, _CLOSE * noise)
+    order = max((len(axes) for axes in wanted), default=0)
+    found = rake(found, targets, rounds, _CLOSE * noise)
+    return found, Shrunk(measured, found, order, doubts)
 
 
 def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:

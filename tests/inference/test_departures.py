@@ -1,0 +1,117 @@
+"""What shrinking leaves to doubt: sums over boxes by brute force, and intervals that hold with less width."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dphist.inference.departures import Departures
+from dphist.inference.published import LeastSquaresNoise
+from dphist.inference.shrinking import towards
+from dphist.mechanisms import Marginals
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.workload import Workload
+from dphist.testing import run
+
+SHAPE = (24, 5, 4, 3)
+DOMAIN = Domain([Ordinal("x", range(24)), *(Nominal(f"n{n}", [str(v) for v in range(n)]) for n in (5, 4, 3))])
+
+
+def _mechanism():
+    tables = (*itertools.combinations(range(4), 2), (0, 1, 2, 3))
+    return Marginals(tables=tables, shares=(Fraction(1, 7),) * 7, shrink=True)
+
+
+def _people(depends: bool) -> Histogram:
+    draw = np.random.default_rng(5)
+    lines = [draw.dirichlet(np.full(n, 2.0)) for n in SHAPE]
+    weights = np.einsum("a,b,c,d->abcd", *lines)
+    if depends:
+        # What no table of two shows: three attributes go together by their parity.
+        a, b, c, _ = np.indices(SHAPE)
+        weights = weights * np.where((a + b + c) % 2 == 0, 1.9, 0.1)
+    return Histogram(DOMAIN, draw.multinomial(20_000, (weights / weights.sum()).reshape(-1)).reshape(SHAPE))
+
+
+def test_a_level_of_single_cells_is_summed_beyond_the_smaller_tables():
+    variances = np.random.default_rng(1).random((3, 4, 2))
+    departures = Departures.of([variances])
+    low, high = np.array([[0, 1, 0], [1, 0, 1]]), np.array([[2, 3, 1], [2, 4, 2]])
+    found = departures.variances(low, high, 1)
+    for box in range(2):
+        here = tuple(slice(a, b) for a, b in zip(low[box], high[box], strict=True))
+        # The part of a box that tables of one attribute hold is that of its own indicator.
+        indicator = np.zeros((3, 4, 2))
+        indicator[here] = 1.0
+        smaller = indicator.mean() ** 2 * indicator.size
+        for axis in range(3):
+            others = tuple(a for a in range(3) if a != axis)
+            line = indicator.mean(axis=others) - indicator.mean()
+            smaller += float((line**2).sum()) * indicator.size / line.size
+        beyond = 1.0 - smaller / indicator.sum()
+        assert found[box] == pytest.approx(variances[here].sum() * beyond)
+
+
+def test_blocks_are_as_long_as_shrinking_made_them():
+    levels: list[Any] = []
+    towards(np.ones((9, 5, 2)), 1.0, np.ones((9, 5, 2)), doubts=levels)
+    departures = Departures.of(levels)
+    assert [each.shape for each in levels][::-1] == [(9, 5, 2), (5, 3, 2), (3, 3, 2)]
+    assert departures.lengths == ((1, 1, 1), (2, 2, 1), (4, 2, 1))
+    # A cell takes a small part of a block: far less than the box that holds all of it.
+    whole = departures.variances(np.zeros((1, 3), dtype=np.int64), np.array([[9, 5, 2]]), 0)
+    one = departures.variances(np.zeros((1, 3), dtype=np.int64), np.array([[1, 1, 1]]), 0)
+    assert whole[0] == pytest.approx(0.0, abs=1e-9)
+    assert 0.0 < one[0] < max(level.max() for level in levels) * 2.0
+
+
+def test_the_posterior_variance_is_the_slope_of_the_mean():
+    """By which sums of published cells are known to go with sums of measured ones (Tweedie's formula)."""
+    from dphist.inference import shrinking
+
+    noisy, model = np.array([4.0, 9.0, 30.0, 0.5] * 50), np.full(200, 6.0)
+    noise = np.array([4.0]), np.array([1.0])
+    mean, left = shrinking._believed(noisy, *noise, model, doubted=True)
+    for place in range(4):
+        moved = noisy.copy()
+        moved[place] += 1e-4
+        after, _ = shrinking._believed(moved, *noise, model)
+        # How often departures are learned of all cells: one of two hundred hardly moves that.
+        assert (after[place] - mean[place]) / 1e-4 * 4.0 == pytest.approx(left[place], rel=0.15, abs=0.02)
+
+
+@pytest.mark.parametrize("depends", [False, True])
+def test_boxes_hold_with_less_than_the_width_of_least_squares(depends):
+    people = _people(depends)
+    boxes = Workload.random(DOMAIN, 300, seed=4)
+    truth = boxes.answer(people.counts)
+    held, width, plain = [], [], []
+    for seed in range(6):
+        estimate: Any = run(_mechanism(), people, "0.3", seed=seed)
+        published = estimate.errors.answer(boxes, np.asarray(boxes.answer(estimate.counts), dtype=np.float64))
+        found = estimate.errors.interval(boxes, published, 0.95)
+        exact = LeastSquaresNoise.interval(estimate.errors, boxes, published, 0.95)
+        held.append(float(np.mean((found.low <= truth) & (truth <= found.high))))
+        width.append(float(np.mean(found.high - found.low)))
+        plain.append(float(np.mean(exact.high - exact.low)))
+    assert np.mean(held) >= 0.93
+    assert np.mean(width) < (1.0 if depends else 0.75) * np.mean(plain)
+
+
+def test_what_must_hold_for_any_data_stands_on_least_squares():
+    people = _people(False)
+    boxes = Workload.random(DOMAIN, 20, seed=4)
+    errors: Any = run(_mechanism(), people, 1, seed=1).errors
+    published = np.asarray(boxes.answer(people.counts), dtype=np.float64)
+    kinds: list[dict[str, Any]] = [{"guaranteed": True}, {"simultaneous": True}]
+    for options in kinds:
+        found = errors.interval(boxes, published, 0.95, **options)
+        exact = LeastSquaresNoise.interval(errors, boxes, published, 0.95, **options)
+        assert found.low.tolist() == exact.low.tolist()
+        assert found.high.tolist() == exact.high.tolist()
+    assert errors.words.short.startswith("calibrated")
