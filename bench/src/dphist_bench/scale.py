@@ -221,8 +221,9 @@ EXPERIMENTS = (
                 where="exponent at most 1.25",
                 check=_near_linear,
                 why="That was our expectation before the first run. S₂ without a tree and AHP grew quadratically then; "
-                "since their buckets are weighed by length (kernels/lengthwise.py) they do not. PrefixSums came later: "
-                "it multiplies by the dense root of all prefixes, exactly, and is for short lines.",
+                "since their buckets are weighed by length (kernels/lengthwise.py) they do not. PrefixSums came later "
+                "and grew quadratically, too (2.01); since it multiplies series in integers (kernels/toeplitz.py) it "
+                "does not.",
             ),
         ),
     ),

@@ -22,21 +22,8 @@ def sparse_product(rows: IntArray, columns: IntArray, weights: IntArray, values:
 
 
 @kernel
-def triangle_product(weights: IntArray, values: IntArray) -> IntArray:
-    """Answer i is Σ_{j ≤ i} weights[i − j] · values[j]: a lower triangle whose diagonals are constant."""
-    n = len(values)
-    out = np.zeros(n, np.int64)
-    for j in range(n):
-        value = values[j]
-        if value != 0:
-            for i in range(j, n):
-                out[i] += weights[i - j] * value
-    return out
-
-
-@kernel
 def triangle_solve(weights: FloatArray, answers: FloatArray) -> FloatArray:
-    """Undo `triangle_product`, in floating point: the values whose answers these are."""
+    """Undo `dphist.kernels.toeplitz.triangle_product` row by row, in floats: the values whose answers these are."""
     n = len(answers)
     left = answers.copy()
     for j in range(n):

@@ -40,6 +40,7 @@ _LARGEST_SHRUNK = 1 << 20
 _LARGEST_DENSE = 1 << 29
 # The root of longer lines takes seconds, as their length squared; only who wants narrow guarantees waits for it.
 _LONGEST_CURVE = 1 << 14
+_LONGEST_ROOT = 1 << 16
 # Of so many attributes nobody asks for boxes in all of them.
 _MANY = 5
 # Ranges looked at to tell how large they are.
@@ -320,9 +321,7 @@ class Auto:
 
     def _curve(self, data: PrivateCounts) -> bool:
         """Whether prefixes of a line are asked for, under a law of noise that makes their root the best question."""
-        from dphist.private.queries.prefixes import LONGEST
-
-        longest = LONGEST if self.guaranteed else _LONGEST_CURVE
+        longest = _LONGEST_ROOT if self.guaranteed else _LONGEST_CURVE
         line = len(data.shape) == 1 and data.size <= longest
         return line and self._kind(data) == "prefixes" and data.law().gaussian
 

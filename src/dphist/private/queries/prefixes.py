@@ -10,13 +10,15 @@ from typing import ClassVar
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.kernels.linear import triangle_product
+from dphist.kernels.toeplitz import FRACTION, inverse_series, triangle_product
 from dphist.private.questions import IntArray, Layout, Moves, own_array, proven
 
 _LARGEST_SUM = 2**62
 _BITS = 16
-# Every answer adds up all cells before it: beyond this it takes seconds.
-LONGEST = 1 << 16
+# Beyond this the ceiling of a cell comes down to what cells may hold, and limbs of few bits make the product slow.
+LONGEST = 1 << 20
+INVERSE_UNIT = 2.0 ** -(_BITS + FRACTION)
+"""What the numbers of `inverse_weights` are multiples of."""
 
 
 @lru_cache(maxsize=16)
@@ -27,6 +29,12 @@ def root_weights(n: int) -> IntArray:
         weights.append(exact >> (200 - _BITS))
         exact = exact * (2 * k + 1) // (2 * k + 2)
     return own_array(np.array(weights, dtype=np.int64))
+
+
+@lru_cache(maxsize=4)
+def inverse_weights(n: int) -> IntArray:
+    """The first n coefficients of one over the series of `root_weights`, in units of 2^−(16 + FRACTION)."""
+    return inverse_series(root_weights(n), _BITS, n)
 
 
 @proven
@@ -50,11 +58,13 @@ class PrefixRoots:
         return Fraction(1, 1 << _BITS)
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
-        """Add up in integers; counts are cut at a public ceiling so that no sum overflows."""
-        # min(x, c) moves by at most one when x does.
+        """Add up in integers, exactly (`dphist.kernels.toeplitz`); counts are cut at a public ceiling.
+
+        So no sum overflows, and how the product is computed follows from the ceiling and the number of cells.
+        """
+        # What is cut moves by at most one when x does.
         ceiling = _LARGEST_SUM // ((1 << _BITS) * max(1, layout.size))
-        answers: IntArray = triangle_product(self._weights(layout), np.minimum(counts, ceiling))
-        return answers
+        return triangle_product(self._weights(layout), np.clip(counts, -ceiling, ceiling), ceiling)
 
     def scales(self, layout: Layout) -> Fraction:
         """The sum of the weights."""
@@ -62,7 +72,9 @@ class PrefixRoots:
 
     def variances(self, layout: Layout) -> Fraction:
         """The sum of their squares."""
-        return Fraction(sum(weight * weight for weight in self._weights(layout).tolist()))
+        # At most 2²⁰ squares of at most 2³²: whole numbers of 64 bits hold them.
+        weights = self._weights(layout)
+        return Fraction(int((weights * weights).sum()))
 
     def _weights(self, layout: Layout) -> IntArray:
         if layout.size > LONGEST:
