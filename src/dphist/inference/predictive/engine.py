@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.alike import alike_part
+from dphist.inference.predictive.sparse import sparse_unevenness
 from dphist.inference.predictive.trials import size_classes as count_classes
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.paint import paint_boxes
@@ -191,7 +192,11 @@ class Engine:
         seen = np.bincount(size_classes(self.size[self.left >= 0]), minlength=classes)[:classes]
         before = float(np.dot(FIRST, WAYS)) / sum(FIRST)
         unseen = _UNSEEN * (1.0 + _HIDDEN / math.sqrt(self.deviations))
-        return np.minimum(learned + unseen * before * CARRIED / (CARRIED + seen), 1.0)
+        expected = learned + unseen * before * CARRIED / (CARRIED + seen)
+        if len(self.shape) == 1:
+            # What was not divided is sparse, and is as uneven as sparse totals were seen to be.
+            expected = np.maximum(expected, sparse_unevenness(self.left, self.size, self.best, self.spread))
+        return np.minimum(expected, 1.0)
 
     @property
     def one_sided(self) -> float:
