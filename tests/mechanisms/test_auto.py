@@ -168,7 +168,7 @@ def test_an_announced_mixture_moves_the_budget_to_what_counts():
         assert isinstance(mechanism, Marginals)
         assert mechanism.shares is not None
         cube[text] = dict(zip(mechanism.tables or (), mechanism.shares, strict=True)).get((0, 1, 2), 0)
-    assert "count as 1 marginals + 1 marginals" in reason
+    assert "count as 1 one-way tables + 1 two-way tables" in reason
     assert cube["9 cells + marginals:1"] > 1.5 * cube["cells + 9 marginals:1"] > 0
     assert cube["marginals:1 + marginals:2"] == 0
     for text, chosen in (("3 cells + ranges", Posterior), ("cells + 3 ranges", AdaptiveTree)):
@@ -202,7 +202,7 @@ def test_a_mixture_of_a_space_is_planned_for_too():
 def test_a_release_for_a_mixture_can_be_checked(tmp_path):
     counts = Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64))
     release = publish(counts, epsilon=1, workload="9 cells + marginals:2")
-    assert "count as 9 cells + 1 marginals" in release.note
+    assert "count as 9 cells + 1 two-way tables" in release.note
     release.save(tmp_path / "mixed.parquet")
     again = verify_file(tmp_path / "mixed.parquet")
     assert again.workload == Workload.parse(CUBE, "9 cells + marginals:2")

@@ -7,7 +7,8 @@ import pytest
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
-from dphist.mechanisms.choosing.forecast import Forecaster, asked_kinds
+from dphist.mechanisms.choosing.asked import asked_kinds
+from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.marginals import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram

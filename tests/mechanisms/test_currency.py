@@ -10,7 +10,7 @@ import pytest
 from dphist import Domain, Histogram, Ledger, Ordinal, Unit, Workload, load, planning, publish
 from dphist.errors import EpsilonError
 from dphist.mechanisms import Auto, ByPart, Tree
-from dphist.mechanisms.choosing.currency import settle
+from dphist.mechanisms.choosing.currency import _smaller, forecast, settle
 from dphist.model.budget import Budget
 
 LINE = Domain([Ordinal("x", range(64))])
@@ -140,3 +140,37 @@ def test_a_pure_budget_that_keeps_an_epsilon_and_delta_is_written_and_read():
     assert kept.part(Fraction(1, 2)) == Budget.of("1/2")
     with pytest.raises(EpsilonError):
         Budget(Fraction(2), "epsilon", Fraction(1), Fraction(1, 10))
+
+
+def test_a_mixture_is_judged_by_its_weights():
+    domain = Domain([Ordinal(f"x{axis}", range(6)) for axis in range(4)])
+    allowed = Budget.of(1, delta="1e-9")
+
+    def expected(money, text):
+        return forecast(Auto(), money, domain, Unit(), Workload.parse(domain, text))
+
+    for money in (allowed, allowed.without_delta()):
+        # Next to nothing counts beside cells: as good as cells alone, and between both in between.
+        mostly, even = expected(money, "1000 cells + marginals:2"), expected(money, "cells + marginals:2")
+        assert mostly == pytest.approx(expected(money, "cells"), rel=0.2)
+        assert even > 1.2 * mostly
+
+
+def test_a_mixture_of_a_large_domain_is_judged_by_a_smaller_one():
+    domain = Domain([Ordinal("x", range(300)), Ordinal("y", range(300))])
+    workload = Workload.parse(domain, "2 cells + marginals:1 + ranges")
+    smaller, asked = _smaller(domain, workload)
+    assert asked is not None
+    assert smaller.size <= 1 << 14
+    assert [(weight, part.kind) for weight, part in asked.parts] == [
+        (weight, part.kind) for weight, part in workload.parts
+    ]
+
+
+def test_a_mixture_of_tables_of_very_many_attributes_has_a_forecast():
+    domain = Domain([Ordinal(f"x{axis}", range(9)) for axis in range(20)])
+    one, both = (
+        forecast(Auto(), Budget.of(1), domain, Unit(), Workload.parse(domain, text))
+        for text in ("marginals:1", "99 marginals:1 + marginals:2")
+    )
+    assert 0.0 < one < both

@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.mechanisms.choosing.forecast import Forecaster, asked_kinds
+from dphist.mechanisms.choosing.asked import asked_kinds
+from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import BLOCKS, TOTAL, dependence, glimpse
 from dphist.model.law import NoiseLaw
 from dphist.testing import open_counts

@@ -11,6 +11,7 @@ from dphist.audit.neighbours import worst_pairs
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.choosing.asked import mixed_boxes
 from dphist.mechanisms.trees.growing import grow
 from dphist.mechanisms.trees.planning import (
     PlannedBoxes,
@@ -153,6 +154,37 @@ def test_plans_follow_from_public_facts_and_released_totals():
     assert levels == sorted(levels)
     step = planner.step(0, Fraction(1), none, 1e3, 0.5)
     assert 0 < step.share <= 1  # type: ignore[union-attr]
+
+
+def test_a_mixture_keeps_more_for_cells_than_ranges_do():
+    law = NoiseLaw("laplace", Fraction(1))
+    ranges = Planner.for_ranges((64, 64), None, None, law)
+    mixed = Planner.for_boxes((64, 64), mixed_boxes((64, 64), None, None), law)
+    none = np.zeros(len(mixed.sides))
+    few, many = (planner.step(0, Fraction(1), none, 1e6, 0.5) for planner in (mixed, ranges))
+    assert few is not None
+    assert many is not None
+    # A first level of coarser boxes, or with less: the rest is left to finer ones.
+    assert few.level <= many.level
+    assert few.share < many.share
+
+
+def test_a_mixture_that_was_announced_is_planned_as_it_counts():
+    domain = _domain((64, 64))
+    workload = Workload.parse(domain, "3 cells + marginals:1")
+    assert [weight for *_, weight in mixed_boxes(domain.shape, domain, workload)] == [3.0, 1.0]
+
+
+def test_cells_of_a_full_plane_are_better_where_nothing_was_announced():
+    counts = np.full((64, 64), 1000)
+    alone, mixed = AdaptiveTree(), AdaptiveTree(mixture=True)
+    cells = Workload.cells(_domain((64, 64)))
+    noisy = [
+        _error(mechanism, counts + np.indices((64, 64)).sum(axis=0) % 2 * 400, cells, 1, False)
+        for mechanism in (mixed, alone)
+    ]
+    assert noisy[0] < 0.85 * noisy[1]
+    assert "planned for all that counts" in run(mixed, counts, 1, seed=1).note
 
 
 @pytest.mark.parametrize("kind", ["cells", "prefixes", "all_ranges"])

@@ -131,6 +131,8 @@ class AdaptiveTree:
         slack: On a line, how far above its mean a family's χ² must lie to be split, in deviations.
         estimator: On an ordered line or a plane, whether counts are the "totals" handed down or "averaged" with the
             law's.
+        mixture: In several dimensions, plan for cells and tables as well as for boxes, or for the mixture that was
+            announced, each kind as much as it counts; otherwise for ranges alone.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -145,6 +147,7 @@ class AdaptiveTree:
     stop: float = 0.5
     slack: float = 0.75
     estimator: Literal["totals", "averaged"] = "totals"
+    mixture: bool = False
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
@@ -153,11 +156,17 @@ class AdaptiveTree:
             from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
+            if self.mixture:
+                from dphist.mechanisms.choosing.asked import mixed_boxes
+
+                kinds = mixed_boxes(data.shape, data.domain, data.workload)
+                planner = Planner.for_boxes(data.shape, kinds, data.law())
             tree, level = grow(data, PlannedBoxes(planner))
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
-                "each next step was planned for such ranges, from totals already paid for"
+                f"each next step was planned for {'all that counts' if self.mixture else 'such ranges'}, from totals "
+                "already paid for"
             )
             errors = _errors(tree)
             if data.published is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -241,11 +241,10 @@ class Auto:
             if exact is not None:
                 return Posterior(fine=not several), exact
         if several and data.size <= _LARGEST_TABULAR and not self._space(data):
+            from dphist.mechanisms.choosing.asked import in_words
             from dphist.mechanisms.choosing.cubes import tables_or_tree
 
-            # In the words in which users announce them.
-            said = [(weight, part.kind.removeprefix("all_")) for weight, part in self._parts(data)]
-            mixed = " + ".join(f"{weight:g} {kind_of}" for weight, kind_of in said)
+            mixed = " + ".join(f"{weight:g} {in_words(part)}" for weight, part in self._parts(data))
             return tables_or_tree(
                 *(data, kind, records, dependence),
                 mixed=mixed,
@@ -258,8 +257,9 @@ class Auto:
             )
         if kind is None:
             return (
-                _tree(data),
-                "nobody said what will be asked, so a tree is measured that serves ranges of all sizes (adaptivetree)",
+                _tree(data, mixture=several),
+                f"nobody said what will be asked, so a tree is measured that serves {'cells, tables and ' * several}"
+                "ranges of all sizes (adaptivetree)",
             )
         if kind == "marginals":
             from dphist.mechanisms.marginals import Marginals, tables_of
@@ -274,8 +274,9 @@ class Auto:
 
     def _prefixes(self, data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
         """The root of all prefixes or a tree, whichever is expected to be off by less: few records favour the tree."""
+        from dphist.mechanisms.choosing.asked import asked_kinds
         from dphist.mechanisms.choosing.cubes import two_digits
-        from dphist.mechanisms.choosing.forecast import Forecaster, asked_kinds
+        from dphist.mechanisms.choosing.forecast import Forecaster
         from dphist.mechanisms.prefixsums import PrefixSums, prefix_error
 
         law = data.law()
@@ -361,6 +362,8 @@ class Auto:
         return int(np.median(np.prod(np.maximum(high[::step] - low[::step], 0), axis=1)))
 
 
-def _tree(data: PrivateCounts) -> AdaptiveTree:
+def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
     """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects."""
-    return AdaptiveTree(estimator="averaged" if len(data.shape) <= 2 else "totals")
+    estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
+    # In larger spaces planning for all kinds was not tried.
+    return AdaptiveTree(estimator=estimator, mixture=mixture and len(data.shape) == 2)

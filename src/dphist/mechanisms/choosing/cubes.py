@@ -11,7 +11,8 @@ import math
 from dataclasses import replace
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.choosing.forecast import Forecaster, asked_kinds
+from dphist.mechanisms.choosing.asked import asked_kinds
+from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism

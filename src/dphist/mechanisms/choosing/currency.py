@@ -14,11 +14,13 @@ transcript and the ledger then name what was spent, never both.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.errors import InputError
 from dphist.inference.drawn import drawn_variance
@@ -30,6 +32,7 @@ from dphist.mechanisms.wide.outlook import planned_variances
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import part_workload
@@ -96,7 +99,8 @@ def forecast(
 ) -> float:
     """The root mean squared error of what `auto` would measure, read as least squares has it.
 
-    That is the noise before anything adapts to the data: exact for the sibling whose errors do not depend on them.
+    That is the noise before anything adapts to the data: exact for the sibling whose errors do not depend on them. Of a
+    mixture it is the geometric mean over its parts, each as much as it counts.
 
     Args:
         auto: Who chooses what is measured.
@@ -109,12 +113,7 @@ def forecast(
         The error, in records; infinite where noise so large cannot be drawn.
     """
     if auto.goes_wide(domain, workload):
-        tables = None if workload is None else workload.tables
-        wanted = wanted_tables(
-            domain.shape, tables or tuple(combinations(range(len(domain.shape)), min(2, len(domain.shape))))
-        )
-        variances, _ = planned_variances(Purse.of(budget, unit).law(), domain.shape, wanted, wanted)
-        return float(math.sqrt(np.mean(variances)))
+        return _wide(Purse.of(budget, unit).law(), domain, workload)
     smaller, asked = _smaller(domain, workload)
     known = Auto(workload=auto.workload, guaranteed=True)
     try:
@@ -131,8 +130,29 @@ def forecast(
     if asked.kind == "all_ranges":
         asked = Workload.random(smaller, _QUESTIONS, seed=1)
     # By the whole numbers that are drawn: at a large ε they are mostly 0, and far from the continuous law.
-    variance = drawn_variance(errors, asked.spread(_QUESTIONS) if len(asked) > _QUESTIONS else asked)
-    return float(math.sqrt(np.nanmean(variance)))
+    return _mean(
+        (weight, drawn_variance(errors, part.spread(_QUESTIONS) if len(part) > _QUESTIONS else part))
+        for weight, part in asked.parts or ((1.0, asked),)
+    )
+
+
+def _wide(law: NoiseLaw, domain: Domain, workload: Workload | None) -> float:
+    """The same for tables of very many attributes: those that were announced, or all of two."""
+    told = () if workload is None else workload.parts or ((1.0, workload),)
+    kinds = [(weight, part.tables) for weight, part in told if part.tables]
+    axes = range(len(domain.shape))
+    kinds = kinds or [(1.0, tuple(combinations(axes, min(2, len(axes)))))]
+    wanted = wanted_tables(domain.shape, [table for _, tables in kinds for table in tables])
+    return _mean(
+        (weight, planned_variances(law, domain.shape, wanted, wanted_tables(domain.shape, tables))[0])
+        for weight, tables in kinds
+    )
+
+
+def _mean(kinds: Iterable[tuple[float, NDArray[np.float64]]]) -> float:
+    """The geometric mean over kinds of questions of their root mean squared errors, each as much as it counts."""
+    parts = [(weight, math.log(max(float(np.nanmean(each)), 1e-300)) / 2.0) for weight, each in kinds]
+    return math.exp(sum(weight * each for weight, each in parts) / sum(weight for weight, _ in parts))
 
 
 def _smaller(domain: Domain, workload: Workload | None) -> tuple[Domain, Workload | None]:
@@ -150,13 +170,22 @@ def _smaller(domain: Domain, workload: Workload | None) -> tuple[Domain, Workloa
     )
     if workload is None:
         return small, None
+    if workload.parts:
+        return small, Workload.mixture(
+            small, [(w, _moved(domain, small, part)) for w, part in workload.parts]
+        )
+    return small, _moved(domain, small, workload)
+
+
+def _moved(domain: Domain, small: Domain, workload: Workload) -> Workload:
+    """The same questions about a smaller domain."""
     if workload.tables is not None:
         names = [[domain.names[axis] for axis in table] for table in workload.tables]
-        return small, Workload.marginals(small, names)
+        return Workload.marginals(small, names)
     if workload.kind in ("cells", "prefixes", "all_ranges"):
-        return small, Workload.from_json(small, {"kind": workload.kind})
+        return Workload.from_json(small, {"kind": workload.kind})
     few = workload.query is not None or len(workload) <= _QUESTIONS
     some = workload if few else workload.spread(_QUESTIONS)
-    old, new = np.array(domain.shape), np.array(sizes)
+    old, new = np.array(domain.shape), np.array(small.shape)
     low = some.low * new // old
-    return small, Workload(small, low, np.maximum(-(-some.high * new // old), low), some.query)
+    return Workload(small, low, np.maximum(-(-some.high * new // old), low), some.query)

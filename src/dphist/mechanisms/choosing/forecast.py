@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from dphist.inference.tables import Axes, subsets
 from dphist.kernels.trees.shares import best_shares
+from dphist.mechanisms.choosing.asked import Asked
 from dphist.mechanisms.trees.planning import CONSTANTS, asked_ranges
-from dphist.mechanisms.trees.shares import box_energy, halvings, volumes
+from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
-from dphist.model.workload import Kind, Workload
+from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -41,8 +42,6 @@ _STEPS = 80
 # Shares are multiples of one over this, and a table with less than so many of them is left out: what a platform rounds
 # otherwise must not change a share.
 _GRID, _LEAST = 1000, 4
-# If nothing was announced single cells count half as much as all kinds of sums of them together: a third of the whole.
-_CELLS = 0.5
 # A cube that questions may need has at least this share: intervals of what only the cube tells stand on it, and are as
 # much wider as it is less. On drawn cubes 100 to 125 (`dphist_bench.drawn_data`, two draws) those of cells and boxes
 # have half the width that a share of 0.05 gives, and no kind of question is off by more than 1.01 of what it was; with
@@ -53,17 +52,6 @@ _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 # The same for every attribute more, by the root of how far attributes depend on each other: so many times that, and at
 # least a little (made-up cubes, `dphist_bench.drawn_data` and `matrix`).
 _TOGETHER, _LEAST_TOGETHER = 5.0, 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """One kind of question: boxes, how often each is asked (parts of one), and how much the kind counts."""
-
-    name: str
-    low: IntArray
-    high: IntArray
-    times: FloatArray
-    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -81,75 +69,6 @@ class Plan:
     tables: tuple[Axes, ...]
     shares: tuple[Fraction, ...]
     forecast: Forecast
-
-
-def asked_kinds(
-    shape: tuple[int, ...],
-    domain: Domain | None,
-    workload: Workload | None,
-    kind: Kind | None,
-) -> tuple[Asked, ...]:
-    """What will be asked: what was announced, or a mixture if nobody said, in which every kind but cells counts alike.
-
-    Args:
-        shape: How many values each attribute has.
-        domain: The domain, where there is one.
-        workload: What was announced.
-        kind: Its kind, or a kind announced by its name alone; None for a mixture that was announced.
-
-    Returns:
-        The kinds: cells, tables of one attribute, of two, ranges of two attributes and boxes if nothing was announced.
-
-    Example:
-        >>> [each.name for each in asked_kinds((8, 4, 2), None, None, None)]
-        ['cells', 'tables of 1', 'tables of 2', 'ranges of 2', 'boxes']
-    """
-    every = range(len(shape))
-    if workload is not None and workload.parts and kind is None:
-        # A mixture that was announced: each part by itself, and how much it counts.
-        return tuple(
-            replace(asked_kinds(shape, domain, part, part.kind)[0], weight=weight)
-            for weight, part in workload.parts
-        )
-    if kind == "marginals":
-        from dphist.mechanisms.marginals import tables_of
-
-        told = workload is not None and workload.kind == "marginals"
-        tables = tables_of(workload) if told and workload is not None else tuple((axis,) for axis in every)
-        return (_tables("tables", shape, tables),)
-    if kind == "cells":
-        return (_tables("cells", shape, [tuple(every)]),)
-    if kind is not None:
-        return (_boxes("ranges", asked_ranges(workload, domain, shape)),)
-    some = asked_ranges(None, domain, shape)
-    mixture = [_tables("cells", shape, [tuple(every)])]
-    if len(shape) > 1:
-        mixture.append(_tables("tables of 1", shape, [(axis,) for axis in every]))
-    if len(shape) > 2:
-        pairs = list(combinations(every, 2))
-        mixture.append(_tables("tables of 2", shape, pairs))
-        low, high = some.low.copy(), some.high.copy()
-        for row in range(len(low)):
-            free = [axis for axis in every if axis not in pairs[row % len(pairs)]]
-            low[row, free], high[row, free] = 0, np.array(shape)[free]
-        mixture.append(Asked("ranges of 2", low, high, np.full(len(low), 1.0 / len(low))))
-    mixture.append(_boxes("boxes", some))
-    mixture[0] = replace(mixture[0], weight=_CELLS * (len(mixture) - 1))
-    return tuple(mixture)
-
-
-def _tables(name: str, shape: tuple[int, ...], tables: Sequence[Axes]) -> Asked:
-    """Cells of tables: those of one table are alike, so each table is one box, asked as often as it has cells."""
-    low = np.zeros((len(tables), len(shape)), dtype=np.int64)
-    high = np.array(
-        [[1 if a in table else n for a, n in enumerate(shape)] for table in tables], dtype=np.int64
-    )
-    cells = np.array([math.prod(shape[a] for a in table) for table in tables], dtype=np.float64)
-    return Asked(name, low, high.reshape(low.shape), cells / cells.sum())
-
-
-def _boxes(name: str, ranges: Workload) -> Asked:
-    return Asked(name, ranges.low, ranges.high, np.full(len(ranges.low), 1.0 / len(ranges.low)))
 
 
 def _score(errors: FloatArray, weights: FloatArray) -> Forecast:
@@ -192,12 +111,7 @@ class Forecaster:
         """A tree of boxes with the best shares for all kinds together, as many times as they count."""
         sides = halvings(self.shape)
         sizes = volumes(self.shape, sides)
-        weights = []
-        for each in self.kinds:
-            step = max(1, len(each.low) // CONSTANTS.sample)
-            energy = [box_energy(self.shape, side, each.low[::step], each.high[::step]) for side in sides]
-            gains = np.diff(np.array(energy), prepend=0.0)
-            weights.append(np.maximum(gains, 1e-12 * energy[-1]))
+        weights = [level_gains(self.shape, sides, *each.some) for each in self.kinds]
         mixed = sum(
             (w / w.sum() * part for w, part in zip(weights, self._weights, strict=True)), np.zeros(len(sides))
         )
@@ -344,8 +258,7 @@ def cells_and_tree(
     asked = asked_ranges(workload, domain, shape)
     sides = halvings(shape)
     sizes = volumes(shape, sides)
-    energy = np.array([box_energy(shape, side, asked.low, asked.high) for side in sides])
-    weight = np.maximum(np.diff(energy, prepend=0.0), 1e-12 * energy[-1])
+    weight = level_gains(shape, sides, asked.low, asked.high)
     nothing = np.zeros(0)
     _, shares = best_shares(
         *(weight, sizes, nothing, 1.0, 0, float(law.scale), nothing, nothing, 1.0, law.exponent),
@@ -355,7 +268,7 @@ def cells_and_tree(
         [1.0 / max(law.of_share(float(s)).drawn_variance, 1e-12) if s > 1e-3 else 0.0 for s in shares]
     )
     known = np.cumsum((precise * sizes)[::-1])[::-1]
-    return math.sqrt(float(energy[-1]) * law.drawn_variance), math.sqrt(float((weight / known).sum()))
+    return math.sqrt(float(weight.sum()) * law.drawn_variance), math.sqrt(float((weight / known).sum()))
 
 
 def _mixed(precision: FloatArray, held: FloatArray, chances: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -6,6 +6,7 @@ Nothing here asks anything. A plan is a public function of the shape, the worklo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from dphist.inference.measured import MeasuredTree
 from dphist.kernels.trees.pruning import level_cuts, prune
 from dphist.kernels.trees.shares import best_shares, range_error
 from dphist.mechanisms.trees.growing import Front
-from dphist.mechanisms.trees.shares import box_energy, halvings, volumes
+from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
@@ -132,12 +133,23 @@ class Planner:
         cls, shape: tuple[int, ...], workload: Workload | None, domain: Domain | None, law: NoiseLaw
     ) -> Planner:
         """Look at the ranges that will be asked; ranges of all sizes count a little, as they show where to look."""
+        goals = [(workload, 1.0), (None, CONSTANTS.all_sizes)]
+        asked = [(asked_ranges(goal, domain, shape), part) for goal, part in goals]
+        return cls.for_boxes(shape, [(ranges.low, ranges.high, part) for ranges, part in asked], law)
+
+    @classmethod
+    def for_boxes(
+        cls, shape: tuple[int, ...], kinds: Sequence[tuple[IntArray, IntArray, float]], law: NoiseLaw
+    ) -> Planner:
+        """Look at boxes of several kinds: where they begin and end, and how much each kind counts beside plain noise.
+
+        Errors of a kind are reckoned as parts of what plain noise on every cell would make of it, so that none counts
+        more because its sums are longer.
+        """
         sides = halvings(shape)
         weight = np.zeros(len(sides))
-        for goal, part in ((workload, 1.0), (None, CONSTANTS.all_sizes)):
-            ranges = asked_ranges(goal, domain, shape)
-            energy = np.array([box_energy(shape, side, ranges.low, ranges.high) for side in sides])
-            gains = np.maximum(np.diff(energy, prepend=0.0), 1e-12 * energy[-1])
+        for low, high, part in kinds:
+            gains = level_gains(shape, sides, low, high)
             weight += part * gains / gains.sum()
         return cls(sides, volumes(shape, sides), weight, law)
 

@@ -75,6 +75,12 @@ def box_energy(shape: Sequence[int], side: Sequence[int], low: IntArray, high: I
     return float(product.mean()) if product.size else 1.0
 
 
+def level_gains(shape: Sequence[int], sides: Sides, low: IntArray, high: IntArray) -> FloatArray:
+    """What blocks of every level keep of some boxes beyond the level before, on average; a trace of each is left."""
+    energy = np.array([box_energy(shape, side, low, high) for side in sides])
+    return np.asarray(np.maximum(np.diff(energy, prepend=0.0), 1e-12 * energy[-1]), dtype=np.float64)
+
+
 def contrasts(shape: Sequence[int], sides: Sides, goal: Kind | Workload) -> FloatArray:
     """How much of a question is a contrast of each level: differences of the energies of the levels, on average."""
     if isinstance(goal, Workload) and goal.kind in ("marginals", "ranges"):
