@@ -67,7 +67,10 @@ def test_the_release_says_what_was_read() -> None:
     for mechanism, expected in ((AdaptiveTree(estimator="averaged"), counts), (AdaptiveTree(), pruned)):
         estimate = mechanism.estimate(open_counts(plane, "1/5", seed=1))
         assert np.array_equal(estimate.counts, expected)
-    assert np.array_equal(Auto().estimate(open_counts(plane, "1/5", seed=1)).counts, counts)
+    ranges = Auto(workload="all_ranges").estimate(open_counts(plane, "1/5", seed=1))
+    assert np.array_equal(ranges.counts, counts)
+    mixed = AdaptiveTree(estimator="averaged", mixture=True).estimate(open_counts(plane, "1/5", seed=1))
+    assert np.array_equal(Auto().estimate(open_counts(plane, "1/5", seed=1)).counts, mixed.counts)
 
 
 @pytest.mark.parametrize("plane", [_plane("gentle"), _plane("gentle").reshape(-1)])
