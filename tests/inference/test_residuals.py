@@ -124,8 +124,8 @@ def by_totals(shape: tuple[int, ...], plan: Any, shares: list[float]) -> list[Me
 def test_kinds_count_by_their_weights(gaussian: bool) -> None:
     """The weighted mean of the kinds' log errors is the least among neighbours; a heavier kind errs less."""
     shape, rng = (6, 2, 5, 9), np.random.default_rng(2)
-    wanted = list(combinations(range(4), 2))
-    kinds = [(6.0, [(0, 1)]), (1.0, wanted), (2.0, [(2,), (3,)])]
+    wanted: list[tuple[int, ...]] = list(combinations(range(4), 2))
+    kinds: list[tuple[float, list[tuple[int, ...]]]] = [(6.0, [(0, 1)]), (1.0, wanted), (2.0, [(2,), (3,)])]
     plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, kinds=kinds)
     assert 0.93 < sum(plan.shares) <= 1
 

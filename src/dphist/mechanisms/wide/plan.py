@@ -164,7 +164,8 @@ def plan_totals(
 
         def precise(values: FloatArray) -> FloatArray:
             found = _best(entries, values)
-            return np.bincount(entries[1], entries[2] * found[entries[0]] ** 2, minlength=values.size)
+            known = np.bincount(entries[1], entries[2] * found[entries[0]] ** 2, minlength=values.size)
+            return np.asarray(known, dtype=np.float64)
 
         wants = _settled(shape, wanted, trees, kinds, residuals, precise)
     share = _best(entries, wants)
