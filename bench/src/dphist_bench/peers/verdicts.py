@@ -66,15 +66,17 @@ CLAIMS_COST = (
         says="Ours takes less processor time than every peer at every size, starting up included",
         where="whole processes",
         check=least_ratio("CPU s", "theirs"),
-        why="The smallest jobs are nearly all importing, and numpy with Polars and PyDP or OpenDP takes about as long "
-        "to import as numpy, DuckDB and Arrow.",
+        why="The smallest jobs are nearly all importing. Beside OpenDP at 10,000 rows and 1,024 cells, in milliseconds "
+        "of CPU: NumPy with Python 136 and 133, DuckDB and Arrow 152 against Polars 132, modules of our own 122 (half "
+        "of it Python making the methods of 83 dataclasses) against 96; then the job, 49 against 24.",
     ),
     Claim(
         says="Ours takes less processor time than every peer at every size, starting up left out",
         where="warm processes",
         check=least_ratio("CPU s without start", "theirs"),
-        why="Opening DuckDB takes about ten milliseconds, more than counting ten thousand rows by other means and "
-        "noising a thousand cells one by one; we also write a whole release, the others an array.",
+        why="At 10,000 rows and 1,024 cells, in milliseconds of CPU beside OpenDP: counting 30 against 5, most of it "
+        "opening DuckDB and the statements it is asked; loading the cipher that noise is drawn from 10; noise 3 "
+        "against 17; saving 6, a whole release that has reached the disk, against 2, an array.",
     ),
 )
 CLAIMS_LARGEST = (
