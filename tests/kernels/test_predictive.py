@@ -281,6 +281,7 @@ def test_likeliest_counts_are_the_fewest_that_hold_enough(confidence):
         np.testing.assert_array_equal(one, other)
     low, high = found[0]
     assert ((low <= published) & (published <= high)).all()
+    assert not np.signbit(low).any()
     first, last = np.ceil(low).astype(int), np.floor(high).astype(int)
     rows = np.arange(len(published))
     mass = below[rows, last + 1] - below[rows, first]

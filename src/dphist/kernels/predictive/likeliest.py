@@ -42,7 +42,8 @@ def likeliest_counts(
                     if bottom > spare:
                         break
                     first, spare = first + 1.0, spare - bottom
-        low[i], high[i] = min(first, max(middle, 0.0)), max(last, middle)
+        # Rounding below zero leaves a zero with a sign.
+        low[i], high[i] = min(first, max(middle, 0.0)) + 0.0, max(last, middle) + 0.0
     return low, high
 
 
