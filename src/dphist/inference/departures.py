@@ -41,11 +41,13 @@ IntArray = NDArray[np.int64]
 
 # How many times the variance that the mixture says an error may have, how likely at first, and the least.
 _TIMES = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-_LIKELY = np.array([0.03, 0.15, 0.20, 0.25, 0.20, 0.10, 0.07])
+_LIKELY = np.array([0.05, 0.25, 0.25, 0.20, 0.15, 0.07, 0.03])
 # Tables of which only the cube speaks have few cells with many records: they were further off on made-up cubes.
 _LIKELY_TABLE = np.array([0.02, 0.10, 0.15, 0.20, 0.23, 0.17, 0.13])
 _LEAST = 1.21
 _WORTH = 16.0
+# What is learned is a mean over the cube: places differ.
+_RESERVE = 1.44
 # Sizes of boxes, in powers of two, are told apart by threes; of fewer boxes, or of so large ones, nothing is learned.
 _APART, _FEWEST, _ROOM = 3, 20, 4.0
 # Squares of a sum of noise scatter by this many times their squared mean (2 if normal, 5 for one Laplace draw); boxes
@@ -193,7 +195,7 @@ class Shrunk:
             off = (float(error[here].mean()) - wanted) / scatter
             log -= _OVERLAP * (np.log(scatter) + 0.5 * off**2)
         chance = np.exp(log - log.max())
-        return max(_LEAST, float(chance @ _TIMES / chance.sum()))
+        return _RESERVE * max(1.0, float(chance @ _TIMES / chance.sum()))
 
 
 def _boxes(shape: list[int], some: int) -> Workload:
