@@ -124,6 +124,20 @@ MUTANTS = [
         why="the noise of a block that is cut is forgotten",
     ),
     dict(
+        file="src/dphist/kernels/predictive/likeliest.py",
+        old="_below(first - 0.5, middle, spread) - confidence",
+        new="_below(first - 0.5, middle, spread) - 0.9 * confidence",
+        tests=("tests/kernels/test_predictive.py", "-k", "likeliest"),
+        why="counts of single cells are dropped although they are needed",
+    ),
+    dict(
+        file="src/dphist/inference/predictive/sparse.py",
+        old="    alike &= whole <= _AS_SMALL * np.maximum(typical, np.sqrt(noise))\n",
+        new="",
+        tests=("tests/kernels/test_predictive.py", "-k", "sparse"),
+        why="sparse blocks are taken to be as even as full ones",
+    ),
+    dict(
         file=_TABLES,
         old="self.cells_in(self.axes[table]) * 2.0 * self.scales[table] ** 2",
         new="self.cells_in(self.axes[table]) * self.scales[table] ** 2",
