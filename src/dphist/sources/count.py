@@ -15,6 +15,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.measure import Quantity
 from dphist.model.unit import Unit
 from dphist.sources.engine import Bound, Column, Engine
+from dphist.sources.few import count_few
 from dphist.sources.keys import amount, place, read
 from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
@@ -128,6 +129,9 @@ def occupied(
 def _occupied(
     source: Any, domain: Domain, unit: Unit, quantities: Sequence[Quantity]
 ) -> tuple[IntArray, IntArray, Sequence[IntArray]]:
+    few = None if quantities else count_few(source, domain, unit)
+    if few is not None:
+        return *few, ()
     needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
     needed += [quantity.measure.source for quantity in quantities]
     needed = list(dict.fromkeys(needed))
