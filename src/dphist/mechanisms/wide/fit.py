@@ -76,14 +76,19 @@ def fit_together(
 
 
 def fit_model(
-    shape: Sequence[int], noisy: Sequence[NoisyTable], total: float, classes: int, steps: int
+    shape: Sequence[int],
+    noisy: Sequence[NoisyTable],
+    total: float,
+    classes: int,
+    steps: int,
+    dearer: float = 1.0,
 ) -> MixtureModel:
-    """Fit a mixture of products at the price that the noise of its tables asks for."""
+    """Fit a mixture of products at the price that the noise of its tables asks for, or so many times that."""
     large = sum(table.values.size for table in noisy if len(table.axes) > 2)
     used = [table for table in noisy if len(table.axes) <= 2 or large <= _MOST_FITTED]
     if all(len(table.axes) == 1 for table in used):
         return _product(shape, used, total)
-    price = float(np.clip(_raw(used, total) / _FULL_PRICE, _LEAST_PRICE, 1.0))
+    price = dearer * float(np.clip(_raw(used, total) / _FULL_PRICE, _LEAST_PRICE, 1.0))
     return fit_mixture(shape, used, total, components=min(classes, 4 * sum(shape)), steps=steps, price=price)
 
 
