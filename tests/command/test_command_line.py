@@ -135,6 +135,12 @@ def test_an_audit_passes_the_baseline():
     assert json.loads(done.stdout)["passed"] is True
 
 
+def test_an_audit_attacks_the_claim_that_is_named():
+    done = dphist("audit", "gaussian", "--rho", "1/2", "--runs", "30", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["rho"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -162,6 +168,7 @@ def test_an_audit_passes_the_baseline():
         (["ledger", "show", "missing.db"], 1, "missing.db"),
         (["ledger", "open", "new.db", "visits", "-3"], 2, "total"),
         (["audit", "nonsense"], 2, "nonsense"),
+        (["audit", "gaussian", "--rho", "1", "--epsilon", "1"], 2, "one claim at a time"),
         (["no-such-command"], 2, "no-such-command"),
     ],
 )  # fmt: skip
