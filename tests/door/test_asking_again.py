@@ -13,8 +13,7 @@ import dphist
 from dphist.errors import VerificationError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
-from dphist.kernels.predictive import twins
-from dphist.kernels.predictive.inside_twins import shared_inside
+from dphist.kernels.predictive.inside_twins import shared_alone, shared_inside
 from dphist.mechanisms import AdaptiveTree, adaptivetree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
@@ -108,16 +107,10 @@ def test_one_cell_stands_for_a_leaf() -> None:
         leaf.append(np.full(len(here), number))
     at, place = np.concatenate(leaf), np.concatenate(cells).astype(np.int64)
     uneven = np.linspace(0.1, 0.9, 12)
-    few, which = twins._unlike(at, low, high)
-    # The third leaf is six wide.
-    assert few.size == 48 + 4
-
-    def asked(chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-        box = place[chosen], place[chosen] + 1
-        return shared_inside(at[chosen], low, high, *box, *box, mean, variance, uneven)
-
-    every = asked(np.arange(at.size))
-    assert np.array_equal(asked(few)[which].view(np.int64), every.view(np.int64))
+    box = place, place + 1
+    every = shared_inside(at, low, high, *box, *box, mean, variance, uneven)
+    alone = shared_alone(at, low, high, *box, mean, variance, uneven)
+    assert np.array_equal(alone.view(np.int64), every.view(np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
