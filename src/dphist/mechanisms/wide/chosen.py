@@ -36,7 +36,7 @@ _SURE = 2.0
 # Under ρ few pairs tell a model of many: dependence costs it so much more than where all pairs were measured. At 1.4
 # pairs and triples of made-up tables (15 columns of 2 to 40 values, 32,000 records, (1, 10⁻⁹)) are off by 0.94 and 0.96
 # (`hidden`), 0.97 and 0.98 (`classes`), 0.94 and 0.94 (`chain`) of what they are at 1; at 2, by 1.03 and 1.02 on the
-# second.
+# second, and less still on the third. One draw of each.
 _DEARER = 1.4
 # Rounds of choosing pairs; after the first the model knows what was measured.
 _ROUNDS = 2
