@@ -20,8 +20,9 @@ import numpy as np
 Function = TypeVar("Function", bound=Callable[..., Any])
 Cost = Callable[..., float]
 
-# Microseconds that twins and Python may still take in this process before numba is loaded, which takes about as long.
-_patience = 900_000.0
+# Microseconds that twins and Python may still take in this process before numba is loaded, which takes as long: 0.9
+# seconds, and 0.05 to 0.1 for the machine code of each of some kernels.
+_patience = 1_300_000.0
 # Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once.
 _COLD = 500_000.0
 # What a twin in NumPy takes for an element.

@@ -134,7 +134,7 @@ def mirror_threshold(scores: FloatArray) -> float:
     return cut
 
 
-@kernel_with_twin(plain.level_cuts, cost=3.0)
+@kernel_with_twin(plain.level_cuts, cost=2.0)
 def level_cuts(
     parent: IntArray, whole: BoolArray, level: IntArray, best: FloatArray, variance: FloatArray
 ) -> FloatArray:
