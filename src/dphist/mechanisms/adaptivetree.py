@@ -33,13 +33,13 @@ class AdaptiveTreeConstants:
     """What trees on lines and hierarchies stand on.
 
     The first version's were chosen on ten count vectors of 4,096 cells, later ones on the made-up vectors of
-    ``dphist_bench accuracy --only 1d``, all for prefixes (docs/mechanisms/auto.md). In brackets what ``dphist bench run
+    ``dphist_bench accuracy --only 1d``, all for prefixes (docs/results/auto.md). In brackets what ``dphist bench run
     constants`` measured: by how many percent prefixes of nine made-up vectors get worse with 2/3 and with 3/2 of it.
     """
 
     first_level: int = 7
     """What the first level weighs, which carries every long range; less costs prefixes of vectors with 1,000 noise
-    scales of records and more 4 to 11 % (docs/mechanisms/auto.md). [−6 ± 4, −4 ± 3]"""
+    scales of records and more 4 to 11 % (docs/results/auto.md). [−6 ± 4, −4 ± 3]"""
     other_levels: int = 6
     """What every other level weighs. [−6 ± 3, −6 ± 5]"""
     could_hide: float = 120.0
