@@ -133,8 +133,8 @@ def test_plain_numbers_and_machine_code_agree():
          np.zeros(0), np.zeros(0), 1.0, power)
         for levels, left, power in itertools.product((3, 9, 13, 21), (1.0, 0.3), (1, 2))
     ]  # fmt: skip
-    for given in [arguments, (*arguments, 1), *descents]:
-        assert _same(best_shares.compiled()(*given), best_shares.twin(*given))
+    for case in [arguments, (*arguments, 1), *descents]:
+        assert _same(best_shares.compiled()(*case), best_shares.twin(*case))
     halve_cells: Any = halving.halve_cells
     for shape in ((1,), (7,), (5, 8), (3, 1, 6)):
         assert _same(halve_cells.compiled()(np.array(shape)), halve_cells.twin(np.array(shape)))
