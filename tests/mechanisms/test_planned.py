@@ -156,17 +156,20 @@ def test_plans_follow_from_public_facts_and_released_totals():
     assert 0 < step.share <= 1  # type: ignore[union-attr]
 
 
-def test_a_mixture_keeps_more_for_cells_than_ranges_do():
-    law = NoiseLaw("laplace", Fraction(1))
+def test_a_mixture_begins_with_finer_boxes_than_ranges_do():
+    law, domain = NoiseLaw("laplace", Fraction(1)), _domain((64, 64))
+    cells_count_most = Workload.parse(domain, "3 cells + marginals:1")
     ranges = Planner.for_ranges((64, 64), None, None, law)
-    mixed = Planner.for_boxes((64, 64), mixed_boxes((64, 64), None, None), law)
-    none = np.zeros(len(mixed.sides))
-    few, many = (planner.step(0, Fraction(1), none, 1e6, 0.5) for planner in (mixed, ranges))
-    assert few is not None
-    assert many is not None
-    # A first level of coarser boxes, or with less: the rest is left to finer ones.
-    assert few.level <= many.level
-    assert few.share < many.share
+    nothing, cells = (
+        Planner.for_boxes((64, 64), mixed_boxes((64, 64), domain, asked), law)
+        for asked in (None, cells_count_most)
+    )
+    first = [
+        each.step(0, Fraction(1), np.zeros(len(each.sides)), 1e6, 0.5) for each in (ranges, nothing, cells)
+    ]
+    levels = [step.level for step in first if step is not None]
+    assert levels == sorted(set(levels))
+    assert levels[-1] == len(ranges.sides) - 1
 
 
 def test_a_mixture_that_was_announced_is_planned_as_it_counts():
