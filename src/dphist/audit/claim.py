@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dphist.arguments import explained
 from dphist.audit.approximate import audit_delta
 from dphist.audit.attack import Judged, audit
 from dphist.audit.concentrated import audit_rho
 from dphist.errors import InputError
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import parse
 from dphist.model.exact import Number
 
 
+@explained
 def audit_claim(
-    mechanism: Mechanism,
+    mechanism: str | Mechanism,
     *,
     epsilon: Number | None = None,
     rho: Number | None = None,
@@ -30,7 +33,7 @@ def audit_claim(
     refuted with probability at most 1 − confidence.
 
     Args:
-        mechanism: What to attack.
+        mechanism: What to attack, or its name.
         epsilon: The claim; 1 unless told, or ``rho`` is.
         rho: Or the claim in ρ.
         delta: With ``epsilon``: the δ of the claim. What happens once in a billion runs is not seen: try a hundredth.
@@ -45,15 +48,15 @@ def audit_claim(
         InputError: both ``rho`` and another claim were given.
 
     Example:
-        >>> from dphist.mechanisms import Gaussian
-        >>> audit_claim(Gaussian(), rho="1/2", runs=60).passed
+        >>> audit_claim("gaussian", rho="1/2", runs=60).passed
         True
     """
+    attacked = parse(mechanism) if isinstance(mechanism, str) else mechanism
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise InputError("rho: attack one claim at a time: ρ, or ε with or without δ")
-        return audit_rho(mechanism, rho=rho, runs=runs, confidence=confidence)
+        return audit_rho(attacked, rho=rho, runs=runs, confidence=confidence)
     claim: Number = 1 if epsilon is None else epsilon
     if delta is not None:
-        return audit_delta(mechanism, epsilon=claim, delta=delta, runs=runs, confidence=confidence)
-    return audit(mechanism, epsilon=claim, runs=runs, confidence=confidence, progress=progress)
+        return audit_delta(attacked, epsilon=claim, delta=delta, runs=runs, confidence=confidence)
+    return audit(attacked, epsilon=claim, runs=runs, confidence=confidence, progress=progress)
