@@ -38,7 +38,8 @@ _LARGEST_TABULAR = 1 << 24
 _LARGEST_SHRUNK = 1 << 20
 # Cubes above this are not written out whatever will be asked.
 _LARGEST_DENSE = 1 << 29
-# The root of longer lines takes seconds, as their length squared; only who wants narrow guarantees waits for it.
+# Up to so many cells of a line the root of its prefixes is considered under ρ; up to so many for narrow guarantees. It
+# could be asked of longer ones by now, but whether it is better there than a tree was not measured.
 _LONGEST_CURVE = 1 << 14
 _LONGEST_ROOT = 1 << 16
 # Of so many attributes nobody asks for boxes in all of them.

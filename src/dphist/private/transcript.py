@@ -122,6 +122,10 @@ class Transcript(Sequence[Entry]):
         return root
 
 
+# What to do about a transcript that its mechanism does not fit.
+OTHERWISE = "it was changed, or another version of dphist made it, which can replay it"
+
+
 class Replay:
     """Answers read back in order; a different question than the recorded one is a failed verification."""
 
@@ -139,17 +143,21 @@ class Replay:
         """Return the recorded answer to the same question."""
         entry = next(self._entries, None)
         if entry is None:
-            raise VerificationError("the mechanism asks more questions than the transcript holds")
+            raise VerificationError(
+                f"the mechanism asks more questions than the transcript holds: {OTHERWISE}"
+            )
         if (entry.path, entry.verb, entry.question, entry.cost) != (path, verb, question, cost):
             raise VerificationError(
-                f"the mechanism asks {question['ask']!r} where the transcript has another question"
+                f"the mechanism asks {question['ask']!r} where the transcript has another question: {OTHERWISE}"
             )
         return entry.answer
 
     def finish(self) -> None:
         """Insist that every recorded answer was used."""
         if next(self._entries, None) is not None:
-            raise VerificationError("the transcript holds answers that the mechanism did not ask for")
+            raise VerificationError(
+                f"the transcript holds answers that the mechanism did not ask for: {OTHERWISE}"
+            )
 
 
 def same_answers(one: Transcript, other: Transcript) -> bool:

@@ -24,7 +24,7 @@ from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.questions import Published
-from dphist.private.transcript import Transcript
+from dphist.private.transcript import OTHERWISE, Transcript
 from dphist.release.about import About
 from dphist.release.bounds import check_confidence, written_bounds
 from dphist.release.cells import Cells, DenseCells
@@ -341,9 +341,7 @@ class Release(Tables, Doors):
             raise
         except Exception:
             # Only answers that no mechanism asked for can make one stumble; which line it was tells a reader nothing.
-            raise VerificationError(
-                "the transcript does not fit the mechanism: it cannot be replayed"
-            ) from None
+            raise VerificationError(f"the transcript does not fit the mechanism: {OTHERWISE}") from None
 
     def _shaped(self, estimate: Estimate | TableEstimate) -> Any:
         if isinstance(estimate, TableEstimate):
