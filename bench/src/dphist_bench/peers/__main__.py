@@ -11,7 +11,7 @@ from pathlib import Path
 # What was measured; scikit-learn 1.8 removed names that diffprivlib 0.6.6 imports, OpenDP 0.16 wants Polars 1.36.
 # OpenDP is given no scikit-learn: it would be imported, and triple the time OpenDP takes to start.
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
-    "opendp": ("opendp==0.16.0", "polars==1.36.1", "numpy"),
+    "opendp": ("opendp==0.16.0", "polars==1.36.1", "numpy", "pyarrow"),
     "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn<1.8", "polars"),
     "pydp": ("python-dp==1.1.5", "polars", "numpy"),
     "tumult": ("tmlt.analytics==0.21.0", "pyarrow"),

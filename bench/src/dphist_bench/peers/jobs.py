@@ -207,13 +207,11 @@ EXPERIMENTS = (
         "Tumult, which has Spark do it. The others save a bare table of counts, we a release with labels,"
         " guarantee and transcript. CPU time is that of all threads and descendants; starting up is "
         "importing, and for Tumult starting Spark.",
-        differs="How the figures of 2026-11-15 came about: on a machine busy with other work, load 7 to 15 on two"
-        " cores, so seconds on the clock say little. A first round of single runs had us ahead in 36 of "
-        "41 comparisons of processor time. After it we made counting faster and measured ourselves again;"
-        " then dphist, OpenDP (vector) and PyDP, the near ties, were measured once more at 1,024 and "
-        "16,384 cells, the least of up to five runs, and replaced their first readings. All other figures"
-        " are single runs, Tumult's from the first round. Differences of a quarter or less are within "
-        "what repeated runs differ by. Tumult was tried on fewer sizes because of its time.",
+        differs="Four rounds, each the least of up to five runs; growth was being measured on the other core. PyDP "
+        "1.1.5 and Tumult Analytics 0.21.0 have no wheel for this machine. Single runs on another one (an Intel Xeon, "
+        "load 7 to 15, before small files were counted without DuckDB) had PyDP at 0.81, 0.91 and 0.91 times our CPU "
+        "seconds at 1,024 cells (10,000, 10⁶ and 10⁷ rows), 1.1 to 1.4 at 16,384 and 2.7 to 2.8 at 262,144; without "
+        "starting up at 0.29, 0.55 and 1.03, 2.1 to 2.3 and 4.1 to 9.6; Tumult at 71 to 221 and 150 to 922.",
         claims=CLAIMS_COST,
     ),
     Experiment(
