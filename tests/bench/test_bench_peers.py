@@ -181,10 +181,15 @@ def test_claims_hold_only_where_every_comparison_does():
 
 
 def test_tables_show_ratios_and_reasons(tmp_path):
-    found = _results("CPU s", {("10 rows", "dphist, laplace", 4.0): 2.0, ("10 rows", "PyDP", 4.0): 7.0})
+    ours, theirs = ("10 rows", "dphist, laplace", 4.0), ("10 rows", "PyDP", 4.0)
+    found = _results("CPU s", {ours: 2.0, theirs: 7.0})
     text = Beside(title="T", measure="CPU s").markdown(found, tmp_path, "t")
     assert "| PyDP | 7 (3.5 ×) |" in text
-    assert "| absent | skipped: not installed |" in text
+    assert "absent" not in text, "what was measured nowhere is named below, with its reason"
+    elsewhere = _results("CPU s", {ours: 2.0, ("20 rows", "absent", 4.0): 7.0})
+    assert "| absent | skipped: not installed |" in Beside(title="T", measure="CPU s").markdown(
+        elsewhere, tmp_path, "t"
+    )
     assert "- absent: skipped: not installed" in Versions(title="V", measure="CPU s").markdown(
         found, tmp_path, "v"
     )

@@ -16,9 +16,10 @@ class Beside(Table):
     """A table for each number of rows: a line a library, a column a number of cells, each figure with its ratio."""
 
     def markdown(self, results: Results, folder: Path, stem: str) -> str:
-        """Give the tables one after another."""
+        """Give the tables one after another; a library that was nowhere measured has its reason under the versions."""
         lines = [f"**{self.title}** (in brackets: how many times ours)", ""]
         points = results.select(self.measure, **self.where)
+        measured = {point.method for point in points}
         for data in dict.fromkeys(point.data for point in results.points):
             here = {(point.method, point.x): point.value for point in points if point.data == data}
             places = sorted(
@@ -27,6 +28,8 @@ class Beside(Table):
             lines.append(f"| {data} | " + " | ".join(f"{place:,.0f} cells" for place in places) + " |")
             lines.append("|---" + "|---:" * len(places) + "|")
             for name in dict.fromkeys(point.method for point in results.points if point.data == data):
+                if name not in measured:
+                    continue
                 entries = []
                 for place in places:
                     ours, value = here.get((OURS, place)), here.get((name, place))
