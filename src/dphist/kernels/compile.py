@@ -17,6 +17,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from dphist.kernels import machine
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 Cost = Callable[..., float]
 
@@ -25,6 +27,8 @@ Cost = Callable[..., float]
 _patience = 1_300_000.0
 # Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once.
 _COLD = 500_000.0
+# Microseconds that they may take before the linker is loaded, which takes as long, for kernels compiled by then.
+_spare = 50_000.0
 # What a twin in NumPy takes for an element.
 _TWIN = 0.1
 _numba: Any = None
@@ -98,18 +102,44 @@ class _Kernel:
         self._compiled: Any = None
         self._kept = False
         self._hot = False
+        self._linked: dict[str, machine.Code | None] = {}
+        self._written = 0
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if not self._hot:
+            code = None if named else self._compiled_before(arguments)
+            if code is not None:
+                return code(*arguments)
             if not self._is_hot(arguments):
                 return self._uncompiled(*arguments, **named)
             self._hot = True
         try:
-            return self.compiled()(*arguments, **named)
+            result = self.compiled()(*arguments, **named)
         except OSError:
             # Kernels touch no files: numba could not keep what it compiled, and has not run it yet.
             _stop_keeping()
             return self.compiled()(*arguments, **named)
+        if self._kept and not named and len(self._compiled.overloads) > self._written:
+            self._written = len(self._compiled.overloads)
+            machine.keep(self.function, self._compiled, arguments)
+        return result
+
+    def _compiled_before(self, arguments: tuple[Any, ...]) -> machine.Code | None:
+        """Machine code that an earlier process left behind, once there is more to do than loading a linker takes."""
+        global _spare
+        if _running.inside or _eager:
+            return None
+        if self.cost is not None and not machine.loaded():
+            cost = self.cost(*arguments)
+            if cost <= _spare:
+                _spare -= cost
+                return None
+        asked = machine.signature(arguments)
+        if asked is None:
+            return None
+        if asked not in self._linked:
+            self._linked[asked] = machine.linked(self.function, asked)
+        return self._linked[asked]
 
     def _is_hot(self, arguments: tuple[Any, ...]) -> bool:
         """Whether the time has come for machine code: never to cool down again."""

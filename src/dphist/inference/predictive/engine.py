@@ -23,7 +23,7 @@ from dphist.inference.predictive.sparse import sparse_unevenness
 from dphist.inference.predictive.trials import size_classes as count_classes
 from dphist.inference.predictive.trials import trial_boxes
 from dphist.kernels.paint import paint_boxes
-from dphist.kernels.predictive.cells import ask_cells, path_variances
+from dphist.kernels.predictive.cells import ask_cells, found_leaves, painted_leaves, path_variances
 from dphist.kernels.predictive.halving import halve_cells, halve_families
 from dphist.kernels.predictive.splits import (
     best_totals,
@@ -72,6 +72,8 @@ _OVERLAP_ON_PLANES = 0.9
 # Up to so many nodes all splits are worked out at once; of more, those that are asked about, where there are so many
 # nodes for each box.
 _ALL_AT_ONCE = 1 << 14
+# From so many cells on, or half of all, the leaf of every cell is written down, where there are not too many.
+_PAINTED_FROM, _LARGEST_PAINTED = 1 << 16, 1 << 26
 _NODES_A_BOX = 16
 
 
@@ -308,10 +310,20 @@ class Engine:
         along = self._along.get(id(law))
         if along is None:
             along = self._along[id(law)] = path_variances(self.left, slope, rest, float(variance[0]))
-        means, variances, inner = ask_cells(
-            self.left, self.low, self.high, mean, along, variance, unevenness, cells
-        )
-        return means, variances, inner
+        return ask_cells(self._leaves(cells), self.low, self.high, mean, along, variance, unevenness, cells)
+
+    def _leaves(self, cells: IntArray) -> IntArray:
+        """The leaf of every cell."""
+        size = math.prod(self.shape)
+        if size <= _LARGEST_PAINTED and len(cells) >= min(size // 2, _PAINTED_FROM):
+            at = self._painted[np.ravel_multi_index(tuple(cells.T), self.shape)]
+            if not at.size or int(at.min()) >= 0:
+                return at
+        return found_leaves(self.left, self.low, self.high, cells)
+
+    @cached_property
+    def _painted(self) -> ShortArray:
+        return painted_leaves(self.left, self.low, self.high)
 
     @cached_property
     def _along(self) -> dict[int, FloatArray]:

@@ -6,13 +6,10 @@ are added level by level instead of branch by branch, which moves its last digit
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.paint import paint
-from dphist.kernels.predictive.inside_twins import shared_alone, within
+from dphist.kernels.predictive.inside_twins import within
 from dphist.kernels.predictive.ways import levels
 
 FloatArray = NDArray[np.float64]
@@ -30,11 +27,6 @@ def boxes_cost(left: IntArray, low: ShortArray, *others: NDArray[np.float64]) ->
     faces: float = float(nodes) ** (1.0 - 1.0 / axes)
     depth = 2.0 * float(np.log2(nodes + 1.0))
     return 2_000.0 + len(others[-4]) * (0.3 * depth + 0.05 * faces)
-
-
-def cells_cost(*arguments: NDArray[np.int64]) -> float:
-    """About how many microseconds `ask_cells` takes: a look at every level for every cell, at one place on a line."""
-    return 2_000.0 + (0.3 if arguments[1].shape[1] > 1 else 0.2) * len(arguments[-1])
 
 
 def best_totals(left: IntArray, value: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -222,67 +214,6 @@ def _part(
 
 
 # ---- asking ----
-
-
-def ask_cells(
-    left: IntArray,
-    low: ShortArray,
-    high: ShortArray,
-    mean: FloatArray,
-    along: FloatArray,
-    variance: FloatArray,
-    unevenness: FloatArray,
-    cells: IntArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """As the kernel of this name."""
-    at = _on_a_line(left, low, high, cells) if low.shape[1] == 1 else _painted(left, low, high, cells)
-    if at is None:
-        at = _by_descent(left, low, high, cells)
-    share = np.ones(len(cells))
-    for axis in range(low.shape[1]):
-        share /= high[at, axis] - low[at, axis]
-    inner = np.zeros(len(cells))
-    cut = np.flatnonzero(share < 1.0) if unevenness.size else np.zeros(0, dtype=np.int64)
-    if cut.size:
-        shared = shared_alone(at[cut], low, high, cells[cut], cells[cut] + 1, mean, variance, unevenness)
-        inner[cut] = np.maximum(shared, 0.0)
-    return share * mean[at], share * share * along[at], inner
-
-
-def _on_a_line(left: IntArray, low: ShortArray, high: ShortArray, cells: IntArray) -> IntArray | None:
-    """The leaves that hold these cells, where leaves are intervals side by side."""
-    leaves = np.flatnonzero(left < 0)
-    leaves = leaves[np.argsort(low[leaves, 0], kind="stable")]
-    if (high[leaves[:-1], 0] != low[leaves[1:], 0]).any():
-        return None
-    at: IntArray = leaves[np.searchsorted(low[leaves, 0], cells[:, 0], side="right") - 1]
-    return at
-
-
-def _painted(left: IntArray, low: ShortArray, high: ShortArray, cells: IntArray) -> IntArray | None:
-    """The leaves that hold these cells, of which there are so many that all leaves are written on the grid."""
-    shape = tuple(high[0].tolist())
-    if 2 * len(cells) < math.prod(shape):
-        return None
-    strides = np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
-    grid = np.full(math.prod(shape), -1, dtype=np.int64)
-    paint(np.flatnonzero(left < 0), low, high, np.arange(left.size), strides, grid)
-    at: IntArray = grid[cells @ strides]
-    return None if at.size and int(at.min()) < 0 else at
-
-
-def _by_descent(left: IntArray, low: ShortArray, high: ShortArray, cells: IntArray) -> IntArray:
-    at = np.zeros(len(cells), dtype=np.int64)
-    going, node = np.arange(len(cells)), at
-    while going.size:
-        leaf = left[node] < 0
-        at[going[leaf]] = node[leaf]
-        going, first = np.repeat(going[~leaf], 2), left[node[~leaf]]
-        node = np.stack([first, first + 1], axis=1).reshape(-1)
-        # A hull that holds a cell may reach around it: both sides of a split are followed where both may hold it.
-        holds = ((cells[going] >= low[node]) & (cells[going] < high[node])).all(axis=1)
-        going, node = going[holds], node[holds]
-    return at
 
 
 def ask_boxes(

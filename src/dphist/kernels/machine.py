@@ -1,0 +1,334 @@
+"""Machine code that an earlier process compiled, linked into this one without loading the compiler.
+
+Loading numba takes 0.4 s, and 0.05 to 0.1 s more for each kernel that it kept: nearly all of that for what it needs to
+compile. To run what is compiled takes LLVM's linker (0.05 s, a millisecond a kernel) and three small libraries of
+numba's own. So once numba has compiled a kernel, its object code is written down with what it must be linked with, and
+commands that are called again and again run the very same machine code at a tenth of the price.
+
+What is kept is linked only where it was made: for this processor, Python, NumPy, numba, LLVM and these very sources of
+all kernels (`identity`); otherwise, and wherever else something is not as expected, nothing is said and numba does as
+ever. A symbol that could not be found would end the process, so all of them are looked up before; that needs a look
+into the object code, of which this module reads ELF (Linux) alone. Kept code is trusted as bytecode and numba's own
+cache are: it lies beside the package, in ``NUMBA_CACHE_DIR`` if that is set, or in the user's cache.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import functools
+import json
+import os
+import pickle
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dphist.extras import kept_folder
+
+Code = Callable[..., Any]
+
+# Only these kernels' sources are known to `identity`.
+_HOME = "dphist.kernels."
+# Bits of an array's flags, as NumPy documents them.
+_C_ORDER, _F_ORDER, _ALIGNED, _WRITEABLE = 0x1, 0x2, 0x100, 0x400
+_NUMBERS = frozenset("?bhilqBHILQfd")
+# Numba's own libraries, and the functions of C's mathematics that it binds by name.
+_LIBRARIES = ("_dynfunc", "_helperlib", "core/runtime/_nrt_python")
+_MATHEMATICS = (
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1",
+    "fabs", "floor", "fmod", "frexp", "ldexp", "lgamma", "log", "log10", "log1p", "pow", "sin", "sinh", "sqrt", "tan",
+    "tanh", "tgamma", "trunc",
+)  # fmt: skip
+_lock = threading.Lock()
+
+
+def signature(arguments: tuple[Any, ...]) -> str | None:
+    """What numba would tell calls apart by, in a text; None for what is not told here.
+
+    Args:
+        arguments: What a kernel is called with.
+
+    Returns:
+        A word for every argument.
+
+    Example:
+        >>> import numpy as np
+        >>> signature((np.zeros((2, 3)), 1, 0.5, True))
+        'd2Cw i f b'
+        >>> signature(("text",)) is None
+        True
+    """
+    words = []
+    for each in arguments:
+        kind = type(each)
+        if kind is np.ndarray:
+            flags, dtype = each.flags.num, each.dtype
+            if not flags & _ALIGNED or dtype.char not in _NUMBERS or not dtype.isnative:
+                return None
+            order = "C" if flags & _C_ORDER else "F" if flags & _F_ORDER else "A"
+            words.append(f"{dtype.char}{each.ndim}{order}{'w' if flags & _WRITEABLE else 'r'}")
+        elif kind is float or kind is np.float64:
+            words.append("f")
+        elif kind is bool or kind is np.bool_:
+            words.append("b")
+        elif (kind is int or kind is np.int64) and -(1 << 63) <= each < 1 << 63:
+            words.append("i")
+        else:
+            return None
+    return " ".join(words)
+
+
+def loaded() -> bool:
+    """Whether the linker is here already."""
+    return _linker.cache_info().currsize > 0
+
+
+def linked(function: Callable[..., Any], asked: str) -> Code | None:
+    """The machine code of a kernel for arguments of some signature, where it was kept and can be run here."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return None
+    for folder in _folders():
+        try:
+            story, code = (folder / _file_name(function, asked)).read_bytes().split(b"\n", 1)
+            told = json.loads(story)
+            with _lock:
+                if told["made_for"] == identity() and told["digest"] == _digest(code):
+                    return _linker().link(function, told, code)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError):
+            continue
+    return None
+
+
+def keep(function: Callable[..., Any], dispatcher: Any, arguments: tuple[Any, ...]) -> None:
+    """Write down what numba compiled for these arguments, if it is all that a linker needs."""
+    asked = signature(arguments)
+    if asked is None or not function.__module__.startswith(_HOME):
+        return
+    try:
+        told, code = _taken(dispatcher, arguments)
+        told |= {"made_for": identity(), "digest": _digest(code)}
+        for folder in _folders():
+            if _written(folder / _file_name(function, asked), json.dumps(told).encode() + b"\n" + code):
+                return
+    except Exception:
+        # Numba's cache is nobody's promise: where it looks different, there is nothing to keep.
+        return
+
+
+def _taken(dispatcher: Any, arguments: tuple[Any, ...]) -> tuple[dict[str, Any], bytes]:
+    """What numba kept of a compiled function: its names and surroundings, and its object code."""
+    from numba import typeof
+
+    cache, target = dispatcher._cache, dispatcher.targetctx
+    types = tuple(typeof(each) for each in arguments)
+    kept = cache._cache_file.load(cache._index_key(types, target.codegen()))
+    (_, kind, (code, _)), function, own, _, as_object, lifted, _, again, others = kept
+    needs = undefined_symbols(code)
+    if kind != "object" or as_object or lifted or again or needs is None:
+        raise ValueError("more than machine code")
+    surroundings = {function.env_name: own} | {other.env_name: other for other in others}
+    constants = {name: [_dtype_name(each) for each in found.consts] for name, found in surroundings.items()}
+    return {"entry": function.llvm_cpython_wrapper_name, "constants": constants, "needs": needs}, code
+
+
+def _dtype_name(constant: Any) -> str:
+    if not isinstance(constant, np.dtype) or constant.char not in _NUMBERS:
+        raise ValueError("not a type of numbers")
+    return constant.char
+
+
+def _written(path: Path, contents: bytes) -> bool:
+    """Write a file whole or not at all; whether that worked."""
+    waiting = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        waiting.write_bytes(contents)
+        waiting.replace(path)
+    except OSError:
+        return False
+    return True
+
+
+def _folders() -> Iterator[Path]:
+    """Where machine code may lie, best first."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        yield Path(chosen) / "dphist"
+        return
+    yield Path(__file__).parent / "__pycache__"
+    try:
+        yield kept_folder()
+    except RuntimeError:
+        # Nobody's home.
+        return
+
+
+def _file_name(function: Callable[..., Any], asked: str) -> str:
+    name = f"{function.__module__.removeprefix(_HOME)}.{function.__qualname__}"
+    return f"{name}-{_digest(asked.encode())[:16]}.{sys.implementation.cache_tag}.machine"
+
+
+def _digest(contents: bytes) -> str:
+    return blake2b(contents, digest_size=16).hexdigest()
+
+
+@functools.cache
+def identity() -> str:
+    """All that machine code depends on, in a few letters."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    whole = blake2b(digest_size=16)
+    for part in (
+        sys.version,
+        np.__version__,
+        llvmlite.__version__,
+        llvm.get_process_triple(),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+        (_numba_folder() / "_version.py").read_text(),
+    ):
+        whole.update(part.encode() + b"\0")
+    home = Path(__file__).parent
+    for path in sorted(home.rglob("*.py")):
+        whole.update(str(path.relative_to(home)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return whole.hexdigest()
+
+
+def _numba_folder() -> Path:
+    found = find_spec("numba")
+    if found is None or not found.submodule_search_locations:
+        raise ImportError("numba")
+    return Path(found.submodule_search_locations[0])
+
+
+def undefined_symbols(code: bytes) -> list[str] | None:
+    """The names that object code leaves to the linker; None if it is not little-endian ELF of 64 bits.
+
+    Args:
+        code: An object file.
+
+    Returns:
+        Names, each once.
+
+    Example:
+        >>> undefined_symbols(b"something else") is None
+        True
+    """
+    if code[:6] != b"\x7fELF\x02\x01":
+        return None
+    at = struct.unpack_from("<Q", code, 0x28)[0]
+    size, count = struct.unpack_from("<HH", code, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", code, at + size * k) for k in range(count)]
+    found: dict[str, None] = {}
+    for _, kind, _, _, offset, length, link, _, _, _ in sections:
+        # 2 is a table of symbols.
+        if kind != 2:
+            continue
+        names = sections[link][4]
+        for place in range(offset, offset + length, 24):
+            name, _, _, section = struct.unpack_from("<IBBH", code, place)
+            if section == 0 and name:
+                found[code[names + name : code.index(b"\0", names + name)].decode()] = None
+    return list(found)
+
+
+class _Linker:
+    """LLVM's linker, told what numba would tell it."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self.llvm = llvm
+        dynamic, helpers, memory = (_library(name) for name in _LIBRARIES)
+        self.dynamic = dynamic
+        self.known = {"_Py_NoneStruct": id(None)}
+        for name, address in (*helpers.c_helpers.items(), *dynamic.c_helpers.items()):
+            self.known[f"numba_{name}"] = address
+        for name, address in memory.c_helpers.items():
+            self.known[name if name.startswith("_") else f"NRT_{name}"] = address
+        for name, found in vars(builtins).items():
+            if isinstance(found, type) and issubclass(found, BaseException):
+                self.known[f"PyExc_{name}"] = id(found)
+        self.known |= {name: helpers.c_helpers[name] for name in _MATHEMATICS if name in helpers.c_helpers}
+        # Numba's own would load all of numba to read a constant.
+        self.known["numba_unpickle"] = ctypes.cast(_unpickle, ctypes.c_void_p).value or 0
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        for name, address in self.known.items():
+            llvm.add_symbol(name, address)
+        # With its first engine LLVM learns of the process's own symbols, which are looked up below.
+        self.first = self._engine()
+
+    def _engine(self) -> Any:
+        machine = self.llvm.Target.from_default_triple().create_target_machine(jit=True)
+        return self.llvm.create_mcjit_compiler(self.llvm.parse_assembly(""), machine)
+
+    def link(self, function: Callable[..., Any], told: dict[str, Any], code: bytes) -> Code | None:
+        """Make a kernel of its object code; None where a symbol is missing."""
+        if not all(name in self.known or self.llvm.address_of_symbol(name) for name in told["needs"]):
+            return None
+        # An engine for each: names within object code are unique in the process that compiled it, and not beyond.
+        engine = self._engine()
+        engine.add_object_file(self.llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        # It lives as long as the process, and so does what the code refers to.
+        _alive.append(engine)
+        entry = engine.get_function_address(told["entry"])
+        if not entry:
+            return None
+        own = None
+        for name, constants in told["constants"].items():
+            surroundings = self.dynamic.Environment({})
+            surroundings.consts.extend(np.dtype(each) for each in constants)
+            place = engine.get_global_value_address(name)
+            if not place:
+                return None
+            (ctypes.c_void_p * 1).from_address(place)[0] = id(surroundings)
+            _alive.append(surroundings)
+            own = own or surroundings
+        home = sys.modules[function.__module__]
+        words = function.__name__, function.__doc__ or ""
+        made: Code = self.dynamic.make_function(home, *words, entry, own, engine)
+        return made
+
+
+_alive: list[Any] = []
+
+
+@functools.cache
+def _linker() -> _Linker:
+    return _Linker()
+
+
+def _library(name: str) -> Any:
+    """A library of numba's, without numba; numba finds it where it is when it is loaded later."""
+    folder = _numba_folder()
+    for suffix in EXTENSION_SUFFIXES:
+        place = folder / f"{name}{suffix}"
+        spec = spec_from_file_location(f"numba.{name.replace('/', '.')}", place) if place.exists() else None
+        if spec is not None and spec.loader is not None:
+            module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    raise ImportError(name)
+
+
+_read: dict[int, Any] = {}
+
+
+@ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+def _unpickle(at: int, size: int, digest: int) -> Any:
+    """Read a constant of machine code: the type of an array, or an error to raise."""
+    if at not in _read:
+        _read[at] = pickle.loads(ctypes.string_at(at, size))  # noqa: S301 -- as trusted as the code it is in
+    return _read[at]

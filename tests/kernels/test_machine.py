@@ -1,0 +1,126 @@
+"""Machine code of an earlier process, linked without numba: the same bits, and nothing made for anything else."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dphist.kernels import machine
+
+_GIVEN = """
+import json, sys
+import numpy as np
+from dphist.kernels import compile as compiling, machine
+from dphist.kernels.predictive.splits import least_squares_splits as kernel
+left = np.array([1, 3, -1, -1, -1])
+best, spread = np.array([9.0, 5.0, 4.5, 1.0, 3.7]), np.array([1.0, 2.0, 3.0, 1.5, 0.7])
+"""
+
+_COMPILE = (
+    _GIVEN
+    + """
+compiling.compile_at_once()
+print(json.dumps([each.tobytes().hex() for each in kernel(left, best, spread)]))
+"""
+)
+
+_LINK = (
+    _GIVEN
+    + """
+compiling._spare = 0.0
+found = kernel(left, best, spread)
+alone = "numba" not in sys.modules and machine.loaded()
+try:
+    kernel(left, best, np.zeros(5))
+    said = ""
+except ZeroDivisionError as error:
+    said = str(error)
+# What the compiler does afterwards is not disturbed.
+compiling.compile_at_once()
+again = kernel.compiled()(left, best, spread)
+same = all(np.array_equal(one, other) for one, other in zip(found, again))
+for _ in range(1000):
+    found = kernel(left, best, spread)
+print(json.dumps([alone, said, same, [each.tobytes().hex() for each in found]]))
+"""
+)
+
+
+def _run(text, folder):
+    run = subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder)},
+    )
+    return json.loads(run.stdout)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="object code is read on Linux")
+def test_what_was_compiled_is_linked_without_the_compiler(tmp_path, monkeypatch):
+    expected = _run(_COMPILE, tmp_path)
+    (kept,) = tmp_path.rglob("*.machine")
+    assert _run(_LINK, tmp_path) == [True, "division by zero", True, expected]
+
+    from dphist.kernels.predictive.splits import least_squares_splits
+
+    kernel: Any = least_squares_splits
+    asked = machine.signature((np.arange(5), np.zeros(5), np.zeros(5)))
+    assert asked is not None
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert machine.linked(kernel.function, asked) is not None
+    assert machine.linked(kernel.function, asked + " f") is None
+    # For another machine or other sources, damaged, cut short, or in need of what is not here: nothing is linked.
+    whole = kept.read_bytes()
+    story, code = whole.split(b"\n", 1)
+    told = json.loads(story)
+    damaged = [
+        whole[:-9],
+        story,
+        b"",
+        b"[]\n" + code,
+        story + b"\n" + code[:900] + bytes([code[900] ^ 1]) + code[901:],
+        *(
+            json.dumps(told | change).encode() + b"\n" + code
+            for change in ({"made_for": "somebody"}, {"needs": ["no_such_symbol"]}, {"entry": "nowhere"})
+        ),
+    ]
+    for contents in damaged:
+        kept.write_bytes(contents)
+        assert machine.linked(kernel.function, asked) is None
+    kept.write_bytes(whole)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert machine.linked(kernel.function, asked) is None
+
+
+def test_calls_are_told_apart_as_numba_tells_them():
+    from numba import typeof
+
+    square = np.zeros((3, 3))
+    frozen = np.zeros(3)
+    frozen.setflags(write=False)
+    given: list[Any] = [
+        1, -(1 << 63), np.int64(4), 0.5, np.float64(2), True, np.bool_(False), np.zeros(3), frozen, np.zeros(6)[::2],
+        np.zeros(0), square, square.T, np.asfortranarray(np.zeros((2, 3))), square[:2, :2], np.zeros((1, 3))[:, ::2],
+        np.zeros(3, dtype=np.int32), np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.uint8), np.zeros(3, dtype=bool),
+        np.zeros(3, dtype=np.float32),
+    ]  # fmt: skip
+    for one, other in itertools.combinations(given, 2):
+        alike = machine.signature((one,)) == machine.signature((other,))
+        assert alike == (typeof(one) == typeof(other)), (one, other)
+    for unknown in (
+        "a",
+        None,
+        1 << 63,
+        (1, 2),
+        np.float32(1),
+        np.zeros(3, dtype=">f8"),
+        np.zeros(2, dtype="U1"),
+    ):
+        assert machine.signature((unknown,)) is None
