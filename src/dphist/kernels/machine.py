@@ -326,9 +326,11 @@ def _library(name: str) -> Any:
 _read: dict[int, Any] = {}
 
 
-@ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
-def _unpickle(at: int, size: int, digest: int) -> Any:
+def _constant(at: int, size: int, digest: int) -> Any:
     """Read a constant of machine code: the type of an array, or an error to raise."""
     if at not in _read:
         _read[at] = pickle.loads(ctypes.string_at(at, size))  # noqa: S301 -- as trusted as the code it is in
     return _read[at]
+
+
+_unpickle = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(_constant)

@@ -41,8 +41,8 @@ def _paint_cost(boxes: NDArray[np.int64], *others: NDArray[Any]) -> float:
 @kernel_with_twin(paint, cost=_paint_cost)
 def paint_boxes(
     boxes: NDArray[np.int64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    low: NDArray[np.integer[Any]],
+    high: NDArray[np.integer[Any]],
     values: NDArray[Any],
     strides: NDArray[np.int64],
     out: NDArray[Any],

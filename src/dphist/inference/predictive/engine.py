@@ -316,7 +316,7 @@ class Engine:
         """The leaf of every cell."""
         size = math.prod(self.shape)
         if size <= _LARGEST_PAINTED and len(cells) >= min(size // 2, _PAINTED_FROM):
-            at = self._painted[np.ravel_multi_index(tuple(cells.T), self.shape)]
+            at: IntArray = self._painted[np.ravel_multi_index(tuple(cells.T), self.shape)]
             if not at.size or int(at.min()) >= 0:
                 return at
         return found_leaves(self.left, self.low, self.high, cells)
