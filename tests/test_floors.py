@@ -17,8 +17,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # Where a text may be turned into a module: lazy tables of public names, optional libraries, the laboratory's lists, the
-# script that runs a peer in that peer's own Python, the process that imports heavy libraries ahead of the mutants, and the
-# linker, which takes three of numba's own libraries without numba.
+# script that runs a peer in that peer's own Python, the process that imports heavy libraries ahead of the mutants, and
+# the linker, which takes three of numba's own libraries without numba.
 BY_STRING = {
     "dphist/__init__.py",
     "dphist/uses/__init__.py",
