@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
+from dphist.mechanisms.protocol import bare, made_by, with_reason
 from dphist.mechanisms.spec import parse
 from dphist.release import SparseCells
 from dphist.report.page import report_page
@@ -30,14 +31,14 @@ def disguised(release, other):
     """The other neighbour's release, had its noise brought out the very same numbers."""
     if isinstance(release.cells, SparseCells):
         return replace(other, cells=release.cells, transcript=release.transcript)
-    # Words such as "kept 5 of 12 coordinates" are a function of the answers: a replay without data finds the same.
-    words = release._estimate.note
-    mechanism = (
-        replace(other.mechanism, why=words)
-        if isinstance(other.mechanism, dphist.mechanisms.Auto)
-        else other.mechanism
+    # Words such as "kept 5 of 12 coordinates", and what is chosen, are functions of the answers: a replay without data
+    # finds the same.
+    recipe = bare(other.mechanism)
+    found = replace(other, transcript=release.transcript, mechanism=recipe)._replay()
+    mechanism = with_reason(made_by(recipe, found), found.note)
+    return replace(
+        other, cells=release.cells, transcript=release.transcript, note=found.note, mechanism=mechanism
     )
-    return replace(other, cells=release.cells, transcript=release.transcript, note=words, mechanism=mechanism)
 
 
 def parquet(release, folder):
@@ -64,7 +65,8 @@ def test_the_file_of_every_mechanism_tells_nothing_but_the_numbers(text, tmp_pat
         story = json.loads(schema.metadata[b"dphist"])
         kinds = [(field.name, str(field.type), field.nullable) for field in schema]
         rest = {key: story[key] for key in story if key not in ("transcript", "receipt", "note")}
-        rest.get("mechanism", {}).get("options", {}).pop("why", None)
+        for filled_in in ("why", "chosen"):
+            rest.get("mechanism", {}).get("options", {}).pop(filled_in, None)
         shapes.append((kinds, sorted(schema.metadata), list(story), rest))
         assert np.array_equal(dphist.load(path).counts, release.counts)
     assert shapes[0] == shapes[1]

@@ -160,7 +160,7 @@ def test_parts_with_test_noise_come_back_where_they_belong() -> None:
     counts = np.arange(DOMAIN.size).reshape(DOMAIN.shape) * 100
     recipe = ByPart(by=("region",), inner=Laplace())
     noise = Noise(Keystream.for_tests(3))
-    found, transcript = parts.run_parts(
+    found, transcript, _ = parts.run_parts(
         dphist.Histogram(DOMAIN, counts), recipe, Fraction(10**6), Unit(), None, noise=noise
     )
     assert np.abs(found - counts).max() < 1

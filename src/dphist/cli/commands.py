@@ -243,12 +243,16 @@ def verify(
     ledger: Annotated[
         str | None, typer.Option(help="The ledger that paid: is this the file it paid for?")
     ] = None,
+    choice: Annotated[
+        bool,
+        typer.Option("--choice", help="Let `auto` choose again, too: would this version choose the same?"),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Replay the mechanism with no data and check that it gives the very same release."""
     from dphist.cli.checking import verify_release
 
-    verify_release(release, ledger, as_json)
+    verify_release(release, ledger, as_json, choice)
 
 
 @app.command()

@@ -201,11 +201,19 @@ def shared_confidence(confidence: float, questions: int, simultaneous: bool) -> 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Estimated counts in the shape of the cells, with their errors and a word on how they came about."""
+    """Estimated counts in the shape of the cells, with their errors and a word on how they came about.
+
+    Args:
+        counts: One for every cell.
+        errors: What is known of their errors.
+        note: How they came about.
+        made_by: The mechanism with all that it chose filled in, where it chose: replaying that chooses nothing again.
+    """
 
     counts: FloatArray
     errors: Errors
     note: str = ""
+    made_by: object = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,12 +57,14 @@ class TableEstimate:
         errors: Intervals for boxes inside these tables; not a number elsewhere.
         note: How it came about.
         model: What says something of tables that were not measured, if there is such a model: a guess.
+        made_by: The mechanism with all that it chose filled in, where it chose: replaying that chooses nothing again.
     """
 
     tables: Mapping[Axes, FloatArray]
     errors: TableErrors
     note: str = ""
     model: Model | None = None
+    made_by: object = None
 
     @property
     def total(self) -> float:

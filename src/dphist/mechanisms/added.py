@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,7 @@ from dphist.inference.synthesis import PublishedModel
 from dphist.inference.tables import Axes, subsets
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.protocol import Mechanism, TableMechanism
+from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges, measure_residuals
 from dphist.mechanisms.wide.fit import publish_near
 from dphist.mechanisms.wide.plan import wanted_tables
@@ -82,6 +83,18 @@ class Added:
             raise MechanismError("tables: every axis must be one of the domain's")
         known = _tabular(self.first).estimate_tables(before)
         further = measure_residuals(more, wanted, _ranges(self.first, more))
+        found = self._fitted(shape, known, further, wanted)
+        named = None if known.made_by is None else replace(self, first=made_by(self.first, known))
+        return replace(found, made_by=named)
+
+    def _fitted(
+        self,
+        shape: tuple[int, ...],
+        known: TableEstimate,
+        further: TableResiduals,
+        wanted: Sequence[Axes],
+    ) -> TableEstimate:
+        """Publish what was measured before and what was measured later, together."""
         old = known.errors
         if not isinstance(old, ResidualNoise):
             raise MechanismError("first must publish tables with the noise of least squares")
@@ -117,7 +130,7 @@ class Added:
         found = self.estimate_tables(PrivateRecords(data))
         start = np.full(data.shape, found.total / math.prod(data.shape))
         targets = {axes: table for axes, table in found.tables.items() if axes}
-        return Estimate(rake(start, targets, _ROUNDS, 1e-3), found.errors, found.note)
+        return Estimate(rake(start, targets, _ROUNDS, 1e-3), found.errors, found.note, found.made_by)
 
 
 def _tabular(first: Mechanism) -> TableMechanism:

@@ -12,16 +12,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
 from dphist.inference.tables import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.choosing.glimpse import Look
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
-from dphist.private.queries import Totals
 from dphist.private.records import PrivateRecords
 
 # Ranges up to this many cells are better added up from single cells than read off a tree.
@@ -50,6 +51,8 @@ _SAMPLE = 4096
 _MOSTLY = 0.5
 # Where whole numbers have less than this part of continuous noise's variance (ε above 3), cells are looked at first.
 _WHOLE = 0.5
+# What a release may say of its choice; ours are a third as long.
+_LONGEST_REASON = 1000
 # A tree adapts to what it finds: cells must be expected to be off by this much less. On 13 drawn planes (numbers 0 to
 # 49) at ε = 10 rectangles are then off by 0.001 to 0.5 of what they were; at ε = 5 the tree stays.
 _NEARLY_EXACT = 0.5
@@ -79,13 +82,18 @@ class Auto:
     "marginals" or "ranges". With ``guaranteed`` only mechanisms are chosen whose guaranteed intervals are narrow,
     because what is measured does not depend on the data and its noise is known exactly: single cells by `Laplace`
     (or `Gaussian`), ranges by a `Tree` of fixed blocks, published as least squares has it, tables by `Marginals`.
-    Answers are then less accurate on data that the others adapt to. ``why`` is filled in by the release: the
-    choice, in words.
+    Answers are then less accurate on data that the others adapt to.
+
+    A release fills in ``why``, the choice in words, ``look``, what was bought before it, and ``chosen``. With these the
+    same look is bought and the chosen mechanism gets the rest: nothing is chosen, so a release can be replayed when the
+    rules of choosing have long changed.
 
     Args:
         workload: What will be asked, where it is not handed over as a workload.
         guaranteed: Choose for narrow guaranteed intervals.
         why: Filled in by the release.
+        look: Filled in by the release.
+        chosen: Filled in by the release.
 
     Example:
         >>> from dphist.mechanisms import Auto
@@ -100,25 +108,30 @@ class Auto:
     workload: Kind | None = None
     guaranteed: bool = False
     why: str = field(default="", compare=False)
+    look: Look | None = field(default=None, compare=False)
+    chosen: Mechanism | None = field(default=None, compare=False)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
-        """Choose, then let the chosen mechanism use the right, or what a noisy total has left of it."""
-        records = dependence = None
-        whole = data
-        if self._looks_first(data):
-            from dphist.mechanisms.choosing.glimpse import glimpse
-
-            seen, data = glimpse(data)
-            records, dependence = seen.records, seen.dependence
-        elif self._pays_for_total(data):
-            first, data = data.split(_TOTAL, 1 - _TOTAL)
-            noisy = first.measure(Totals())
-            # A total lost in its noise may be as large as the noise.
-            records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
-        mechanism, reason = self.choose(data, records, dependence)
+        """Choose, then let the chosen mechanism use the right, or what a first look has left of it."""
+        whole, seen = data, None
+        look = self._first_look(data) if self.chosen is None else self.look
+        if look is not None:
+            seen, data = look.at(data)
+        mechanism, reason = self.chosen, None
+        if mechanism is None:
+            mechanism, reason = self.choose(data, *((seen.records, seen.dependence) if seen else ()))
         # What it makes of what is left is what is published.
         estimate = mechanism.estimate(data.standing_for(whole))
-        return replace(estimate, note=f"{reason}; {estimate.note}." if estimate.note else f"{reason}.")
+        named = replace(self, look=look, chosen=made_by(mechanism, estimate))
+        return replace(estimate, note=self._said(reason, estimate.note), made_by=named)
+
+    def _said(self, reason: str | None, note: str) -> str:
+        """The choice in words, and what was made of it: a release is believed the first, in few plain words."""
+        end = f"; {note}." if note else "."
+        if reason is not None:
+            return reason + end
+        plain = self.why.isprintable() and len(self.why) - len(end) <= _LONGEST_REASON
+        return self.why if plain and self.why.endswith(end) else note
 
     def choose(
         self, data: PrivateCounts, records: float | None = None, dependence: float | None = None
@@ -168,6 +181,13 @@ class Auto:
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Publish tables of few attributes out of very many."""
+        if self.chosen is not None:
+            if not isinstance(self.chosen, TableMechanism):
+                raise MechanismError("auto: of so many cells only who publishes tables can be chosen")
+            rest = data if self.look is None else self.look.count(data)
+            found = self.chosen.estimate_tables(rest)
+            named = replace(self, chosen=made_by(self.chosen, found))
+            return replace(found, note=self._said(None, found.note), made_by=named)
         told = [] if data.workload is None else [part for _, part in data.workload.parts] or [data.workload]
         asked = any(part.kind == "marginals" for part in told)
         reason = (
@@ -177,15 +197,18 @@ class Auto:
         if self.guaranteed:
             from dphist.mechanisms.residuals import Residuals
 
-            found = Residuals().estimate_tables(data)
-            return replace(
-                found, note=f"{reason} (residuals), for narrow guaranteed intervals; {found.note}."
+            chosen: TableMechanism = Residuals()
+            said, look, found = (
+                "(residuals), for narrow guaranteed intervals",
+                None,
+                chosen.estimate_tables(data),
             )
+        else:
+            from dphist.mechanisms.wide.choice import publish_tables
 
-        from dphist.mechanisms.wide.choice import publish_tables
-
-        said, found = publish_tables(data)
-        return replace(found, note=f"{reason} {said}; {found.note}.")
+            said, look, chosen, found = publish_tables(data)
+        named = replace(self, look=look, chosen=made_by(chosen, found))
+        return replace(found, note=self._said(f"{reason} {said}", found.note), made_by=named)
 
     def _kind(self, data: PrivateCounts) -> Kind | None:
         """The one kind of questions that was announced, if it is one."""
@@ -196,6 +219,12 @@ class Auto:
     def _parts(self, data: PrivateCounts) -> tuple[tuple[float, Workload], ...]:
         """The mixture that was announced, if it is one."""
         return () if self.workload is not None or data.workload is None else data.workload.parts
+
+    def _first_look(self, data: PrivateCounts) -> Look | None:
+        """What is worth seeing before anything is chosen."""
+        if self._looks_first(data):
+            return Look()
+        return Look(total=_TOTAL, blocks=Fraction(0)) if self._pays_for_total(data) else None
 
     def _looks_first(self, data: PrivateCounts) -> bool:
         """Whether candidates part company by what a first look shows, and the choice may depend on that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +23,7 @@ from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.protocol import Mechanism, made_by
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.tree import Tree
 from dphist.model.domain import Domain, Ordinal
@@ -104,7 +104,8 @@ class Blocks:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Find the structure, estimate on it, spread back."""
         if self.order is None and self.group is None:
-            return self.inner.estimate(data)
+            found = self.inner.estimate(data)
+            return replace(found, made_by=self._named(found))
         if self.group is not None and self.group.sizes == "tree":
             return self._pruned(data, self.group)
         shape = data.shape
@@ -125,7 +126,8 @@ class Blocks:
         coarse = self.inner.estimate(rest.coarsen(labels, starts.size))
         sizes = np.bincount(labels, minlength=starts.size)
         counts = self._finish((coarse.counts.reshape(-1) / sizes)[labels].reshape(shape))
-        return Estimate(counts, _grouped(coarse.errors, labels, sizes, shape), _note(starts.size))
+        errors = _grouped(coarse.errors, labels, sizes, shape)
+        return Estimate(counts, errors, _note(starts.size), self._named(coarse))
 
     def _pruned(self, data: PrivateCounts, group: Smooth) -> Estimate:
         if not isinstance(self.inner, Tree) or self.order is not None:
@@ -149,7 +151,11 @@ class Blocks:
         place = np.empty(order.size, dtype=np.int64)
         place[order] = np.arange(order.size)
         errors = _grouped(inside.errors, place, np.ones(order.size, dtype=np.int64), shape)
-        return Estimate(self._finish(counts.reshape(shape)), errors)
+        return Estimate(self._finish(counts.reshape(shape)), errors, made_by=self._named(inside))
+
+    def _named(self, inside: Estimate) -> Blocks | None:
+        """The same with what the inner mechanism chose, if it did."""
+        return None if inside.made_by is None else replace(self, inner=made_by(self.inner, inside))
 
     def _finish(self, counts: FloatArray) -> FloatArray:
         return np.maximum(counts, 0.0) if self.nonnegative else counts

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.errors import MechanismError
 from dphist.inference.estimate import (
     Errors,
     Estimate,
@@ -24,6 +25,7 @@ from dphist.inference.intervals import Spread, normal_quantile
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.spec import to_json
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -44,6 +46,7 @@ class ByPart:
     Args:
         by: Public attributes, by name.
         inner: What runs on every part.
+        each: Filled in by the release where parts chose by themselves: who ran on every part, or one for all.
 
     Example:
         >>> from dphist.mechanisms import ByPart, Laplace
@@ -54,17 +57,33 @@ class ByPart:
 
     by: tuple[str, ...] = ()
     inner: Mechanism = field(default_factory=Laplace)
+    each: tuple[Mechanism, ...] = field(default=(), compare=False)
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Run the pieces in order and put them together."""
         rights = data.separate(self.by)
         domain = data.domain
         assert domain is not None  # noqa: S101 -- separate insists on it
-        estimates = [self.inner.estimate(right) for right in rights]
+        runs = self.runs(len(rights))
+        estimates = [run.estimate(right) for run, right in zip(runs, rights, strict=True)]
         counts = joined(domain, self.by, [estimate.counts for estimate in estimates])
-        return Estimate(
-            counts, part_errors(domain, self.by, tuple(estimate.errors for estimate in estimates))
-        )
+        errors = part_errors(domain, self.by, tuple(estimate.errors for estimate in estimates))
+        return Estimate(counts, errors, made_by=self.named([each.made_by for each in estimates]))
+
+    def runs(self, parts: int) -> tuple[Mechanism, ...]:
+        """Who runs on every part."""
+        each = self.each or (self.inner,)
+        if len(each) not in (1, parts):
+            raise MechanismError("bypart: each must name one mechanism for all parts, or one for every part")
+        return each * parts if len(each) == 1 else each
+
+    def named(self, chosen: Sequence[object]) -> ByPart | None:
+        """The same with who ran on every part, where the parts chose: once, if all chose alike."""
+        filled = [one for one in chosen if isinstance(one, Mechanism)]
+        if not filled or len(filled) != len(chosen):
+            return None
+        alike = all(to_json(one) == to_json(filled[0]) for one in filled[1:])
+        return replace(self, each=(filled[0],) if alike else tuple(filled))
 
 
 def joined(domain: Domain, by: tuple[str, ...], parts: list[FloatArray]) -> FloatArray:

@@ -92,7 +92,8 @@ class Mixture:
         start = found.total * found.model.table(tuple(range(len(shape))))
         trace = found.total / math.prod(shape) * 1e-9
         targets = {axes: table for axes, table in found.tables.items() if axes}
-        return Estimate(rake(start + trace, targets, _RAKING_ROUNDS, 1e-3), found.errors, found.note)
+        counts = rake(start + trace, targets, _RAKING_ROUNDS, 1e-3)
+        return Estimate(counts, found.errors, found.note, found.made_by)
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure, fit and publish tables, whatever the size of the domain."""

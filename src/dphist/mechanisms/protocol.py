@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from dphist.inference.estimate import Estimate
@@ -35,13 +35,60 @@ class TableMechanism(Mechanism, Protocol):
         ...
 
 
-_Chosen = TypeVar("_Chosen", bound=Mechanism)
+_Mechanism = TypeVar("_Mechanism", bound=Mechanism)
 
 
-def with_reason(mechanism: _Chosen, note: str) -> _Chosen:
+def with_reason(mechanism: _Mechanism, note: str) -> _Mechanism:
     """Let a mechanism that chooses by itself carry its reason into the release; others stay as they are."""
     if getattr(mechanism, "why", None) != "":
         return mechanism
     value: Any = mechanism
-    explained: _Chosen = replace(value, why=note)
+    explained: _Mechanism = replace(value, why=note)
     return explained
+
+
+def made_by(mechanism: _Mechanism, estimate: Estimate | TableEstimate) -> _Mechanism:
+    """The mechanism that a release names: with all that it chose filled in, so that a replay chooses nothing again.
+
+    Rules of choosing change from one version to the next; what an old release asked of the records does not.
+
+    Args:
+        mechanism: Who made the estimate.
+        estimate: What it made.
+
+    Returns:
+        An equal mechanism that asks the same questions and makes the same of the answers, whatever the rules.
+    """
+    filled: Any = estimate.made_by
+    return mechanism if filled is None else filled
+
+
+def bare(mechanism: _Mechanism) -> _Mechanism:
+    """The mechanism without anything that releases fill in: it chooses anew.
+
+    What is filled in are the fields that equal mechanisms may differ in.
+
+    Args:
+        mechanism: Any mechanism, perhaps that of a release.
+
+    Returns:
+        The mechanism itself where nothing was filled in; otherwise an equal one.
+
+    Example:
+        >>> from dphist.mechanisms import Auto, Laplace
+        >>> bare(Auto(why="because", chosen=Laplace())).chosen is None
+        True
+    """
+    if not is_dataclass(mechanism):
+        return mechanism
+    changed = {}
+    for option in fields(mechanism):
+        value = getattr(mechanism, option.name)
+        if not option.compare and option.init and option.default is not MISSING:
+            empty = option.default
+        else:
+            empty = bare(value) if isinstance(value, Mechanism) and not isinstance(value, type) else value
+        if empty is not value:
+            changed[option.name] = empty
+    emptied: Any = mechanism
+    return replace(emptied, **changed) if changed else mechanism

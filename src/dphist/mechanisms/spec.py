@@ -45,15 +45,31 @@ def from_json(described: dict[str, Any]) -> Mechanism:
     return built
 
 
-def show(value: object) -> str:
-    """Print a mechanism as one line: its name and whatever differs from the default."""
+def show(value: object, *, filled: bool = False) -> str:
+    """Print a mechanism as one line: its name and whatever differs from the default.
+
+    Args:
+        value: The mechanism, or an ingredient of one.
+        filled: Print what a release has filled in, too: `parse` reads the line back as who measured.
+
+    Returns:
+        The line.
+
+    Example:
+        >>> from dphist.mechanisms import Auto, Posterior
+        >>> show(Auto(workload="cells", chosen=Posterior(fine=True)))
+        "auto(workload='cells')"
+        >>> show(Auto(workload="cells", chosen=Posterior(fine=True)), filled=True)
+        "auto(workload='cells', chosen=posterior(fine=True))"
+    """
     described = to_json(value)
     changed = []
     for option in _options(value):
         given = getattr(value, option.name)
-        # What two equal mechanisms may differ in is a remark, not an option.
-        if option.compare and (option.default is MISSING or given != option.default):
-            changed.append(f"{option.name}={_show(given)}")
+        # What two equal mechanisms may differ in was filled in; what is text of that is a remark.
+        shown = option.compare or (filled and not isinstance(given, str))
+        if shown and (option.default is MISSING or given != option.default):
+            changed.append(f"{option.name}={_show(given, filled)}")
     return str(described["name"]) + (f"({', '.join(changed)})" if changed else "")
 
 
@@ -61,13 +77,13 @@ def _options(value: object) -> list[Any]:
     return [f for f in fields(value) if f.init] if is_dataclass(value) else []
 
 
-def _show(value: object) -> str:
+def _show(value: object, filled: bool) -> str:
     if is_dataclass(value) and not isinstance(value, type):
-        return show(value)
+        return show(value, filled=filled)
     if isinstance(value, Fraction):
         return f"'{value}'"
     if isinstance(value, tuple):
-        return "(" + ", ".join(_show(item) for item in value) + ("," if len(value) == 1 else "") + ")"
+        return "(" + ", ".join(_show(item, filled) for item in value) + ("," if len(value) == 1 else "") + ")"
     return repr(value)
 
 

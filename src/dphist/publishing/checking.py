@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
 
 
-def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Release:
+def verify_file(path: str | PathLike[str], ledger: Ledger | None = None, *, choice: bool = False) -> Release:
     """Load a release and verify it; with a ledger, also that this very file is what it paid for.
 
     Replaying shows that a file fits together. A file that was invented as a whole fits together, too: every count and
@@ -27,6 +27,7 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Rele
     Args:
         path: The release's file.
         ledger: The ledger that its receipt names.
+        choice: Insist as well that the mechanism would choose the same again, as `Release.verify` does.
 
     Returns:
         The verified release.
@@ -51,7 +52,7 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None) -> Rele
         Fraction(1, 1)
     """
     release = load(path)
-    release.verify()
+    release.verify(choice=choice)
     if ledger is None:
         return release
     if release.receipt is None:

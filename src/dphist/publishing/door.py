@@ -14,7 +14,7 @@ from dphist.errors import InputError, MechanismError
 from dphist.frames import closed
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.options import fitted
-from dphist.mechanisms.protocol import Mechanism, with_reason
+from dphist.mechanisms.protocol import Mechanism, bare, made_by, with_reason
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
 from dphist.model.budget import Budget
@@ -133,7 +133,8 @@ def publish(
             about=About(created=datetime.now(UTC).date().isoformat()).with_more(about),
         )
     budget = Budget.of(epsilon, rho=rho, delta=delta)
-    recipe = fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism)
+    # Whoever hands over the mechanism of an older release wants the same recipe, not what was chosen then.
+    recipe = bare(fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism))
     if domain is not None and not isinstance(domain, Domain):
         raise InputError(f"domain: expected a dphist.Domain, not a {type(domain).__name__}")
     protected = Unit.parse(unit)
@@ -208,7 +209,7 @@ def _publish(
             from dphist.publishing.parts import run_parts
 
             session = spark_session(source)
-            counts, transcript = run_parts(
+            counts, transcript, mechanism = run_parts(
                 histogram, mechanism, budget, unit, workload, pay=pay, workers=workers, session=session
             )
             counts.setflags(write=False)
@@ -276,7 +277,7 @@ def _release(
         histogram.domain,
         DenseCells(counts),
         Guarantee(budget, unit),
-        with_reason(mechanism, estimate.note),
+        with_reason(made_by(mechanism, estimate), estimate.note),
         transcript,
         note=estimate.note,
         workload=workload,

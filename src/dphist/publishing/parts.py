@@ -65,6 +65,7 @@ class Done:
 
     counts: NDArray[np.float64]
     entries: tuple[Entry, ...]
+    made_by: object
 
 
 def run_job(job: Job, pay: Callable[[], None] | None = None, noise: Noise | None = None) -> list[Done]:
@@ -76,7 +77,7 @@ def run_job(job: Job, pay: Callable[[], None] | None = None, noise: Noise | None
             histogram, job.budget, job.unit, workload=job.workload, noise=noise, pay=pay
         )
         estimate = job.inner.estimate(right)
-        outcomes.append(Done(estimate.counts.reshape(-1), tuple(transcript)))
+        outcomes.append(Done(estimate.counts.reshape(-1), tuple(transcript), estimate.made_by))
     return outcomes
 
 
@@ -94,8 +95,8 @@ def run_parts(
     noise: Noise | None = None,
     workers: int | None = None,
     session: Any = None,
-) -> tuple[NDArray[np.float64], Transcript]:
-    """Run every part and put the outcomes together: the estimate, and one transcript of all."""
+) -> tuple[NDArray[np.float64], Transcript, ByPart]:
+    """Run every part and put the outcomes together: the estimate, one transcript of all, and who made what."""
     domain = histogram.domain
     axes = [domain.axis(name) for name in recipe.by]
     kept = [axis for axis in range(len(domain.shape)) if axis not in axes]
@@ -131,7 +132,8 @@ def run_parts(
     ]
     for entry in entries:
         entry.answer.setflags(write=False)
-    return joined(domain, recipe.by, [outcome.counts for outcome in outcomes]), Transcript(entries)
+    named = recipe.named([outcome.made_by for outcome in outcomes]) or recipe
+    return joined(domain, recipe.by, [outcome.counts for outcome in outcomes]), Transcript(entries), named
 
 
 def _here(job: Job, workers: int | None) -> list[Done]:

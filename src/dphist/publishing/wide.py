@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from dphist.mechanisms.protocol import Mechanism, TableMechanism, with_reason
+from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by, with_reason
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable, code_type
 from dphist.model.domain import Domain
@@ -66,7 +66,7 @@ def tables_release(
         records.domain,
         TableCells(records.domain, estimate.tables),
         Guarantee(budget, unit),
-        with_reason(mechanism, estimate.note),
+        with_reason(made_by(mechanism, estimate), estimate.note),
         transcript,
         note=estimate.note,
         workload=workload,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError, ReleaseError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.registry import BUILDABLE
 from dphist.mechanisms.spec import from_json, to_json
 from dphist.model.budget import Budget
 from dphist.model.exact import fraction
@@ -34,9 +35,23 @@ class ForeignMechanism:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Refuse, and say which mechanism is missing."""
         raise MechanismError(
-            f"this release was made by {self.described.get('name')!r}, which is not installed here; "
+            f"this release was made by {next(_missing(self.described), '')!r}, which is not installed here; "
             "its counts can be read, but intervals and verification need the mechanism"
         )
+
+
+def _missing(described: dict[str, Any]) -> Iterator[str]:
+    """The names in a description, of a mechanism or of what it chose or holds, that nothing here goes by."""
+    within = [*described.get("options", {}).values()]
+    while within:
+        each = within.pop()
+        if isinstance(each, dict):
+            if isinstance(name := each.get("name"), str) and name not in BUILDABLE:
+                yield name
+            within += each.values()
+        elif isinstance(each, list):
+            within += each
+    yield str(described.get("name"))
 
 
 def write_entry(entry: Entry, budget: Budget) -> dict[str, Any]:

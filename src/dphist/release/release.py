@@ -17,7 +17,7 @@ from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, Ve
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.published import TableEstimate
 from dphist.inference.selected import SelectedNoise
-from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.protocol import Mechanism, bare, made_by, with_reason
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
@@ -28,12 +28,14 @@ from dphist.private.transcript import OTHERWISE, Transcript
 from dphist.release.about import About
 from dphist.release.bounds import check_confidence, written_bounds
 from dphist.release.cells import Cells, DenseCells
+from dphist.release.description import write_mechanism
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
 from dphist.release.learned import check_learned, learned
 from dphist.release.sums import MeasuredSums, check_sums
 from dphist.release.tables import Tables
+from dphist.version import __version__
 
 FloatArray = NDArray[np.float64]
 Made = TypeVar("Made")
@@ -264,11 +266,17 @@ class Release(Tables, Doors):
 
     # ---- trusting ---------------------------------------------------------------------------------------
 
-    def verify(self) -> None:
+    def verify(self, *, choice: bool = False) -> None:
         """Replay the mechanism with no data behind the gate, and insist that it gives this very release.
 
-        That shows three things: the counts are a function of paid-for answers alone, the answers were paid for by
-        no more than the budget, and nothing was altered since.
+        That shows three things: the counts are what the named mechanism makes of paid-for answers alone, the answers
+        were paid for by no more than the budget, and nothing was altered since. Where `auto` chose, the mechanism that
+        it named is replayed, so that no later rule of choosing can spoil an old release; that the rule would have
+        chosen it, and gave that reason, is shown with ``choice``.
+
+        Args:
+            choice: Let the mechanism choose again, too, and insist on the same choice for the same reason. It shows
+                that nobody chose by hand, and holds in the version that made the release.
 
         Raises:
             VerificationError: if the replay gives anything else.
@@ -296,6 +304,23 @@ class Release(Tables, Doors):
         written = written_bounds(self)
         if written is not None:
             written.check(self)
+        if choice:
+            self._check_choice()
+
+    def _check_choice(self) -> None:
+        """Insist that the rules of choosing that are installed here make the same choice of the same answers."""
+        if show(self.mechanism, filled=True) == show(self.mechanism):
+            # Nobody chose, or the file is older than names of what was chosen, and the replay did choose again.
+            return
+        recipe = bare(self.mechanism)
+        again = replace(self, mechanism=recipe)._replay()
+        if write_mechanism(with_reason(made_by(recipe, again), again.note)) != write_mechanism(
+            self.mechanism
+        ):
+            raise VerificationError(
+                f"dphist {__version__} would choose otherwise than this release says, or for another reason: another "
+                "version made it, or somebody chose by hand"
+            )
 
     @cached_property
     def _estimate(self) -> Estimate:

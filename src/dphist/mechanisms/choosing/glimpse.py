@@ -18,16 +18,18 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.errors import MechanismError
+from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
+from dphist.private.queries.tables import TableTotals
+from dphist.private.records import PrivateRecords
 
 FloatArray = NDArray[np.float64]
 
 # What the total and the coarse cube cost, together three percent; with half of it all kinds of questions about made-up
 # cubes of three attributes had 1.18 of the best candidate's error instead of 1.14.
 TOTAL, BLOCKS = Fraction(1, 128), Fraction(3, 128)
-# An attribute has at most so many blocks, and the coarse cube so many cells.
-_BLOCKS, _CELLS = 4, 1024
 # What is believed of dependence before anything was seen: its mean and how far it may lie from that.
 _EXPECTED, _WITHIN = 0.01, 0.02
 
@@ -38,30 +40,69 @@ class Glimpse:
 
     Args:
         records: About how many there are.
-        dependence: How far attributes depend on each other, from 0, not at all, to 1.
+        dependence: How far attributes depend on each other, from 0, not at all, to 1; None if nobody looked.
     """
 
     records: float
-    dependence: float
+    dependence: float | None = None
 
 
-def glimpse(data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
-    """Look, and give back what is left of the right."""
-    first, second, rest = data.split(TOTAL, BLOCKS, 1 - TOTAL - BLOCKS)
-    noisy = first.measure(Totals())
-    # A total lost in its noise may be as large as the noise.
-    records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
-    most = max(2, min(_BLOCKS, math.floor(_CELLS ** (1.0 / len(data.shape)) + 1e-9)))
-    shape = tuple(min(size, most) for size in data.shape)
-    labels = np.zeros((1,) * len(shape), dtype=np.int64)
-    for axis, (size, blocks) in enumerate(zip(data.shape, shape, strict=True)):
-        place = (np.arange(size) * blocks // size).reshape(
-            [-1 if a == axis else 1 for a in range(len(shape))]
-        )
-        labels = labels * blocks + place
-    seen = second.partition(np.broadcast_to(labels, data.shape), math.prod(shape)).measure(Totals())
-    blocks_of = np.asarray(seen.values, dtype=np.float64).reshape(shape)
-    return Glimpse(records, dependence(blocks_of, float(seen.variance), records)), rest
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What a first look asks, and what for: a value, so that a release can name the look its choice was made after.
+
+    Args:
+        total: The share of the right that buys a noisy total.
+        blocks: The share that buys the coarse cube; it is left out if that is 0.
+        sides: An attribute is cut into at most so many blocks.
+        cells: The coarse cube has at most so many cells.
+
+    Example:
+        >>> from dphist.testing import open_counts
+        >>> seen, rest = Look(blocks=0).at(open_counts([[900, 0], [0, 900]], 1))
+        >>> seen.records > 0, seen.dependence, rest.law().scale
+        (True, None, Fraction(128, 127))
+    """
+
+    total: Fraction = TOTAL
+    blocks: Fraction = BLOCKS
+    sides: int = 4
+    cells: int = 1024
+
+    def __post_init__(self) -> None:
+        if not (0 < self.total < 1 and 0 <= self.blocks < 1 - self.total):
+            raise MechanismError("look: the shares of total and blocks must lie above 0 and leave something")
+        if self.sides < 1 or self.cells < 1:
+            raise MechanismError("look: sides and cells must be at least 1")
+
+    def at(self, data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
+        """Look, and give back what is left of the right."""
+        left = 1 - self.total - self.blocks
+        first, *second, rest = data.split(*(share for share in (self.total, self.blocks, left) if share))
+        noisy = first.measure(Totals())
+        # A total lost in its noise may be as large as the noise.
+        records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
+        return Glimpse(records, self._depends(second[0], records) if second else None), rest
+
+    def count(self, data: PrivateRecords) -> PrivateRecords:
+        """Count records of very many columns, and give back what is left of the right."""
+        first, rest = data.split(self.total, 1 - self.total)
+        first.measure(TableTotals(((),), (Fraction(1),)))
+        return rest
+
+    def _depends(self, data: PrivateCounts, records: float) -> float:
+        most = max(2, min(self.sides, math.floor(self.cells ** (1.0 / len(data.shape)) + 1e-9)))
+        shape = tuple(min(size, most) for size in data.shape)
+        labels = np.zeros((1,) * len(shape), dtype=np.int64)
+        for axis, (size, blocks) in enumerate(zip(data.shape, shape, strict=True)):
+            place = (np.arange(size) * blocks // size).reshape(
+                [-1 if a == axis else 1 for a in range(len(shape))]
+            )
+            labels = labels * blocks + place
+        seen = data.partition(np.broadcast_to(labels, data.shape), math.prod(shape)).measure(Totals())
+        counts = np.asarray(seen.values, dtype=np.float64).reshape(shape)
+        return dependence(counts, float(seen.variance), records)
 
 
 def dependence(blocks: FloatArray, variance: float, records: float) -> float:

@@ -10,30 +10,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
 from dphist.inference.published import TableEstimate
 from dphist.inference.tables import Axes
+from dphist.mechanisms.choosing.glimpse import Look
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
 from dphist.mechanisms.wide.outlook import planned_variances
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.mechanisms.wide.ranges import asked_squares, plan_axes
+from dphist.mechanisms.wide.strength import COUNT_SHARE
 from dphist.model.law import NoiseLaw
 from dphist.private.records import PrivateRecords
 
 
-def publish_tables(data: PrivateRecords) -> tuple[str, TableEstimate]:
+def publish_tables(
+    data: PrivateRecords,
+) -> tuple[str, Look | None, Residuals | Mixture, TableEstimate]:
     """Use a right up by the way that is expected to be off by least; say which, and by how much.
 
     Args:
         data: The right.
 
     Returns:
-        The reason, and the tables.
+        The reason; the look that the choice was made after and who was chosen, which together ask the same again; and
+        the tables.
     """
+    plain_tables = Residuals()
     ranges = asked_ranges(data, None)
     trees = plan_axes(data.domain, ranges, gaussian=data.law().gaussian)
     if trees:
@@ -43,14 +50,15 @@ def publish_tables(data: PrivateRecords) -> tuple[str, TableEstimate]:
         ]
         names = ", ".join(data.domain.names[axis] for axis in trees)
         said = f"with a tree along {names}, whose ranges are expected to be off by {np.mean(parts):.2g} of what their"
-        return f"{said} cells added up would be (residuals)", Residuals().estimate_tables(data)
+        said = f"{said} cells added up would be (residuals)"
+        return said, None, plain_tables, plain_tables.estimate_tables(data)
     mixture = Mixture()
     shape = data.shape
     pairs = {
         pair for axes in announced(data, None, mixture.ways) for pair in combinations(sorted(set(axes)), 2)
     }
     if not any(shape[a] > 1 and shape[b] > 1 for a, b in pairs):
-        return "with their best shares (residuals)", Residuals().estimate_tables(data)
+        return "with their best shares (residuals)", None, plain_tables, plain_tables.estimate_tables(data)
     rest, outlook = counted(data, mixture.tables, mixture.ways)
     better, plain = float(outlook.likely @ np.minimum(outlook.together, outlook.apart)), outlook.plain
     shown = f"{better:.2g} of the records, as a total variation"
@@ -58,9 +66,12 @@ def publish_tables(data: PrivateRecords) -> tuple[str, TableEstimate]:
         said = (
             f"and a model fitted to them (mixture): pairs are expected to be off by {shown}, plain tables by"
         )
-        return f"{said} {plain:.2g}", mixture.after_count(rest, outlook)
+        # Counting records is the first thing that a mixture does by itself.
+        return f"{said} {plain:.2g}", None, mixture, mixture.after_count(rest, outlook)
     said = f"with their best shares (residuals): pairs are expected to be off by {plain:.2g} of the records, as a total"
-    return f"{said} variation, with a model by {better:.2g}", Residuals().estimate_tables(rest)
+    look = Look(total=COUNT_SHARE[data.law().kind], blocks=Fraction(0))
+    said = f"{said} variation, with a model by {better:.2g}"
+    return said, look, plain_tables, plain_tables.estimate_tables(rest)
 
 
 def residual_error(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> float:
