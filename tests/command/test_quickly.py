@@ -45,6 +45,7 @@ PLAIN = [
     ["show", "a.parquet"],
     ["show", "--json", "a.parquet"],
     ["verify", "a.parquet", "--ledger", "b.db", "--json"],
+    ["verify", "--choice", "a.parquet"],
     ["report", "a.parquet", "-o", "there.html", "--title", "Ages and sexes"],
     ["report", "a.parquet", "--output", "there.html"],
 ]
@@ -67,7 +68,7 @@ def test_plain_lines_are_read_alike(whole, arguments):
 
 DEFAULTS = {
     "question": None, "confidence": 0.95, "guaranteed": False, "simultaneous": False, "as_json": False, "ledger": None,
-    "output": Path("report.html"), "title": None,
+    "output": Path("report.html"), "title": None, "choice": False,
 }  # fmt: skip
 
 

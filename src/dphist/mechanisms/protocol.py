@@ -79,16 +79,15 @@ def bare(mechanism: _Mechanism) -> _Mechanism:
         >>> bare(Auto(why="because", chosen=Laplace())).chosen is None
         True
     """
-    if not is_dataclass(mechanism):
-        return mechanism
-    changed = {}
-    for option in fields(mechanism):
-        value = getattr(mechanism, option.name)
+    value: Any = mechanism
+    emptied = {}
+    for option in fields(value) if is_dataclass(value) else ():
+        held = getattr(value, option.name)
         if not option.compare and option.init and option.default is not MISSING:
             empty = option.default
         else:
-            empty = bare(value) if isinstance(value, Mechanism) and not isinstance(value, type) else value
-        if empty is not value:
-            changed[option.name] = empty
-    emptied: Any = mechanism
-    return replace(emptied, **changed) if changed else mechanism
+            empty = bare(held) if isinstance(held, Mechanism) and not isinstance(held, type) else held
+        if empty is not held:
+            emptied[option.name] = empty
+    left: _Mechanism = replace(value, **emptied) if emptied else value
+    return left
