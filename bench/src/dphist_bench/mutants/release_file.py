@@ -13,6 +13,7 @@ _R = "tests/door/test_release.py"
 _FORGED = (_F, "-k", "what_was_forged or with_any")
 _SPARSELY = (_F, "-k", "sparse")
 _LEDGER = (_F, "-k", "invented")
+_CHOSEN = ("tests/door/test_named_choice.py", "-k", "plane or reading or words or reason")
 
 MUTANTS = [
     dict(
@@ -49,6 +50,27 @@ MUTANTS = [
         new="            if said is None:",
         tests=_FORGED,
         why="a note that nobody paid for verifies",
+    ),
+    dict(
+        file=_RELEASE,
+        old="        if choice:\n            self._check_choice()\n",
+        new="",
+        tests=_CHOSEN,
+        why="whatever somebody chose by hand passes for the rule's choice",
+    ),
+    dict(
+        file="src/dphist/mechanisms/auto.py",
+        old="        mechanism, reason = self.chosen, None\n",
+        new="        mechanism, reason = None, None\n",
+        tests=_CHOSEN,
+        why="a replay chooses again",
+    ),
+    dict(
+        file="src/dphist/mechanisms/auto.py",
+        old="        return self.why if plain and self.why.endswith(end) else note",
+        new="        return self.why",
+        tests=_CHOSEN,
+        why="a release may say of its choice whatever it likes",
     ),
     dict(
         file=_RELEASE,
