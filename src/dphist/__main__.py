@@ -1,6 +1,6 @@
 """``python -m dphist`` is the command line."""
 
-from dphist.cli import main
+from dphist.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

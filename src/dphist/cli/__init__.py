@@ -7,9 +7,35 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any
 
 from dphist.errors import DphistError
+
+
+def run() -> None:
+    """Run the command line as a process of its own, and leave at once: taking everything down takes 0.05 s."""
+    try:
+        main()
+    except SystemExit as done:
+        # Whoever traces the process wants a word at its end, and so do threads that are still at work.
+        if done.code == 0 and sys.gettrace() is None and threading.active_count() == 1:
+            _leave()
+        raise
+
+
+def _leave() -> None:
+    import atexit
+
+    # Files are closed by now. What others asked for at the end is done; what only frees memory is not.
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        # The reader left: Python's own way out has an answer to that.
+        return
+    os._exit(0)
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ _patience = 1_300_000.0
 # Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once.
 _COLD = 500_000.0
 # Microseconds that they may take before the linker is loaded, which takes as long, for kernels compiled by then.
-_spare = 50_000.0
+_spare = 100_000.0
 # What a twin in NumPy takes for an element.
 _TWIN = 0.1
 _numba: Any = None

@@ -6,7 +6,7 @@ numba's own. So once numba has compiled a kernel, its object code is written dow
 commands that are called again and again run the very same machine code at a tenth of the price.
 
 What is kept is linked only where it was made: for this processor, Python, NumPy, numba, LLVM and these very sources of
-all kernels (`identity`); otherwise, and wherever else something is not as expected, nothing is said and numba does as
+all kernels (`sources`, `processor`); otherwise, and wherever else something is not as expected, nothing is said and numba does as
 ever. A symbol that could not be found would end the process, so all of them are looked up before; that needs a look
 into the object code, of which this module reads ELF (Linux) alone. Kept code is trusted as bytecode and numba's own
 cache are: it lies beside the package, in ``NUMBA_CACHE_DIR`` if that is set, or in the user's cache.
@@ -36,7 +36,7 @@ from dphist.extras import kept_folder
 
 Code = Callable[..., Any]
 
-# Only these kernels' sources are known to `identity`.
+# Only these kernels are among the `sources`.
 _HOME = "dphist.kernels."
 # Bits of an array's flags, as NumPy documents them.
 _C_ORDER, _F_ORDER, _ALIGNED, _WRITEABLE = 0x1, 0x2, 0x100, 0x400
@@ -101,7 +101,10 @@ def linked(function: Callable[..., Any], asked: str) -> Code | None:
             story, code = (folder / _file_name(function, asked)).read_bytes().split(b"\n", 1)
             told = json.loads(story)
             with _lock:
-                if told["made_for"] == identity() and told["digest"] == _digest(code):
+                # What can be said without the linker comes first.
+                if told["made_from"] != sources() or told["digest"] != _digest(code):
+                    continue
+                if told["made_for"] == processor():
                     return _linker().link(function, told, code)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError, RuntimeError):
             continue
@@ -115,7 +118,7 @@ def keep(function: Callable[..., Any], dispatcher: Any, arguments: tuple[Any, ..
         return
     try:
         told, code = _taken(dispatcher, arguments)
-        told |= {"made_for": identity(), "digest": _digest(code)}
+        told |= {"made_from": sources(), "made_for": processor(), "digest": _digest(code)}
         for folder in _folders():
             if _written(folder / _file_name(function, asked), json.dumps(told).encode() + b"\n" + code):
                 return
@@ -182,26 +185,26 @@ def _digest(contents: bytes) -> str:
 
 
 @functools.cache
-def identity() -> str:
-    """All that machine code depends on, in a few letters."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
+def sources() -> str:
+    """All that machine code is made from, in a few letters: the kernels, and who compiles and calls them."""
     whole = blake2b(digest_size=16)
-    for part in (
-        sys.version,
-        np.__version__,
-        llvmlite.__version__,
-        llvm.get_process_triple(),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
-        (_numba_folder() / "_version.py").read_text(),
-    ):
+    for part in (sys.version, np.__version__, (_numba_folder() / "_version.py").read_text()):
         whole.update(part.encode() + b"\0")
     home = Path(__file__).parent
     for path in sorted(home.rglob("*.py")):
         whole.update(str(path.relative_to(home)).encode() + b"\0" + path.read_bytes() + b"\0")
     return whole.hexdigest()
+
+
+@functools.cache
+def processor() -> str:
+    """All that it is made for, in a few letters: the processor, as this LLVM knows it."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features().flatten()
+    told = (llvmlite.__version__, llvm.get_process_triple(), llvm.get_host_cpu_name(), features)
+    return _digest("\0".join(told).encode())
 
 
 def _numba_folder() -> Path:
