@@ -1,5 +1,6 @@
 """Commands that are read without the library that reads all others say and take the very same."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,27 @@ def test_a_question_loads_neither_the_command_line_nor_a_compiler(tmp_path):
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_process_that_leaves_at_once_has_said_everything(tmp_path):
+    code = (
+        "import atexit, sys\n"
+        "from dphist.cli import run\n"
+        "atexit.register(sys.stdout.write, 'and what others wanted at the end')\n"
+        "sys.argv = ['dphist', 'mechanisms', '--json']\n"
+        "run()\n"
+    )
+    # Into a pipe, which Python writes to in blocks.
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said, end = done.stdout.rsplit("\n", 1)
+    assert len(json.loads(said)) > 40
+    assert end == "and what others wanted at the end"
+    refused = subprocess.run(
+        [sys.executable, "-m", "dphist", "show", "nothing"], capture_output=True, cwd=tmp_path
+    )
+    assert refused.returncode == 2
+    assert refused.stderr
 
 
 def test_a_refusal_is_one_line_and_an_exit_code(monkeypatch, capsys, tmp_path):

@@ -88,7 +88,12 @@ def test_what_was_compiled_is_linked_without_the_compiler(tmp_path, monkeypatch)
         story + b"\n" + code[:900] + bytes([code[900] ^ 1]) + code[901:],
         *(
             json.dumps(told | change).encode() + b"\n" + code
-            for change in ({"made_for": "somebody"}, {"made_from": "nothing"}, {"needs": ["no_such_symbol"]}, {"entry": "nowhere"})
+            for change in (
+                {"made_for": "somebody"},
+                {"made_from": "nothing"},
+                {"needs": ["no_such_symbol"]},
+                {"entry": "nowhere"},
+            )
         ),
     ]
     for contents in damaged:

@@ -5,11 +5,11 @@ compile. To run what is compiled takes LLVM's linker (0.05 s, a millisecond a ke
 numba's own. So once numba has compiled a kernel, its object code is written down with what it must be linked with, and
 commands that are called again and again run the very same machine code at a tenth of the price.
 
-What is kept is linked only where it was made: for this processor, Python, NumPy, numba, LLVM and these very sources of
-all kernels (`sources`, `processor`); otherwise, and wherever else something is not as expected, nothing is said and numba does as
-ever. A symbol that could not be found would end the process, so all of them are looked up before; that needs a look
-into the object code, of which this module reads ELF (Linux) alone. Kept code is trusted as bytecode and numba's own
-cache are: it lies beside the package, in ``NUMBA_CACHE_DIR`` if that is set, or in the user's cache.
+What is kept is linked only where it was made: for this `processor`, Python, NumPy, numba, LLVM and these very `sources`
+of all kernels; otherwise, and wherever else something is not as expected, nothing is said and numba does as ever. A
+symbol that could not be found would end the process, so all of them are looked up before; that needs a look into the
+object code, of which this module reads ELF (Linux) alone. Kept code is trusted as bytecode and numba's own cache are:
+it lies beside the package, in ``NUMBA_CACHE_DIR`` if that is set, or in the user's cache.
 """
 
 from __future__ import annotations
