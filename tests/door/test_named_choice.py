@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 import dphist
 from dphist.errors import MechanismError, VerificationError
-from dphist.mechanisms import Auto, Blocks, ByPart, Laplace, Marginals, Mixture, Residuals
+from dphist.mechanisms import Auto, Blocks, ByPart, Laplace, Marginals, Mixture, Residuals, mixture
 from dphist.mechanisms.choosing.glimpse import Look
 from dphist.mechanisms.protocol import bare
 from dphist.mechanisms.spec import from_json, parse, show, to_json
@@ -65,6 +66,9 @@ def otherwise(monkeypatch):
         monkeypatch.setattr(Auto, "_first_look", lambda *_: Look(total="1/3", blocks="1/7"))
         # Which of the two a table gets is another matter: the one that it did not get asks otherwise.
         monkeypatch.setattr(choice, "publish_tables", lambda data: ("", None, *_swapped(data)))
+        monkeypatch.setattr(Outlook, "look", lambda *_: Fraction(1, 3))
+        monkeypatch.setattr(Outlook, "losses", lambda *_: (0.0, 1.0))
+        monkeypatch.setattr(mixture, "COUNT_SHARE", {"laplace": Fraction(1, 2), "gaussian": Fraction(1, 2)})
 
     return change
 
@@ -119,12 +123,15 @@ def test_who_was_chosen_is_named_with_what_was_bought_before(tmp_path):
     plane, cube, parts = (CASES[case]().mechanism for case in ("plane", "cube", "parts"))
     assert plane.look is None
     assert show(plane.chosen) == "adaptivetree(estimator='averaged', mixture=True)"
+    assert to_json(plane.chosen)["options"]["boxes"] == 20.0
     assert cube.look == Look()
     assert sum(cube.chosen.shares) == 1
     assert parts == ByPart(by=("p",), inner=Auto())
     assert len(parts.each) in (1, 4)
     assert all(each.look == Look(total="1/64", blocks=0) and not each.why for each in parts.each)
-    assert isinstance(CASES["wide"]().mechanism.chosen, Mixture)
+    wide = CASES["wide"]().mechanism
+    assert wide.chosen == Mixture()
+    assert (wide.chosen.course.count, wide.chosen.course.way) == (Fraction(1, 400), "apart")
     plain = CASES["wide, plain"]().mechanism
     assert (plain.chosen, plain.look) == (Residuals(), Look(total="1/400", blocks=0))
 
@@ -225,7 +232,7 @@ FORGERIES = {
         at("mechanism", "options", "each", to={"tuple": [to_json(Laplace())] * 2}),
         at("mechanism", "options", "each", to={"tuple": [to_json(Laplace())]}),
     ],
-    "wide": [named("residuals"), named("laplace")],
+    "wide": [named("mixture(course=course(count='1/400'))"), named("residuals"), named("laplace")],
     "wide, plain": [
         named("mixture"),
         named("residuals(ways=1)"),

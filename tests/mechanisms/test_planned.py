@@ -161,7 +161,7 @@ def test_a_mixture_begins_with_finer_boxes_than_ranges_do():
     cells_count_most = Workload.parse(domain, "3 cells + marginals:1")
     ranges = Planner.for_ranges((64, 64), None, None, law)
     nothing, cells = (
-        Planner.for_boxes((64, 64), mixed_boxes((64, 64), domain, asked), law)
+        Planner.for_boxes((64, 64), mixed_boxes((64, 64), domain, asked, 20.0), law)
         for asked in (None, cells_count_most)
     )
     first = [
@@ -175,7 +175,7 @@ def test_a_mixture_begins_with_finer_boxes_than_ranges_do():
 def test_a_mixture_that_was_announced_is_planned_as_it_counts():
     domain = _domain((64, 64))
     workload = Workload.parse(domain, "3 cells + marginals:1")
-    assert [weight for *_, weight in mixed_boxes(domain.shape, domain, workload)] == [3.0, 1.0]
+    assert [weight for *_, weight in mixed_boxes(domain.shape, domain, workload, 20.0)] == [3.0, 1.0]
 
 
 def test_cells_of_a_full_plane_are_better_where_nothing_was_announced():

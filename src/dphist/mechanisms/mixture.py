@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 
@@ -37,6 +38,32 @@ _RAKING_ROUNDS = 30
 
 @checked
 @dataclass(frozen=True, kw_only=True)
+class Course:
+    """How a mixture went: a value, so that a release can name what was decided on the way by noisy answers.
+
+    Args:
+        count: The share of the right that counted the records.
+        look: The share of what was left then that a look at dependence cost; 0 for none.
+        trial: The share of what was left then that trying out some pairs cost; 0 for none.
+        way: Whether all wanted tables were measured "together" then, or single columns and perhaps pairs "apart".
+
+    Example:
+        >>> Course(count="1/400", way="apart").look
+        Fraction(0, 1)
+    """
+
+    count: Fraction
+    look: Fraction = Fraction(0)
+    trial: Fraction = Fraction(0)
+    way: Literal["together", "apart"] = "together"
+
+    def __post_init__(self) -> None:
+        if not (0 < self.count < 1 and 0 <= self.look < 1 and 0 <= self.trial < 1):
+            raise MechanismError("course: shares must lie between 0 and 1")
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
 class Mixture:
     """Measure tables of few attributes, fit a mixture of products to them, and publish what both say together.
 
@@ -63,6 +90,7 @@ class Mixture:
         ways: How many attributes the tables have when none are announced.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
+        course: Filled in by the release: what was decided on the way. With it nothing is forecast again.
 
     Example:
         >>> from dphist.mechanisms import Mixture
@@ -75,6 +103,7 @@ class Mixture:
     ways: int = 2
     classes: int = 120
     steps: int = 700
+    course: Course | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.ways < 1 or self.classes < 1 or self.steps < 1:
@@ -104,7 +133,7 @@ class Mixture:
         pairs = sorted({pair for axes in wanted for pair in combinations(axes, 2)})
         if not pairs:
             return self._planned(data, asked, wanted, None)
-        rest, outlook = counted(data, self.tables, self.ways)
+        rest, outlook = counted(data, self.tables, self.ways, self.course and self.course.count)
         return self.after_count(rest, outlook)
 
     def after_count(self, rest: PrivateRecords, outlook: Outlook) -> TableEstimate:
@@ -119,7 +148,8 @@ class Mixture:
         """
         shape, wanted, pairs = outlook.shape, outlook.wanted, list(outlook.pairs)
         asked = [tuple(sorted(set(axes))) for axes in announced(rest, self.tables, self.ways)]
-        look = outlook.look()
+        course = self.course
+        look = outlook.look() if course is None else course.look
         if look:
             looking, rest = rest.split(look, 1 - look)
             seen = looking.measure(Dependence(tuple(pairs)))
@@ -127,16 +157,25 @@ class Mixture:
             doubt = math.sqrt(float(np.max(seen.variance))) / unit
             outlook = outlook.seen(float(seen.values[0]) / unit, doubt)
         some = [pair for pair in ring(len(shape)) if pair in set(pairs)] or pairs[: len(shape)]
-        trial, before = outlook.trial(some), None
+        trial, before = outlook.trial(some) if course is None else course.trial, None
         if trial:
             trying, rest = rest.split(trial, 1 - trial)
             before = _try(trying, some)
             outlook = outlook.tried(before, some)
-        together, apart = outlook.losses()
-        if together <= apart:
-            return self._planned(rest, asked, wanted, before)
-        chosen = ChosenPairs(asked, pairs, self.classes, self.steps)
-        return chosen.estimate(rest, Strength(rest.law(), outlook.total), before)
+        if course is None:
+            together, apart = outlook.losses()
+            course = Course(
+                count=COUNT_SHARE[outlook.law.kind],
+                look=look,
+                trial=trial,
+                way="together" if together <= apart else "apart",
+            )
+        if course.way == "together":
+            found = self._planned(rest, asked, wanted, before)
+        else:
+            chosen = ChosenPairs(asked, pairs, self.classes, self.steps)
+            found = chosen.estimate(rest, Strength(rest.law(), outlook.total), before)
+        return replace(found, made_by=replace(self, course=course))
 
     def _planned(
         self,
@@ -168,7 +207,7 @@ class Mixture:
 
 
 def counted(
-    data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int
+    data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int, share: Fraction | None = None
 ) -> tuple[PrivateRecords, Outlook]:
     """Count the records with a small part of a right: the rest of it, and what is expected of both ways.
 
@@ -176,6 +215,7 @@ def counted(
         data: The right.
         tables: The announced tables; read off the workload unless told, else all of ``ways`` attributes.
         ways: How many attributes the tables have when none are announced.
+        share: Of the right, what counting costs; little, unless told.
 
     Returns:
         What is left of the right, and the outlook.
@@ -184,7 +224,7 @@ def counted(
     every = [(axis,) for axis in range(len(shape))]
     wanted = wanted_tables(shape, [*announced(data, tables, ways), *every])
     pairs = sorted({pair for axes in wanted for pair in combinations(axes, 2)})
-    share = COUNT_SHARE[law.kind]
+    share = share or COUNT_SHARE[law.kind]
     counting, rest = data.split(share, 1 - share)
     count = counting.measure(TableTotals(((),), (Fraction(1),)))
     # A count that is lost in its noise may be anything up to about that.

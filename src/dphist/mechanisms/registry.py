@@ -198,6 +198,7 @@ MECHANISMS: dict[str, Entry] = _table(
 
 # Values that mechanisms are built of, but that are no mechanisms themselves.
 INGREDIENTS: dict[str, str] = {
+    "course": "mixture:Course",
     "look": "choosing.glimpse:Look",
     "smooth": "smooth:Smooth",
     "sort": "blocks:Sort",

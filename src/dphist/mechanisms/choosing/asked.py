@@ -23,12 +23,6 @@ IntArray = NDArray[np.int64]
 
 # If nothing was announced single cells count half as much as all kinds of sums of them together: a third of the whole.
 _CELLS = 0.5
-# A tree on a plane is planned for boxes so many times as for cells and for tables of one attribute. On drawn planes 700
-# to 739 with ε up to 3 (`dphist_bench.drawn_data`, two draws) its error beside that of a tree for boxes alone is then
-# 0.93 on cells, 0.93 on tables and 0.98 on boxes; with 3 instead 0.81, 0.89 and 1.07, and the mean error of rectangles
-# on the planes of ``bench run coverage`` was a quarter larger: what is asked of a plane most should not pay for it.
-_BOXES_OF_PLANES = 20.0
-
 _WAYS = {1: "one-way", 2: "two-way", 3: "three-way"}
 
 
@@ -119,7 +113,7 @@ def _boxes(name: str, ranges: Workload) -> Asked:
 
 
 def mixed_boxes(
-    shape: tuple[int, ...], domain: Domain | None, workload: Workload | None
+    shape: tuple[int, ...], domain: Domain | None, workload: Workload | None, boxes: float
 ) -> list[tuple[IntArray, IntArray, float]]:
     """The boxes that a tree is planned for: of a mixture that was announced, or of all kinds.
 
@@ -127,18 +121,19 @@ def mixed_boxes(
         shape: How many values each attribute has.
         domain: The domain, where there is one.
         workload: What was announced.
+        boxes: How much boxes of a plane count if nothing was; cells and tables of one attribute count 1.
 
     Returns:
         For every kind where its boxes begin and end, and how much it counts.
 
     Example:
-        >>> [weight for _, _, weight in mixed_boxes((64, 64), None, None)]
+        >>> [weight for _, _, weight in mixed_boxes((64, 64), None, None, 20.0)]
         [1.0, 1.0, 20.0]
     """
     kind = None if workload is None or workload.parts else workload.kind
     asked = asked_kinds(shape, domain, workload, kind)
     if workload is None and len(shape) == 2:
-        asked = (*asked[:-1], replace(asked[-1], weight=_BOXES_OF_PLANES))
+        asked = (*asked[:-1], replace(asked[-1], weight=boxes))
     return [(*each.some, each.weight) for each in asked]
 
 
