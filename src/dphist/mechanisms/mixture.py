@@ -133,7 +133,8 @@ class Mixture:
         pairs = sorted({pair for axes in wanted for pair in combinations(axes, 2)})
         if not pairs:
             return self._planned(data, asked, wanted, None)
-        rest, outlook = counted(data, self.tables, self.ways, self.course and self.course.count)
+        share = None if self.course is None else self.course.count
+        rest, outlook = counted(data, self.tables, self.ways, share)
         return self.after_count(rest, outlook)
 
     def after_count(self, rest: PrivateRecords, outlook: Outlook) -> TableEstimate:
