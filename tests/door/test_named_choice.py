@@ -21,8 +21,9 @@ from dphist.mechanisms.wide.outlook import Outlook
 LINE = dphist.Domain([dphist.Ordinal("age", range(64))])
 PLANE = dphist.Domain([dphist.Ordinal("x", range(20)), dphist.Ordinal("y", range(20))])
 CUBE = dphist.Domain([dphist.Nominal(name, list("abcd")) for name in "pqr"])
-MANY = [f"q{number}" for number in range(19)]
-WIDE = dphist.Domain([dphist.Nominal(name, ["no", "perhaps", "yes"]) for name in MANY])
+MANY = [f"q{number}" for number in range(7)]
+MARKS = list("abcdefghijklmnopqr")
+WIDE = dphist.Domain([dphist.Nominal(name, MARKS) for name in MANY])
 
 
 def counts(domain):
@@ -32,7 +33,7 @@ def counts(domain):
 def answers(rows):
     place = np.arange(rows)
     return pd.DataFrame(
-        {name: np.array(["no", "perhaps", "yes"])[place // (1 + at % 3) % 3] for at, name in enumerate(MANY)}
+        {name: np.array(MARKS)[place // (1 + at % 3) % len(MARKS)] for at, name in enumerate(MANY)}
     )
 
 
