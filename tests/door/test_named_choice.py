@@ -43,6 +43,7 @@ CASES = {
     "guaranteed": lambda: dphist.publish(counts(LINE), epsilon=1, mechanism="auto(guaranteed=true)"),
     "curve": lambda: dphist.publish(counts(LINE), rho="1/2", workload="prefixes"),
     "plane": lambda: dphist.publish(counts(PLANE), epsilon=1),
+    "tables of a cube": lambda: dphist.publish(counts(CUBE), epsilon=1, workload="marginals:2"),
     "cube": lambda: dphist.publish(counts(CUBE), epsilon=1),
     "currency": lambda: dphist.publish(counts(CUBE), epsilon=1, delta="1e-9"),
     "parts": lambda: dphist.publish(counts(CUBE), epsilon=1, partition_by="p"),

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
+from dphist.inference.tablenoise import TableNoise
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.marginals import Marginals, TableNoise, tables_of
+from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.tableplan import plan_tables
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram

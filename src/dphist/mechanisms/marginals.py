@@ -6,33 +6,26 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.departures import Departures, Shrunk
-from dphist.inference.estimate import CALIBRATED, Estimate, Interval, Words
+from dphist.inference.estimate import Estimate
 from dphist.inference.fitting import rake, settle
-from dphist.inference.intervals import Spread, normal_quantile
-from dphist.inference.predictive.errors import whole_counts
-from dphist.inference.published import LeastSquaresNoise
 from dphist.inference.shrinking import towards
+from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import Axes, MeasuredTables
-from dphist.kernels.summed_area import running_sums
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.spatial import denoise_field
-from dphist.mechanisms.trees.planning import asked_ranges
 from dphist.model.law import Kind
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 # Raking goes over so many cells at most, tables times rounds times cells: about a second.
 _MOST_RAKED = 4e8
@@ -46,22 +39,6 @@ _CLOSE = 0.1
 # The cube that is raked starts from its own denoised cells plus this part of what the tables alone would put there, or
 # of the cell's noise where that is less. Flat from 1 % to 5 % on made-up cubes.
 _DOUBT = 0.02
-# Shrunk cells merely follow the measured ones if they depart by less than this part of their variance; and a sum of
-# them departs too far from so many variances on.
-_FOLLOWING, _FAR = 0.75, 36.0
-# Published sums depart from unbiased ones by those ones' noise and their own errors: if that is r times the noise, in
-# squares, their own are r − 1 of it, and worse than the noise from 2 on. A few boxes tell r; so a little more.
-_BIASED = 2.5
-# Boxes by which that is told, halved so many times: their sizes, in powers of two, are told apart if so many are alike.
-_HALVINGS, _ALIKE = 6, 8
-# What bounds that are whole counts cost beside those that are not.
-_WHOLE = 0.25
-_SHRUNK = Words(
-    CALIBRATED.short,
-    "exact variance of least squares over the measured tables for what they hold, and posterior variance of what the "
-    "cube's cells keep beyond them, scaled by how far published sums lie from unbiased ones; least squares' own noise "
-    "where that is less",
-)
 # Tables with at most so many cells are denoised before they are settled; for larger ones it takes too long.
 _MOST_DENOISED = 1 << 16
 
@@ -76,134 +53,6 @@ def tables_of(workload: Workload) -> tuple[Axes, ...]:
     full = (workload.low == 0) & (workload.high == np.array(workload.domain.shape))
     kinds = np.unique(~full, axis=0)
     return tuple(tuple(int(a) for a in np.flatnonzero(row)) for row in kinds)
-
-
-@dataclass(frozen=True, eq=False)
-class TableNoise(LeastSquaresNoise):
-    """Errors of tables that were measured whole."""
-
-    tables: MeasuredTables
-    counts: FloatArray | None = None
-    """The published cube, where its cells were shrunk and long sums of them may be biased."""
-    shrunk: Shrunk | None = None
-    """What is left to doubt of it."""
-
-    @property
-    def words(self) -> Words:
-        """Say how intervals are obtained and what they do not cover."""
-        return super().words if self.shrunk is None else _SHRUNK
-
-    def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Give least squares' own answer to every box."""
-        return self.tables.answers(low, high)
-
-    def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
-        """Add up the published cells, or answer by least squares where sums of shrunk cells are not to be trusted.
-
-        That is where a sum departs by more than six deviations from the unbiased one, where sums of about so many
-        cells do so by more than noise explains, and wherever the published cells merely follow the measured ones, as
-        little was won by shrinking there.
-        """
-        if self.counts is None:
-            return summed
-        plain = self.stand(workload, summed)[0]
-        plainly = self._plainly(workload, summed, plain, self.variance(workload))
-        return np.where(plainly, np.maximum(plain, 0.0), summed)
-
-    def _plainly(
-        self, workload: Workload, summed: FloatArray, plain: FloatArray, noise: FloatArray
-    ) -> BoolArray:
-        """Which questions least squares answers."""
-        departs = (plain - summed) ** 2 > _FAR * noise
-        departs |= self._biased[_magnitude(workload.cells_in_each, self._biased.size)]
-        known = ~(np.isnan(plain) | np.isnan(noise))
-        return np.asarray(known & (workload.cells_in_each > 1) & (self._follows | departs), dtype=np.bool_)
-
-    def interval(
-        self,
-        workload: Workload,
-        published: FloatArray,
-        confidence: float,
-        *,
-        estimated: FloatArray | None = None,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
-    ) -> Interval:
-        """Around what is published where shrinking left less to doubt than least squares; around that one elsewhere."""
-        exact = super().interval(
-            workload,
-            published,
-            confidence,
-            estimated=estimated,
-            guaranteed=guaranteed,
-            simultaneous=simultaneous,
-        )
-        if self.shrunk is None or self.counts is None or guaranteed or simultaneous:
-            return exact
-        each = self.shrunk.squares(workload.low, workload.high)
-        if workload.query is not None:
-            # As with noise, deviations of a question's boxes are added.
-            each = (
-                np.asarray(np.bincount(workload.query, np.sqrt(each), len(workload)), dtype=np.float64) ** 2
-            )
-        summed = np.asarray(workload.answer_from(self._sums), dtype=np.float64)
-        noise = self.variance(workload)
-        squares = each + (summed - published) ** 2
-        # By what is known beforehand, whole counts included, not by which of the two came out narrower.
-        shrunk = (np.sqrt(squares) + _WHOLE < np.sqrt(noise)) & ~self._plainly(
-            workload, summed, self.stand(workload, summed)[0], noise
-        )
-        low, high = whole_counts(published, normal_quantile(confidence) * np.sqrt(squares))
-        return Interval(np.where(shrunk, low, exact.low), np.where(shrunk, high, exact.high))
-
-    @cached_property
-    def _sums(self) -> FloatArray:
-        """Running sums of the published cells."""
-        counts = np.zeros(self.tables.shape) if self.counts is None else self.counts
-        return np.asarray(running_sums(counts.reshape(self.tables.shape)), dtype=np.float64)
-
-    @cached_property
-    def _follows(self) -> bool:
-        """Whether the cube was measured, and its published cells lie within the measured ones' noise."""
-        every = self.tables.everything
-        if self.counts is None or every not in self.tables.axes:
-            return False
-        apart = self.tables.table(every) - self.counts.reshape(self.tables.shape)
-        return float((apart * apart).mean()) < _FOLLOWING * self.tables.cell_variance(every)
-
-    @cached_property
-    def _biased(self) -> BoolArray:
-        """Whether sums of about 1, 2, 4 … published cells are biased: told by boxes of all sizes, the same every time.
-
-        Where shrinking found the truth, published and unbiased sums differ by the noise of the latter: squares over
-        variances are 1. Where it kept what was measured they are less; more is bias.
-        """
-        sizes = np.array(self.tables.shape)
-        classes = math.ceil(math.log2(max(float(np.prod(sizes.astype(float))), 1.0))) + 1
-        if self.counts is None:
-            return np.zeros(classes, dtype=bool)
-        some = asked_ranges(None, None, self.tables.shape)
-        halved = np.ceil((some.high - some.low) / 2.0 ** (np.arange(len(some.low)) % _HALVINGS)[:, None])
-        boxes = Workload(some.domain, some.low, some.low + halved.astype(np.int64))
-        summed = np.asarray(boxes.answer_from(self._sums), dtype=np.float64)
-        noise = self.variance(boxes)
-        known = ~np.isnan(noise) & (noise > 0.0)
-        ratio = (self.fitted(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
-        kind = _magnitude(boxes.cells_in_each[known], classes)
-        many, sums = np.bincount(kind, minlength=classes), np.bincount(kind, ratio, minlength=classes)
-        return np.asarray((sums > _BIASED * many) & (many >= _ALIKE), dtype=np.bool_)
-
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload: not a number where it was not measured."""
-        variance, largest = self.tables.variances(workload.low, workload.high)
-        missing = ~self.tables.measured(workload.low, workload.high)
-        return Spread(np.where(missing, np.nan, variance), np.where(missing, np.nan, largest))
-
-
-def _magnitude(cells: ArrayLike, classes: int) -> IntArray:
-    """Sizes by their powers of two."""
-    power = np.rint(np.log2(np.maximum(np.asarray(cells, dtype=np.float64), 1.0)))
-    return np.minimum(power, classes - 1).astype(np.int64)
 
 
 @checked

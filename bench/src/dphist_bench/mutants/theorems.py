@@ -4,6 +4,7 @@ _GUARANTEED = "src/dphist/inference/guaranteed.py"
 _PREDICTABLE = "src/dphist/kernels/trees/predictable.py"
 _TABLES = "src/dphist/inference/tables.py"
 _MARGINALS = "src/dphist/mechanisms/marginals.py"
+_TABLE_NOISE = "src/dphist/inference/tablenoise.py"
 _PLAN = "src/dphist/mechanisms/tableplan.py"
 
 _REACH = ("tests/inference/test_guaranteed.py", "-k", "reach or mixture")
@@ -159,7 +160,7 @@ MUTANTS = [
         why="the cube's own noise is halved where it is told",
     ),
     dict(
-        file=_MARGINALS,
+        file=_TABLE_NOISE,
         old="return Spread(np.where(missing, np.nan, variance), np.where(missing, np.nan, largest))",
         new="return Spread(variance, largest)",
         tests=(_SMALL, "-k", "no_variance"),
