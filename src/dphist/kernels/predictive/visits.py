@@ -67,54 +67,61 @@ def _inside(
     leaf: int,
     low: ShortArray,
     high: ShortArray,
-    one_low: IntArray,
-    one_high: IntArray,
-    two_low: IntArray,
-    two_high: IntArray,
+    box_low: IntArray,
+    box_high: IntArray,
+    one: int,
+    two: int,
     mean: float,
     square: float,
     unevenness: FloatArray,
+    scratch: FloatArray,
 ) -> float:
-    """What two boxes share of the uncertainty inside a leaf, given its total of this mean and second moment."""
+    """What two boxes share of the uncertainty inside a leaf, given its total of this mean and second moment.
+
+    ``scratch`` has a row for each axis: what is worked out there, in a place that is made once for all leaves.
+    """
     axes = low.shape[1]
-    lengths = np.empty(axes)
-    parts = np.ones(axes, dtype=np.int64)
-    spans = np.empty((axes, 4))
     volume = 1.0
     for a in range(axes):
-        lengths[a] = float(high[leaf, a] - low[leaf, a])
-        volume *= lengths[a]
-        spans[a, 0] = max(float(one_low[a] - low[leaf, a]), 0.0)
-        spans[a, 1] = min(float(one_high[a] - low[leaf, a]), lengths[a])
-        spans[a, 2] = max(float(two_low[a] - low[leaf, a]), 0.0)
-        spans[a, 3] = min(float(two_high[a] - low[leaf, a]), lengths[a])
+        length = float(high[leaf, a] - low[leaf, a])
+        volume *= length
+        scratch[a, 0] = max(float(box_low[one, a] - low[leaf, a]), 0.0)
+        scratch[a, 1] = min(float(box_high[one, a] - low[leaf, a]), length)
+        scratch[a, 2] = max(float(box_low[two, a] - low[leaf, a]), 0.0)
+        scratch[a, 3] = min(float(box_high[two, a] - low[leaf, a]), length)
+        # The length of its parts, and how many there are; products and contrasts.
+        scratch[a, 4] = length
+        scratch[a, 5] = 1.0
     shared = 0.0
-    products = np.empty(axes)
-    contrasts = np.empty(axes)
     for a in range(axes):
-        products[a], contrasts[a] = _products(
-            lengths[a], parts[a], spans[a, 0], spans[a, 1], spans[a, 2], spans[a, 3]
+        scratch[a, 6], scratch[a, 7] = _products(
+            scratch[a, 4], 1, scratch[a, 0], scratch[a, 1], scratch[a, 2], scratch[a, 3]
         )
     while True:
         axis = 0
         for a in range(1, axes):
-            if lengths[a] > lengths[axis]:
+            if scratch[a, 4] > scratch[axis, 4]:
                 axis = a
-        if lengths[axis] <= 1.0:
+        if scratch[axis, 4] <= 1.0:
             return shared
         rest = 0.25 * (square * unevenness[size_class(volume)] + mean)
-        cut = contrasts[axis]
+        cut = scratch[axis, 7]
         for a in range(axes):
             if a != axis:
-                cut *= products[a]
+                cut *= scratch[a, 6]
         shared += cut * rest
         mean *= 0.5
         square = 0.25 * square + rest
         volume *= 0.5
-        lengths[axis] *= 0.5
-        parts[axis] *= 2
-        products[axis], contrasts[axis] = _products(
-            lengths[axis], parts[axis], spans[axis, 0], spans[axis, 1], spans[axis, 2], spans[axis, 3]
+        scratch[axis, 4] *= 0.5
+        scratch[axis, 5] *= 2.0
+        scratch[axis, 6], scratch[axis, 7] = _products(
+            scratch[axis, 4],
+            int(scratch[axis, 5]),
+            scratch[axis, 0],
+            scratch[axis, 1],
+            scratch[axis, 2],
+            scratch[axis, 3],
         )
 
 
@@ -200,6 +207,7 @@ def ask_boxes(
     touched = np.empty(256, dtype=np.int64)
     cut_leaf = np.empty(64, dtype=np.int64)
     cut_box = np.empty(64, dtype=np.int64)
+    scratch = np.empty((axes, 8))
     for j in range(questions):
         top = 0.0
         changed = 0
@@ -215,10 +223,11 @@ def ask_boxes(
                 inside = True
                 outside = False
                 for a in range(axes):
-                    if box_low[box, a] > low[i, a] or box_high[box, a] < high[i, a]:
-                        inside = False
                     if box_low[box, a] >= high[i, a] or box_high[box, a] <= low[i, a]:
                         outside = True
+                        break
+                    if box_low[box, a] > low[i, a] or box_high[box, a] < high[i, a]:
+                        inside = False
                 if outside:
                     beta[i] = 0.0
                     continue
@@ -282,16 +291,8 @@ def ask_boxes(
                 two = order[q]
                 i = cut_leaf[one]
                 shared = _inside(
-                    i,
-                    low,
-                    high,
-                    box_low[cut_box[one]],
-                    box_high[cut_box[one]],
-                    box_low[cut_box[two]],
-                    box_high[cut_box[two]],
-                    mean[i],
-                    mean[i] ** 2 + variance[i],
-                    unevenness,
+                    *(i, low, high, box_low, box_high, cut_box[one], cut_box[two]),
+                    *(mean[i], mean[i] ** 2 + variance[i], unevenness, scratch),
                 )
                 twice = 1.0 if p == q else 2.0
                 part = twice * weight[cut_box[one]] * weight[cut_box[two]] * shared
