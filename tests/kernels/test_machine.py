@@ -129,3 +129,28 @@ def test_calls_are_told_apart_as_numba_tells_them():
         np.zeros(2, dtype="U1"),
     ):
         assert machine.signature((unknown,)) is None
+
+
+def test_a_twin_that_took_as_long_as_compiling_gives_way(tmp_path, monkeypatch):
+    from dphist.kernels.predictive.splits import infer_splits
+
+    kernel: Any = infer_splits
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(machine.atexit, "register", lambda function: function)
+    processes = []
+    for _ in range(9):
+        monkeypatch.setattr(machine, "_heat", {})
+        monkeypatch.setattr(machine, "_added", {})
+        # Short calls are nobody's loss.
+        assert not machine.worn(kernel.function, 9_000.0)
+        processes.append(machine.worn(kernel.function, 260_000.0))
+        machine._remember()
+    assert processes == [False] * 7 + [True] * 2
+    # Of other sources it says nothing, and what cannot be read is no reason to compile.
+    monkeypatch.setattr(machine, "sources", lambda: "others")
+    for contents in (None, b"\xff\xfe", b"one two\n"):
+        if contents is not None:
+            (tmp_path / "dphist" / "heat.txt").write_bytes(contents)
+        monkeypatch.setattr(machine, "_heat", {})
+        monkeypatch.setattr(machine, "_added", {})
+        assert not machine.worn(kernel.function, 260_000.0)

@@ -25,7 +25,8 @@ Cost = Callable[..., float]
 # Microseconds that twins and Python may still take in this process before numba is loaded, which takes as long: 0.9
 # seconds, and 0.05 to 0.1 for the machine code of each of some kernels.
 _patience = 1_300_000.0
-# Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once.
+# Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once. Long
+# calls count over all processes (`machine.worn`).
 _COLD = 500_000.0
 # Microseconds that they may take before the linker is loaded, which takes as long, for kernels compiled by then.
 _spare = 100_000.0
@@ -149,6 +150,8 @@ class _Kernel:
         if self.cost is None or _eager:
             return True
         cost = self.cost(*arguments)
+        if machine.worn(self.function, cost):
+            return True
         if _numba is None:
             if cost <= _patience:
                 _patience -= cost

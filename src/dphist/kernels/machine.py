@@ -14,6 +14,7 @@ it lies beside the package, in ``NUMBA_CACHE_DIR`` if that is set, or in the use
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import ctypes
 import functools
@@ -48,6 +49,11 @@ _MATHEMATICS = (
     "fabs", "floor", "fmod", "frexp", "ldexp", "lgamma", "log", "log10", "log1p", "pow", "sin", "sinh", "sqrt", "tan",
     "tanh", "tgamma", "trunc",
 )  # fmt: skip
+# Microseconds of a long call, and those that compiling a kernel takes: one to three seconds, once.
+_LONG, _COMPILING = 100_000.0, 2_000_000.0
+_HEAT, _MOST_HEAT = "heat.txt", 1 << 16
+_heat: dict[str, float] = {}
+_added: dict[str, float] = {}
 _lock = threading.Lock()
 
 
@@ -124,6 +130,61 @@ def keep(function: Callable[..., Any], dispatcher: Any, arguments: tuple[Any, ..
                 return
     except Exception:
         # Numba's cache is nobody's promise: where it looks different, there is nothing to keep.
+        return
+
+
+def worn(function: Callable[..., Any], cost: float) -> bool:
+    """Whether a kernel's twin has by now taken as long as compiling would, over all processes on this machine.
+
+    Who compiles at the first long call waits for nothing that might come again; who never does waits for ever. Paying
+    once as much has been lost costs at most twice what hindsight would (renting skis, or buying them). Only calls that
+    are long are counted, in a file that is written at the process's end.
+
+    Args:
+        function: The kernel.
+        cost: Microseconds that its twin is about to take.
+
+    Returns:
+        Whether to compile it now.
+    """
+    if cost < _LONG or not function.__module__.startswith(_HOME):
+        return False
+    try:
+        if not _heat:
+            _heat.update(_heat_before())
+            atexit.register(_remember)
+    except (OSError, ValueError, ImportError):
+        return False
+    name = f"{function.__module__.removeprefix(_HOME)}.{function.__qualname__}"
+    _added[name] = _added.get(name, 0.0) + cost
+    return _heat.get(name, 0.0) + _added[name] > _COMPILING
+
+
+def _heat_before() -> dict[str, float]:
+    """What was lost before this process, by kernel; never empty."""
+    before = {"": 0.0}
+    for folder in _folders():
+        if (folder / _HEAT).exists():
+            for line in (folder / _HEAT).read_text().splitlines():
+                made_from, name, lost = line.split()
+                if made_from == sources():
+                    before[name] = before.get(name, 0.0) + float(lost)
+            break
+    return before
+
+
+def _remember() -> None:
+    lines = "".join(f"{sources()} {name} {lost:.0f}\n" for name, lost in _added.items())
+    for folder in _folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            place = folder / _HEAT
+            full = place.exists() and place.stat().st_size > _MOST_HEAT
+            # One write, so that processes do not mix theirs.
+            with place.open("wb" if full else "ab", buffering=0) as file:
+                file.write(lines.encode())
+        except OSError:
+            continue
         return
 
 

@@ -52,7 +52,11 @@ def measure(
     cells: int = 100_000,
     runs: Annotated[int, "processes a command; the least counts"] = 3,
 ) -> Iterator[Line]:
-    """Give the processor seconds of every command on releases of several kinds, beside those of what it must import."""
+    """Give the processor seconds of every command on releases of several kinds, beside those of what it must import.
+
+    Machines that are used have compiled what is used there (`dphist.kernels.machine`); the first verification on one
+    that has compiled nothing stands beside it.
+    """
     cells, runs = (2_000, 0) if quick else (cells, runs)
     kinds: list[tuple[str, str, str | None]] = [
         ("auto", "plane", None),
@@ -81,16 +85,31 @@ def measure(
             for command, more in ASKED.items():
                 if quick and command in ("show", "report"):
                     continue
+                if not quick:
+                    _least(["-c", _COMPILED, command, "out.parquet", *more], place, 0)
                 row[f"{command}, CPU s"] = _least(
                     ["-m", "dphist", command, "out.parquet", *more], place, runs
+                )
+            if not quick:
+                row["first verify, CPU s"] = _least(
+                    ["-m", "dphist", "verify", "out.parquet"], place, 0, cold=True
                 )
             yield row
 
 
-def _least(arguments: list[str], place: Path, runs: int) -> float:
+# A command with every kernel compiled that it calls.
+_COMPILED = (
+    "from dphist.cli import main; from dphist.kernels.compile import compile_at_once, process_is_ours;"
+    "process_is_ours(); compile_at_once(); main()"
+)
+
+
+def _least(arguments: list[str], place: Path, runs: int, *, cold: bool = False) -> float:
     """Processor seconds of a process: the least of some, after one that left bytecode and machine code behind."""
     # Installed packages have bytecode, and so must a checkout that nobody has installed.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    if cold:
+        environment["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(dir=place)
     took = []
     for _ in range(runs + 1):
         child = subprocess.Popen(
