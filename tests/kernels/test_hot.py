@@ -87,16 +87,26 @@ def test_boxes_of_one_question_share_what_they_cut():
     weight, starts = np.array([1.0, -2.0, 0.5, 1.0, 1.0]), np.array([0, 3, 3, 5])
     # Leaves of many cells: every node above a certain size forgets its children.
     left = np.where(engine.size > 12, engine.left, -1)
-    law = engine._posterior
+    mean, slope, rest, variance, unevenness = engine._posterior
+    plain = engine._plain
+    # Two laws at once are each what it is alone.
+    both = [np.stack(pair, axis=1) for pair in zip((mean, slope, rest), plain[:3], strict=True)]
+    tops = np.array([variance[0], plain[3][0]])
     apart = np.array([0.0, 0.0, 0.0])
     for alike in (0.0, 0.7):
-        arguments = (left, engine.low, engine.high, *law, alike, low, high, weight, starts)
+        shared = (variance, unevenness, alike, low, high, weight, starts)
+        arguments = (left, engine.low, engine.high, *both, tops, *shared)
         expected = ask_boxes.compiled()(*arguments)
         for one, other in zip(expected, twins.ask_boxes(*arguments), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        for law in range(2):
+            columns = [np.ascontiguousarray(each[:, law : law + 1]) for each in both]
+            alone = ask_boxes.compiled()(*arguments[:3], *columns, tops[law : law + 1], *shared)
+            assert _same(alone[0][:, 0], np.ascontiguousarray(expected[0][:, law]))
+            assert _same(alone[1][:, 0], np.ascontiguousarray(expected[1][:, law]))
         assert (expected[2] >= apart).all()
         apart = expected[2]
-    assert apart[0] > 1.5 * ask_boxes.compiled()(*arguments[:8], 0.0, *arguments[9:])[2][0]
+    assert apart[0] > 1.5 * ask_boxes.compiled()(*arguments[:9], 0.0, *arguments[10:])[2][0]
 
 
 def test_equal_scores_come_in_the_order_of_every_version():

@@ -236,9 +236,10 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
         along = path_variances(engine.left, slope, rest, float(variance[0]))
         found = ask_cells(at, engine.low, engine.high, mean, along, variance, unevenness, cells)
         wanted = ask_boxes(
-            engine.left, engine.low, engine.high, mean, slope, rest, variance, unevenness, 0.0, cells, cells + 1,
-            np.ones(len(cells)), np.arange(len(cells) + 1),
+            engine.left, engine.low, engine.high, mean[:, None], slope[:, None], rest[:, None], variance[:1], variance,
+            unevenness, 0.0, cells, cells + 1, np.ones(len(cells)), np.arange(len(cells) + 1),
         )  # fmt: skip
+        wanted = wanted[0][:, 0], wanted[1][:, 0], wanted[2]
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 

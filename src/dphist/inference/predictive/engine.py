@@ -72,6 +72,8 @@ _OVERLAP_ON_PLANES = 0.9
 # Up to so many nodes all splits are worked out at once; of more, those that are asked about, where there are so many
 # nodes for each box.
 _ALL_AT_ONCE = 1 << 14
+# Up to so many nodes both laws are kept side by side as well, so that questions walk down the tree once.
+_MOST_STACKED = 1 << 22
 # From so many cells on, or half of all, the leaf of every cell is written down, where there are not too many.
 _PAINTED_FROM, _LARGEST_PAINTED = 1 << 16, 1 << 26
 _NODES_A_BOX = 16
@@ -255,6 +257,34 @@ class Engine:
         """The same from plain least squares: means and variances, but for leaves that a box cuts."""
         return self._ask(self._plain, low, high, weight, starts)[:2]
 
+    def ask_both(
+        self, low: IntArray, high: IntArray, starts: IntArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What `ask` and `least_squares` give, in one walk down the tree where that is to be had.
+
+        Args:
+            low: Where each box begins, a row for each.
+            high: One past where it ends.
+            starts: Question j has the boxes ``starts[j]`` up to ``starts[j + 1]``; one box each if not given.
+
+        Returns:
+            Mean, variance and inner part of the law; mean and variance of plain least squares.
+        """
+        law = self._law_for(low, high)
+        begun = "_begun" in self.__dict__ and law is self._begun
+        if begun or self.left.size > _MOST_STACKED or (starts is None and _single(low, high)):
+            return *self._ask(law, low, high, None, starts), *self._ask(self._plain, low, high, None, starts)[
+                :2
+            ]
+        means, variances, inner = self._walk(self._stacked, law, low, high, None, starts)
+        return means[:, 0], variances[:, 0], inner, means[:, 1], variances[:, 1]
+
+    @cached_property
+    def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Means, slopes, rests and the roots' variances of both laws, side by side."""
+        both = [np.stack(pair, axis=1) for pair in zip(self._posterior[:3], self._plain[:3], strict=True)]
+        return both[0], both[1], both[2], np.array([self._posterior[3][0], self._plain[3][0]])
+
     def _ask(
         self,
         law: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray],
@@ -264,14 +294,32 @@ class Engine:
         starts: IntArray | None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         begun = "_begun" in self.__dict__ and law is self._begun
-        if weight is None and starts is None and not begun and bool((np.asarray(high) - low == 1).all()):
+        if weight is None and starts is None and not begun and _single(low, high):
             return self._ask_cells(law, np.ascontiguousarray(low, dtype=np.int64))
+        mean, slope, rest, variance, _ = law
+        alone = mean[:, None], slope[:, None], rest[:, None], variance[:1]
+        means, variances, inner = self._walk(alone, law, low, high, weight, starts)
+        return means[:, 0], variances[:, 0], inner
+
+    def _walk(
+        self,
+        laws: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+        first: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray],
+        low: IntArray,
+        high: IntArray,
+        weight: FloatArray | None,
+        starts: IntArray | None,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         means, variances, inner = ask_boxes(
-            self.left,
-            self.low,
-            self.high,
-            *law,
-            self.alike if law[4].size else 0.0,
+            *(
+                self.left,
+                self.low,
+                self.high,
+                *laws,
+                first[3],
+                first[4],
+                self.alike if first[4].size else 0.0,
+            ),
             np.ascontiguousarray(low, dtype=np.int64),
             np.ascontiguousarray(high, dtype=np.int64),
             np.ones(len(low)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
@@ -301,7 +349,7 @@ class Engine:
         """What the law says of them (mean, variance, inner part) and what plain least squares does (mean, variance)."""
         low, high, _ = self.trials
         starts = np.arange(len(low) + 1)
-        return *self.ask(low, high, None, starts), *self.least_squares(low, high, None, starts)
+        return self.ask_both(low, high, starts)
 
     def _ask_cells(
         self, law: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], cells: IntArray
@@ -370,8 +418,7 @@ class Engine:
                 mean, known, inner, plain, noise = self.tried
             else:
                 starts = np.arange(len(low) + 1)
-                mean, known, inner = self.ask(low, high, None, starts)
-                plain, noise = self.least_squares(low, high, None, starts)
+                mean, known, inner, plain, noise = self.ask_both(low, high, starts)
             squares = (plain - mean) ** 2 - noise + 2.0 * (known + inner)
             cells = np.prod((high - low).astype(np.float64), axis=1)
             claimed = self.hedged(known, noise, cells) + inner
@@ -393,6 +440,11 @@ class Engine:
         doubt: FloatArray = np.where(cells > self.doubted_from, self.doubt, 0.0)
         wider: FloatArray = known + doubt * np.maximum(noise - known, 0.0)
         return wider
+
+
+def _single(low: IntArray, high: IntArray) -> bool:
+    """Whether every box is one cell."""
+    return bool((np.asarray(high) - low == 1).all())
 
 
 def _deviations(best: FloatArray, spread: FloatArray) -> float:

@@ -115,8 +115,7 @@ class PredictiveErrors:
             return summed
         if self.pruned:
             return self._unpruned(low, high, starts, cells, summed)
-        mean, known, inner = self.engine.ask(low, high, None, starts)
-        noisy, noise = self.engine.least_squares(low, high, None, starts)
+        mean, known, inner, noisy, noise = self.engine.ask_both(low, high, starts)
         promised = self.engine.caution_of(cells) * (self.engine.hedged(known, noise, cells) + inner)
         better = np.where(promised < noise, mean, noisy)
         follows = self._departures[:_SMALL_CLASSES].mean() < _FOLLOWING
@@ -205,8 +204,7 @@ class PredictiveErrors:
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
     ) -> FloatArray:
         """Expected squared errors of published answers; question j has the boxes ``starts[j]`` to ``starts[j + 1]``."""
-        mean, known, inner = self.engine.ask(low, high, None, starts)
-        plain, noise = self.engine.least_squares(low, high, None, starts)
+        mean, known, inner, plain, noise = self.engine.ask_both(low, high, starts)
         cells = asked_cells(low, high, starts)
         caution = self.engine.caution_of(cells)
         return self.engine.overlap * np.minimum(

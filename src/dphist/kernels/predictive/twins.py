@@ -223,6 +223,7 @@ def ask_boxes(
     mean: FloatArray,
     slope: FloatArray,
     rest: FloatArray,
+    tops: FloatArray,
     variance: FloatArray,
     unevenness: FloatArray,
     alike: float,
@@ -233,7 +234,8 @@ def ask_boxes(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """As the kernel of this name."""
     questions = starts.size - 1
-    means, variances, inner = (np.zeros(questions) for _ in range(3))
+    means, variances = (np.zeros((questions, tops.size)) for _ in range(2))
+    inner = np.zeros(questions)
     begin = 0
     while begin < questions:
         end = max(begin + 1, int(np.searchsorted(starts, starts[begin] + _BLOCK, side="right")) - 1)
@@ -241,12 +243,12 @@ def ask_boxes(
         asked = np.repeat(np.arange(end - begin), np.diff(starts[begin : end + 1]))
         bounds = box_low[boxes], box_high[boxes]
         sums, parted, cut = _go_down(
-            left, low, high, mean, slope, rest, variance, *bounds, weight[boxes], asked, end - begin
+            left, low, high, mean, slope, rest, tops, *bounds, weight[boxes], asked, end - begin
         )
         means[begin:end], variances[begin:end] = sums, parted
         if unevenness.size:
             inner[begin:end] = within(
-                *(*cut, low, high, mean, variance, unevenness, alike),
+                *(*cut, low, high, mean[:, 0], variance, unevenness, alike),
                 *(*bounds, weight[boxes], asked, end - begin),
             )
         begin = end
@@ -260,7 +262,7 @@ def _go_down(
     mean: FloatArray,
     slope: FloatArray,
     rest: FloatArray,
-    variance: FloatArray,
+    tops: FloatArray,
     box_low: IntArray,
     box_high: IntArray,
     weight: FloatArray,
@@ -268,7 +270,8 @@ def _go_down(
     questions: int,
 ) -> tuple[FloatArray, FloatArray, tuple[IntArray, IntArray]]:
     """Means and variances of questions, and which boxes cut which leaves."""
-    means = np.zeros(questions)
+    laws = range(tops.size)
+    means, variances = (np.zeros((questions, tops.size)) for _ in range(2))
     # Axis by axis: NumPy takes several times as long to look along rows of two numbers.
     axes = [
         tuple(np.ascontiguousarray(each[:, axis], dtype=np.int32) for each in (low, high, box_low, box_high))
@@ -296,28 +299,31 @@ def _go_down(
         beta[leaf] = shares
         held = np.flatnonzero(beta)
         of_held = box[held]
-        means += np.bincount(asked[of_held], weight[of_held] * beta[held] * mean[node[held]], questions)
+        part = weight[of_held] * beta[held]
+        for law in laws:
+            means[:, law] += np.bincount(asked[of_held], part * mean[node[held], law], questions)
         cut_boxes.append(of_box)
         cut_leaves.append(of_node)
         steps.append((box, node, beta, further))
         child = left[node[further]]
         box, node = np.repeat(box[further], 2), np.stack([child, child + 1], axis=1).reshape(-1)
-    variances: FloatArray = np.zeros(questions)
-    below: FloatArray = np.zeros(0)
     several = asked.size > questions
-    for box, node, beta, further in reversed(steps):
-        i, b, g = node[further], box[further], slope[node[further]]
-        half, rest_of_it = below[0::2], below[1::2]
-        beta[further] = g * half + (1.0 - g) * rest_of_it
-        apart = weight[b] * (half - rest_of_it)
-        question = asked[b]
-        if several and further.size:
-            # Boxes of one question that part the same node: their contrasts add up before they are squared.
-            key, where = np.unique(question * np.int64(left.size) + i, return_inverse=True)
-            apart = np.asarray(np.bincount(where, apart), dtype=np.float64)
-            question, i = key // left.size, key % left.size
-        variances += np.bincount(question, apart * apart * rest[i], questions)
-        below = beta
-    top = np.bincount(asked, weight * below, questions)
-    variances += top * top * variance[0]
+    for law in laws:
+        below: FloatArray = np.zeros(0)
+        for box, node, seen, further in reversed(steps):
+            i, b, g = node[further], box[further], slope[node[further], law]
+            half, rest_of_it = below[0::2], below[1::2]
+            beta = seen.copy()
+            beta[further] = g * half + (1.0 - g) * rest_of_it
+            apart = weight[b] * (half - rest_of_it)
+            question = asked[b]
+            if several and further.size:
+                # Boxes of one question that part the same node: their contrasts add up before they are squared.
+                key, where = np.unique(question * np.int64(left.size) + i, return_inverse=True)
+                apart = np.asarray(np.bincount(where, apart), dtype=np.float64)
+                question, i = key // left.size, key % left.size
+            variances[:, law] += np.bincount(question, apart * apart * rest[i, law], questions)
+            below = beta
+        top = np.bincount(asked, weight * below, questions)
+        variances[:, law] += top * top * tops[law]
     return means, variances, (np.concatenate(cut_boxes), np.concatenate(cut_leaves))

@@ -181,6 +181,7 @@ def ask_boxes(
     mean: FloatArray,
     slope: FloatArray,
     rest: FloatArray,
+    tops: FloatArray,
     variance: FloatArray,
     unevenness: FloatArray,
     alike: float,
@@ -191,17 +192,21 @@ def ask_boxes(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean and variance of every question: the weighted sum over its boxes ``starts[j]`` up to ``starts[j + 1]``.
 
-    ``variance[0]`` is the root's; the others are read in leaves of several cells. Returned apart: what is known of
-    totals that were measured, and what is unknown inside leaves that a box cuts (none where ``unevenness`` is empty).
-    A part ``alike`` of it is the same in all leaves, so that it adds up: Σ√ squared, instead of Σ.
+    Several laws of one tree are asked at once: ``mean``, ``slope`` and ``rest`` have a column for each, and ``tops`` is
+    the root's variance. ``variance`` is the first one's, and read in leaves of several cells. Returned apart: what is
+    known of totals that were measured, by law, and what is unknown inside leaves that a box cuts, by the first (none
+    where ``unevenness`` is empty). A part ``alike`` of it is the same in all leaves, so that it adds up: Σ√ squared,
+    instead of Σ.
     """
     axes = low.shape[1]
+    laws = mean.shape[1]
     questions = starts.size - 1
-    means = np.zeros(questions)
-    variances = np.zeros(questions)
+    means = np.zeros((questions, laws))
+    variances = np.zeros((questions, laws))
     inner = np.zeros(questions)
-    beta = np.zeros(left.size)
-    contrast = np.zeros(left.size)
+    beta = np.zeros((left.size, laws))
+    contrast = np.zeros((left.size, laws))
+    top = np.zeros(laws)
     stack = np.empty(256, dtype=np.int64)
     visited = np.empty(256, dtype=np.int64)
     touched = np.empty(256, dtype=np.int64)
@@ -209,7 +214,8 @@ def ask_boxes(
     cut_box = np.empty(64, dtype=np.int64)
     scratch = np.empty((axes, 8))
     for j in range(questions):
-        top = 0.0
+        for law in range(laws):
+            top[law] = 0.0
         changed = 0
         leaves = 0
         several = starts[j + 1] - starts[j] > 1
@@ -229,11 +235,13 @@ def ask_boxes(
                     if box_low[box, a] > low[i, a] or box_high[box, a] < high[i, a]:
                         inside = False
                 if outside:
-                    beta[i] = 0.0
+                    for law in range(laws):
+                        beta[i, law] = 0.0
                     continue
                 if inside:
-                    beta[i] = 1.0
-                    means[j] += weight[box] * mean[i]
+                    for law in range(laws):
+                        beta[i, law] = 1.0
+                        means[j, law] += weight[box] * mean[i, law]
                     continue
                 if left[i] < 0:
                     share = 1.0
@@ -241,8 +249,9 @@ def ask_boxes(
                         start = max(box_low[box, a], low[i, a])
                         stop = min(box_high[box, a], high[i, a])
                         share *= (stop - start) / (high[i, a] - low[i, a])
-                    beta[i] = share
-                    means[j] += weight[box] * share * mean[i]
+                    for law in range(laws):
+                        beta[i, law] = share
+                        means[j, law] += weight[box] * share * mean[i, law]
                     if leaves == cut_leaf.size:
                         cut_leaf = np.concatenate((cut_leaf, np.empty_like(cut_leaf)))
                         cut_box = np.concatenate((cut_box, np.empty_like(cut_box)))
@@ -263,22 +272,28 @@ def ask_boxes(
             for k in range(seen - 1, -1, -1):
                 i = visited[k]
                 c = left[i]
-                beta[i] = slope[i] * beta[c] + (1.0 - slope[i]) * beta[c + 1]
-                apart = weight[box] * (beta[c] - beta[c + 1])
+                for law in range(laws):
+                    part = slope[i, law]
+                    beta[i, law] = part * beta[c, law] + (1.0 - part) * beta[c + 1, law]
+                    apart = weight[box] * (beta[c, law] - beta[c + 1, law])
+                    if several:
+                        contrast[i, law] += apart
+                    else:
+                        variances[j, law] += apart * apart * rest[i, law]
                 if several:
                     if changed == touched.size:
                         touched = np.concatenate((touched, np.empty_like(touched)))
-                    contrast[i] += apart
                     touched[changed] = i
                     changed += 1
-                else:
-                    variances[j] += apart * apart * rest[i]
-            top += weight[box] * beta[0]
+            for law in range(laws):
+                top[law] += weight[box] * beta[0, law]
         for k in range(changed):
             i = touched[k]
-            variances[j] += contrast[i] * contrast[i] * rest[i]
-            contrast[i] = 0.0
-        variances[j] += top * top * variance[0]
+            for law in range(laws):
+                variances[j, law] += contrast[i, law] * contrast[i, law] * rest[i, law]
+                contrast[i, law] = 0.0
+        for law in range(laws):
+            variances[j, law] += top[law] * top[law] * tops[law]
         if unevenness.size == 0:
             continue
         order = np.argsort(cut_leaf[:leaves], kind="mergesort")
@@ -292,12 +307,12 @@ def ask_boxes(
                 i = cut_leaf[one]
                 shared = _inside(
                     *(i, low, high, box_low, box_high, cut_box[one], cut_box[two]),
-                    *(mean[i], mean[i] ** 2 + variance[i], unevenness, scratch),
+                    *(mean[i, 0], mean[i, 0] ** 2 + variance[i], unevenness, scratch),
                 )
                 twice = 1.0 if p == q else 2.0
-                part = twice * weight[cut_box[one]] * weight[cut_box[two]] * shared
-                inner[j] += part
-                of_leaf += part
+                share = twice * weight[cut_box[one]] * weight[cut_box[two]] * shared
+                inner[j] += share
+                of_leaf += share
                 q += 1
             if p + 1 == leaves or cut_leaf[order[p + 1]] != cut_leaf[one]:
                 roots += math.sqrt(max(of_leaf, 0.0))
