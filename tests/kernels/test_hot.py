@@ -94,8 +94,8 @@ def test_boxes_of_one_question_share_what_they_cut():
     tops = np.array([variance[0], plain[3][0]])
     apart = np.array([0.0, 0.0, 0.0])
     for alike in (0.0, 0.7):
-        shared = (variance, unevenness, alike, low, high, weight, starts)
-        arguments = (left, engine.low, engine.high, *both, tops, *shared)
+        shared: tuple[Any, ...] = (variance, unevenness, alike, low, high, weight, starts)
+        arguments: tuple[Any, ...] = (left, engine.low, engine.high, *both, tops, *shared)
         expected = ask_boxes.compiled()(*arguments)
         for one, other in zip(expected, twins.ask_boxes(*arguments), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)

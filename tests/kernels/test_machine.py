@@ -136,7 +136,7 @@ def test_a_twin_that_took_as_long_as_compiling_gives_way(tmp_path, monkeypatch):
 
     kernel: Any = infer_splits
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(machine.atexit, "register", lambda function: function)
+    monkeypatch.setattr("atexit.register", lambda function: function)
     processes = []
     for _ in range(9):
         monkeypatch.setattr(machine, "_heat", {})
