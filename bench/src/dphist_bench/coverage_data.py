@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,9 @@ FloatArray = NDArray[np.float64]
 
 # Attributes of the census in the order in which cubes take them.
 ADULT = ("age", "workclass", "education", "sex", "salary", "marital_status", "race", "relationship")
-# A cube takes the first so many of them; with age in ten-year bins from six on, so that cells stay countable.
+# A cube takes the first so many of them; with more than five, age has bins of ten years: cells stay countable.
 ADULT_CUBES = (3, 4, 5, 6, 7, 8)
+_FINE_AGE = 5
 
 
 @dataclass(frozen=True)
@@ -102,30 +104,45 @@ def cubes(folder: Path | None, *, quick: bool, smallest: int = 3, largest: int =
             people = people.sum(axis=int(np.argmax(people.shape)))
         yield Data("made-up people", "cube", Histogram(_axes(people.shape), people))
         return
-    with path.open() as file:
-        rows = list(csv.DictReader(file))
     for count in ADULT_CUBES:
-        if not smallest <= count <= largest:
-            continue
-        names = ADULT[:count]
-        coarse = count > 5
-        attributes: list[Ordinal | Nominal] = []
-        columns = []
-        for name in names:
-            if name == "age":
-                step = 10 if coarse else 1
-                attributes.append(Ordinal("age", range(100 // step)))
-                columns.append([int(row["age"]) // step for row in rows])
-            else:
-                values = sorted({row[name] for row in rows})
-                attributes.append(Nominal(name, values))
-                place = {value: number for number, value in enumerate(values)}
-                columns.append([place[row[name]] for row in rows])
-        domain = Domain(attributes)
-        cube = np.zeros(domain.shape, dtype=np.int64)
-        for cell, number in Counter(zip(*columns, strict=True)).items():
-            cube[cell] = number
-        yield Data(f"Adult, {count} attributes", "cube", Histogram(domain, cube))
+        if smallest <= count <= largest:
+            yield Data(f"Adult, {count} attributes", "cube", adult_cube(path, count))
+
+
+@lru_cache(maxsize=1)
+def _records(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def adult_cube(path: Path, count: int) -> Histogram:
+    """Counts over the first so many attributes of the census records in a file.
+
+    Args:
+        path: The records, with a line of names.
+        count: How many attributes, at most eight.
+
+    Returns:
+        The cube; from six attributes on age has bins of ten years.
+    """
+    rows = _records(path)
+    attributes: list[Ordinal | Nominal] = []
+    columns = []
+    for name in ADULT[:count]:
+        if name == "age":
+            step = 10 if count > _FINE_AGE else 1
+            attributes.append(Ordinal("age", range(100 // step)))
+            columns.append([int(row["age"]) // step for row in rows])
+        else:
+            values = sorted({row[name] for row in rows})
+            attributes.append(Nominal(name, values))
+            place = {value: number for number, value in enumerate(values)}
+            columns.append([place[row[name]] for row in rows])
+    domain = Domain(attributes)
+    cube = np.zeros(domain.shape, dtype=np.int64)
+    for cell, number in Counter(zip(*columns, strict=True)).items():
+        cube[cell] = number
+    return Histogram(domain, cube)
 
 
 def _drawn(weights: FloatArray, records: int) -> Histogram:
