@@ -60,13 +60,13 @@ def settle(
     for axes in sorted(needed, key=lambda s: (len(s), s)):
         values = np.array(table(axes), dtype=np.float64)
         if better is not None and len(axes) > 1 and values.size:
-            values = better(axes, values, _implied(values.shape, axes, settled))
+            values = better(axes, values, implied(values.shape, axes, settled))
         settled[axes] = _nearest(values, axes, settled, shape)
     return settled
 
 
-def _implied(shape: tuple[int, ...], axes: Axes, settled: Mapping[Axes, FloatArray]) -> FloatArray:
-    """The table of largest entropy that has the settled tables inside it."""
+def implied(shape: Sequence[int], axes: Axes, settled: Mapping[Axes, FloatArray]) -> FloatArray:
+    """The table of largest entropy that has the settled tables inside it: of one attribute, an even spread."""
     places = range(len(axes))
     targets = {
         tuple(other for other in places if other != place): settled[axes[:place] + axes[place + 1 :]]

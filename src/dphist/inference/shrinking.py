@@ -224,6 +224,7 @@ def shrink_together(
     model: Callable[[Axes], FloatArray],
     *,
     sampled: bool = False,
+    bounded: bool = False,
 ) -> dict[Axes, FloatArray]:
     """Move measured tables towards a model of them, all tables of as many attributes by what they show together.
 
@@ -241,6 +242,9 @@ def shrink_together(
         sampled: Whether the model is of a population, from which records were drawn: they depart from it at least by
             that. Of n records whose attributes go together by chance Σ residual² is about n Π (1 − Σ share²); in
             units of the noise that is the least τ of a table.
+        bounded: Whether τ is bounded by what counts allow: a number between 0 and M, the least of a cell's margins,
+            with a mean of m has a variance of at most m (M − m). Where noise is far larger than counts, a small part of
+            it would else be believed.
 
     Returns:
         Tables between both, without negative cells, of the model's total.
@@ -264,6 +268,7 @@ def shrink_together(
             np.array([energy[axes] for axes in here]),
             np.array([freedom[axes] for axes in here], dtype=np.float64),
             np.array(least),
+            np.array([_bound(measured, axes, model(axes)) if bounded else np.inf for axes in here]),
         )
         for axes, part in zip(here, kept, strict=True):
             said = model(axes)
@@ -271,9 +276,9 @@ def shrink_together(
     return found
 
 
-def _kept(energy: FloatArray, freedom: FloatArray, least: FloatArray) -> FloatArray:
+def _kept(energy: FloatArray, freedom: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:
     """The part of its difference that every table keeps: an average over departures, learned from all tables."""
-    apart = least + _TAU[:, None]
+    apart = np.minimum(least + _TAU[:, None], most)
     grown = 1.0 + apart
     log = -0.5 * (freedom * np.log(grown) + energy / grown)
     fits = np.exp(log - log.max(axis=0))
@@ -297,6 +302,15 @@ def _drawn(measured: TableResiduals, axes: Axes, model: FloatArray) -> float:
         others = tuple(other for other in range(model.ndim) if other != place)
         share = model.sum(axis=others) / total
         spread *= 1.0 - float((share * share).sum())
+    return float(spread * measured.residuals[axes].precision / freedom)
+
+
+def _bound(measured: TableResiduals, axes: Axes, model: FloatArray) -> float:
+    """How far counts may be from a model beyond their margins: a variance, in units of the noise's."""
+    freedom = math.prod(size - 1 for size in model.shape)
+    if not freedom or measured.kept(axes) != axes:
+        return math.inf
+    spread = float((model * np.maximum(_most(model) - model, 0.0)).sum())
     return float(spread * measured.residuals[axes].precision / freedom)
 
 

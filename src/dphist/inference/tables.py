@@ -66,6 +66,14 @@ class MeasuredTables:
         """How many cells a table of these attributes has."""
         return math.prod(self.shape[axis] for axis in axes)
 
+    def only(self, ways: int) -> MeasuredTables:
+        """Those of up to so many attributes."""
+        kept = [place for place, axes in enumerate(self.axes) if len(axes) <= ways]
+        axes, values, scales = (
+            tuple(each[place] for place in kept) for each in (self.axes, self.values, self.scales)
+        )
+        return MeasuredTables(self.shape, axes, values, scales, self.kind)
+
     def covers(self, axes: Sequence[int]) -> bool:
         """Whether every residual of a table of these attributes was measured."""
         return any(set(axes) <= set(table) for table in self.axes)

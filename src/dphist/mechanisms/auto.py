@@ -17,7 +17,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
 from dphist.inference.tables import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.choosing.glimpse import Look
+from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain, Ordinal
@@ -113,13 +113,18 @@ class Auto:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Choose, then let the chosen mechanism use the right, or what a first look has left of it."""
-        whole, seen = data, None
+        whole, seen = data, Glimpse()
         look = self._first_look(data) if self.chosen is None else self.look
         if look is not None:
             seen, data = look.at(data)
         mechanism, reason = self.chosen, None
         if mechanism is None:
-            mechanism, reason = self.choose(data, *((seen.records, seen.dependence) if seen else ()))
+            tables = self._doubted_tables(data)
+            if tables and look is not None:
+                from dphist.mechanisms.choosing.announced import look_further
+
+                look, seen, data = look_further(look, seen, data, tables)
+            mechanism, reason = self.choose(data, seen.records, seen.dependence, seen.doubt)
         # What it makes of what is left is what is published.
         estimate = mechanism.estimate(data.standing_for(whole))
         named = replace(self, look=look, chosen=made_by(mechanism, estimate))
@@ -134,7 +139,11 @@ class Auto:
         return self.why if plain and self.why.endswith(end) else note
 
     def choose(
-        self, data: PrivateCounts, records: float | None = None, dependence: float | None = None
+        self,
+        data: PrivateCounts,
+        records: float | None = None,
+        dependence: float | None = None,
+        doubt: float | None = None,
     ) -> tuple[Mechanism, str]:
         """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look.
 
@@ -142,11 +151,12 @@ class Auto:
             data: A right, of which only public facts are read.
             records: A noisy total.
             dependence: How far attributes depend on each other (`dphist.mechanisms.choosing.glimpse`).
+            doubt: How much noise is in that, if it was seen of pairs (`dphist.mechanisms.choosing.announced`).
 
         Returns:
             The mechanism, and why.
         """
-        mechanism, reason = self._fitting(data, records, dependence)
+        mechanism, reason = self._fitting(data, records, dependence, doubt)
         if not self.guaranteed:
             return mechanism, reason
         from dphist.mechanisms.baseline import Gaussian, Laplace
@@ -224,12 +234,31 @@ class Auto:
         """What is worth seeing before anything is chosen."""
         if self._looks_first(data):
             return Look()
+        if self._doubted_tables(data):
+            from dphist.mechanisms.choosing.announced import TOTAL
+
+            return Look(total=TOTAL, blocks=Fraction(0))
         return Look(total=_TOTAL, blocks=Fraction(0)) if self._pays_for_total(data) else None
 
     def _looks_first(self, data: PrivateCounts) -> bool:
         """Whether candidates part company by what a first look shows, and the choice may depend on that."""
         open_to = self._kind(data) != "marginals" and not self._space(data)
         return len(data.shape) >= _CUBE and data.size <= _LARGEST_SHRUNK and not self.guaranteed and open_to
+
+    def _doubted_tables(self, data: PrivateCounts) -> tuple[Axes, ...]:
+        """Announced tables of which chance may say more than noise leaves of them; none if that is out of question."""
+        workload = data.workload
+        told = workload is not None and workload.kind == "marginals" and self._kind(data) == "marginals"
+        small = data.domain is not None and data.parts == 1 and data.size <= _LARGEST_SHRUNK
+        if workload is None or not told or not small or self.guaranteed or len(data.shape) < _CUBE:
+            return ()
+        from dphist.mechanisms.choosing.announced import pairs_of
+        from dphist.mechanisms.marginals import tables_of
+
+        tables = tables_of(workload)
+        # A table of all attributes is the cube: its cells are measured by themselves.
+        whole = any(len(axes) == len(data.shape) for axes in tables)
+        return () if whole or not pairs_of(data.shape, tables) else tables
 
     def _pays_for_total(self, data: PrivateCounts) -> bool:
         """Whether candidates part company by how many records there are, and the choice may depend on that."""
@@ -240,7 +269,7 @@ class Auto:
         return len(data.shape) > 1 and data.size <= _LARGEST_SHRUNK and not self.guaranteed and not told
 
     def _fitting(
-        self, data: PrivateCounts, records: float | None, dependence: float | None
+        self, data: PrivateCounts, records: float | None, dependence: float | None, doubt: float | None
     ) -> tuple[Mechanism, str]:
         """The most accurate mechanism, and why."""
         from dphist.mechanisms.posterior import Posterior
@@ -279,6 +308,7 @@ class Auto:
                 *(data, kind, records, dependence),
                 mixed=mixed,
                 shrink=not self.guaranteed and data.size <= _LARGEST_SHRUNK,
+                doubt=doubt,
             )
         if kind == "ranges":
             return (

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
+from dphist.inference.downward import shrink_downward
 from dphist.inference.estimate import Estimate
 from dphist.inference.fitting import agreeing, rake
 from dphist.inference.published import ResidualNoise, TableEstimate
@@ -61,6 +62,9 @@ class Residuals:
         tables: The axes of each announced table; read off the workload unless told, else all of ``ways`` attributes.
         ways: How many attributes the tables have when none are announced.
         ranges: The axes whose ranges or groups will be asked inside tables; read off the workload unless told.
+        shrink: Whether tables are moved towards what smaller ones suggest, and those of one attribute towards an even
+            spread, as far as noise explains the difference (`dphist.inference.downward.shrink_downward`). Intervals
+            stand on least squares as before. Where ranges are asked for, tables are not moved.
 
     Example:
         >>> from dphist.mechanisms import Residuals
@@ -72,6 +76,7 @@ class Residuals:
     tables: tuple[Axes, ...] | None = None
     ways: int = 2
     ranges: tuple[int, ...] | None = None
+    shrink: bool = False
 
     def __post_init__(self) -> None:
         if self.ways < 1:
@@ -90,7 +95,10 @@ class Residuals:
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
         wanted, residuals = self.measured(data)
-        settled = agreeing(data.shape, wanted, residuals.table)
+        table = residuals.table
+        if self.shrink and not residuals.trees:
+            table = shrink_downward(residuals, wanted).__getitem__
+        settled = agreeing(data.shape, wanted, table)
         return TableEstimate(settled, ResidualNoise(residuals), _note(data, wanted))
 
     def estimate(self, data: PrivateCounts) -> Estimate:

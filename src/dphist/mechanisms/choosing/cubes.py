@@ -11,8 +11,10 @@ import math
 from dataclasses import replace
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.choosing.announced import left_to_chance, outlook
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
+from dphist.mechanisms.choosing.glimpse import Glimpse
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
@@ -40,6 +42,7 @@ def tables_or_tree(
     *,
     mixed: str,
     shrink: bool,
+    doubt: float | None = None,
 ) -> tuple[Mechanism, str]:
     """Tables or a tree, whichever is expected to be off by less on what will be asked, and why.
 
@@ -50,6 +53,7 @@ def tables_or_tree(
         dependence: How far attributes depend on each other, if a first look was paid for.
         mixed: The mixture that was announced, in words, or nothing.
         shrink: Whether tables are moved towards smaller ones.
+        doubt: The noise in what was seen of dependence, if that was told by pairs of announced tables.
 
     Returns:
         The mechanism, and why.
@@ -57,6 +61,19 @@ def tables_or_tree(
     asked = asked_kinds(data.shape, data.domain, data.workload, kind)
     if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
         return Posterior(), "a table of all attributes will be asked for: every cell is measured (posterior)"
+    if kind == "marginals" and data.workload is not None and records is not None:
+        tables = tables_of(data.workload)
+        together, apart = outlook(
+            data.law(), data.shape, tables, Glimpse(records, dependence, doubt)
+        ).losses()
+        if apart < together:
+            return (
+                left_to_chance(data.shape, tables),
+                f"marginals will be asked for, but noise would hide what those of about {two_digits(records):,} "
+                "records hold beyond tables of one attribute, so these are measured (marginals); chance says the rest",
+            )
+        # Else announced tables are measured however few records there are.
+        records = dependence = None
     forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
     plan = forecaster.tables()
     many = replace(forecaster, records=None) if len(data.shape) >= _TREE_MANY else forecaster
@@ -86,7 +103,7 @@ def tables_or_tree(
         own = residual_error(data.law(), data.shape, tables_of(data.workload))
         if own < _RESIDUALS * mean:
             return (
-                Residuals(tables=tables_of(data.workload)),
+                Residuals(tables=tables_of(data.workload), shrink=shrink),
                 f"{said}, so their residuals are measured (residuals): they are expected to be off by {own:,.3g}, "
                 f"whole tables by {mean:,.3g}",
             )

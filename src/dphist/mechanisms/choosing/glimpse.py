@@ -5,7 +5,8 @@ attribute say nearly all, and whatever is spent on the rest measures noise. Evid
 is cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are set beside
 what chance alone would make of their margins.
 
-Private because it is two measurements, each with its own share of the right: a total, and disjoint blocks.
+Private because it is two measurements, each with its own share of the right: a total, and disjoint blocks, or how far
+pairs are from independence (`dphist.private.queries.dependence` has the proof).
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
+from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
+from dphist.private.queries.dependence import Dependence
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 
@@ -41,10 +44,13 @@ class Glimpse:
     Args:
         records: About how many there are.
         dependence: How far attributes depend on each other, from 0, not at all, to 1; None if nobody looked.
+        doubt: The deviation of its noise where that is told by pairs, of which it is the mean total variation from
+            chance; None where blocks told it.
     """
 
-    records: float
+    records: float | None = None
     dependence: float | None = None
+    doubt: float | None = None
 
 
 @checked
@@ -57,6 +63,8 @@ class Look:
         blocks: The share that buys the coarse cube; it is left out if that is 0.
         sides: An attribute is cut into at most so many blocks.
         cells: The coarse cube has at most so many cells.
+        pairs: The share of what is left then that buys how far some pairs of attributes are from independence.
+        among: These pairs, each by its two axes.
 
     Example:
         >>> from dphist.testing import open_counts
@@ -69,12 +77,16 @@ class Look:
     blocks: Fraction = BLOCKS
     sides: int = 4
     cells: int = 1024
+    pairs: Fraction = Fraction(0)
+    among: tuple[Axes, ...] = ()
 
     def __post_init__(self) -> None:
         if not (0 < self.total < 1 and 0 <= self.blocks < 1 - self.total):
             raise MechanismError("look: the shares of total and blocks must lie above 0 and leave something")
         if self.sides < 1 or self.cells < 1:
             raise MechanismError("look: sides and cells must be at least 1")
+        if not 0 <= self.pairs < 1 or bool(self.pairs) != bool(self.among):
+            raise MechanismError("look: pairs must be a share below 1, and among says of which")
 
     def at(self, data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
         """Look, and give back what is left of the right."""
@@ -83,7 +95,17 @@ class Look:
         noisy = first.measure(Totals())
         # A total lost in its noise may be as large as the noise.
         records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
+        if self.pairs:
+            return self.further(rest, records)
         return Glimpse(records, self._depends(second[0], records) if second else None), rest
+
+    def further(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
+        """See how far pairs are from independence, once records were counted."""
+        first, rest = data.split(self.pairs, 1 - self.pairs)
+        seen = PrivateRecords(first).measure(Dependence(self.among))
+        unit = 2.0 * records * len(self.among)
+        doubt = math.sqrt(float(np.max(seen.variance))) / unit
+        return Glimpse(records, float(seen.values[0]) / unit, doubt), rest
 
     def count(self, data: PrivateRecords) -> PrivateRecords:
         """Count records of very many columns, and give back what is left of the right."""

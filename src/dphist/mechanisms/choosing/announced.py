@@ -1,0 +1,126 @@
+"""Whether announced tables of two attributes and more are worth measuring, or chance says more of them than noise.
+
+With few records a table's noise is larger than what it holds beyond its single attributes, and a product of tables of
+one attribute, which have nearly all of the budget, is closer. Whether that is so hangs on how many records there are
+and on how far pairs are from independence. The first is bought, the second where that may change anything, and what is
+expected to lose least against the better of the two ways is done (`dphist.mechanisms.wide.outlook`).
+
+Private because a look is two measurements, each with its own share of the right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from dphist.inference.tables import Axes
+from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.wide.outlook import Outlook
+from dphist.mechanisms.wide.plan import wanted_tables
+from dphist.model.law import NoiseLaw
+from dphist.private.gate import PrivateCounts
+
+# What the number of records costs; a look at dependence costs what it is worth, four percent at most.
+TOTAL = Fraction(1, 256)
+# What announced tables keep where chance speaks for them: what was never measured has no interval.
+_KEPT = Fraction(1, 10)
+# Shares are multiples of one over this: what a platform rounds otherwise must not change a share.
+_GRID = 10_000
+
+
+def pairs_of(shape: Sequence[int], tables: Sequence[Axes]) -> tuple[Axes, ...]:
+    """All pairs of attributes that lie in some table, of two values and more each.
+
+    Args:
+        shape: How many values each attribute has.
+        tables: The tables, each as the attributes it keeps.
+
+    Returns:
+        The pairs.
+
+    Example:
+        >>> pairs_of((3, 3, 1, 2), [(0, 1, 2), (3,)])
+        ((0, 1),)
+    """
+    some = {pair for axes in tables for pair in combinations(sorted(set(axes)), 2)}
+    return tuple(sorted(pair for pair in some if min(shape[axis] for axis in pair) > 1))
+
+
+def look_further(
+    look: Look, seen: Glimpse, data: PrivateCounts, tables: Sequence[Axes]
+) -> tuple[Look, Glimpse, PrivateCounts]:
+    """See how far pairs are from independence too, where that is worth its price.
+
+    Args:
+        look: What was asked so far: a noisy total.
+        seen: What that showed.
+        data: What is left of the right.
+        tables: What was announced.
+
+    Returns:
+        All that was asked, what it showed, and what is left of the right.
+    """
+    share = outlook(data.law(), data.shape, tables, seen).look()
+    if not share or seen.records is None:
+        return look, seen, data
+    look = replace(look, pairs=share, among=pairs_of(data.shape, tables))
+    return look, *look.further(data, seen.records)
+
+
+def outlook(law: NoiseLaw, shape: tuple[int, ...], tables: Sequence[Axes], seen: Glimpse) -> Outlook:
+    """What is expected of announced tables, measured all together or left to chance.
+
+    Args:
+        law: Of what is left of the budget.
+        shape: How many values each attribute has.
+        tables: What was announced.
+        seen: What was seen.
+
+    Returns:
+        The outlook: its ``losses`` are those of both ways.
+
+    Example:
+        >>> law, pairs = NoiseLaw("laplace", Fraction(1)), [(0, 1), (0, 2), (1, 2)]
+        >>> few, many = (outlook(law, (8, 8, 8), pairs, Glimpse(n)).losses() for n in (100.0, 1e6))
+        >>> few[0] > few[1], many[0] < many[1]
+        (True, True)
+    """
+    wanted = wanted_tables(shape, [*tables, *((axis,) for axis in range(len(shape)))])
+    found = Outlook(law, shape, wanted, pairs_of(shape, tables), total=max(1.0, seen.records or 1.0))
+    if seen.dependence is None or seen.doubt is None:
+        return found
+    return found.seen(seen.dependence, seen.doubt)
+
+
+def left_to_chance(shape: tuple[int, ...], tables: Sequence[Axes]) -> Marginals:
+    """Tables of one attribute with nearly all of the budget, and announced ones with so much that they have intervals.
+
+    Shares grow with the cube root of a table's cells, by which the sum of squares over all cells is least under ε.
+
+    Args:
+        shape: How many values each attribute has.
+        tables: What was announced.
+
+    Returns:
+        The mechanism.
+
+    Example:
+        >>> left_to_chance((4, 4), [(0, 1)]).shares
+        (Fraction(9, 20), Fraction(9, 20), Fraction(1, 10))
+    """
+    ones: list[Axes] = [(axis,) for axis, size in enumerate(shape) if size > 1]
+    large = [axes for axes in wanted_tables(shape, tables) if len(axes) > 1]
+    shares = [*_by_size(shape, ones, 1 - _KEPT), *_by_size(shape, large, _KEPT)]
+    return Marginals(tables=(*ones, *large), shares=tuple(shares), shrink=True, fitted=1)
+
+
+def _by_size(shape: tuple[int, ...], tables: Sequence[Axes], share: Fraction) -> list[Fraction]:
+    sizes = np.array([math.prod(shape[axis] for axis in axes) ** (1.0 / 3.0) for axes in tables])
+    counts = np.maximum(np.floor(sizes / sizes.sum() * _GRID + 1e-6), 1.0).astype(np.int64)
+    return [share * Fraction(int(each), int(counts.sum())) for each in counts]
