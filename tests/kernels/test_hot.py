@@ -77,6 +77,29 @@ def test_twins_give_the_same_bits(monkeypatch):
     } <= tried  # fmt: skip
 
 
+def test_guarantees_are_the_same_from_python_and_machine_code(monkeypatch):
+    """What they stand on is worked out by Python as long as there is little to do."""
+    compiling.started()
+    called, tried = compiling._Kernel.__call__, []
+
+    def both(self, *arguments):
+        if self.__name__ not in ("whole_nodes", "cut_boxes") or compiling._running.inside:
+            return called(self, *arguments)
+        expected = self.compiled()(*arguments)
+        assert _same(expected, self._uncompiled(*arguments)), self.__name__
+        tried.append(self.__name__)
+        return expected
+
+    monkeypatch.setattr(compiling._Kernel, "__call__", both)
+    rng = np.random.default_rng(6)
+    for shape in ((300,), (20, 30)):
+        domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(size)) for i, size in enumerate(shape)])
+        counts = rng.poisson(5 * np.exp(rng.normal(0, 2, shape)))
+        release = dphist.publish(dphist.Histogram(domain, counts), epsilon=1, mechanism="adaptivetree")
+        release.answer(dphist.Workload.random(domain, 15, 1), interval="guaranteed")
+    assert {"whole_nodes", "cut_boxes"} <= set(tried)
+
+
 def test_boxes_of_one_question_share_what_they_cut():
     from dphist.inference.predictive.engine import Engine
 

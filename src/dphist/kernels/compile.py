@@ -196,6 +196,12 @@ def _stop_keeping() -> None:
     _keep = False
 
 
+def expect_much() -> None:
+    """Say that much is to be done: what was compiled before is linked at its first call, not after some of twins."""
+    global _spare
+    _spare = 0.0
+
+
 _eager = False
 
 

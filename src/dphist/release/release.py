@@ -17,6 +17,7 @@ from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, Ve
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.published import TableEstimate
 from dphist.inference.selected import SelectedNoise
+from dphist.kernels.compile import expect_much
 from dphist.mechanisms.protocol import Mechanism, bare, made_by, with_reason
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
@@ -32,7 +33,7 @@ from dphist.release.description import write_mechanism
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
-from dphist.release.learned import check_learned, learned
+from dphist.release.learned import FEWEST, check_learned, learned
 from dphist.release.sums import MeasuredSums, check_sums
 from dphist.release.tables import Tables
 from dphist.version import __version__
@@ -288,6 +289,8 @@ class Release(Tables, Doors):
             >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
             >>> release.verify()
         """
+        if self.cells.form == "dense" and self.cells.numbers.size >= FEWEST:
+            expect_much()
         if self.transcript.spent() > self._own_budget.amount:
             raise VerificationError("the transcript spends more than the guarantee says")
         check_sums(self)
