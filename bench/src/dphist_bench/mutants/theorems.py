@@ -112,8 +112,8 @@ MUTANTS = [
     ),
     dict(
         file=_PREDICTABLE,
-        old="            made[i, 0] += below**2 * made[child, 0]",
-        new="            made[i, 0] += below**4 * made[child, 0]",
+        old="            made[i, 0] += square * made[child, 0]",
+        new="            made[i, 0] += square * square * made[child, 0]",
         tests=_WEIGHED,
         why="noise from below is weighed by the square of its weight",
     ),
