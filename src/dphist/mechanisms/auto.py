@@ -425,5 +425,6 @@ class Auto:
 def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
     """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects."""
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
-    # In larger spaces planning for all kinds was not tried.
-    return AdaptiveTree(estimator=estimator, mixture=mixture and len(data.shape) == 2)
+    # In larger spaces planning for all kinds, and step by step, was not tried.
+    plane = len(data.shape) == 2
+    return AdaptiveTree(estimator=estimator, mixture=mixture and plane, near=plane)
