@@ -8,6 +8,7 @@ from dphist.arguments import explained
 from dphist.audit.approximate import audit_delta
 from dphist.audit.attack import Judged, audit
 from dphist.audit.concentrated import audit_rho
+from dphist.audit.neighbours import worst_pairs
 from dphist.errors import InputError
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import parse
@@ -52,11 +53,15 @@ def audit_claim(
         True
     """
     attacked = parse(mechanism) if isinstance(mechanism, str) else mechanism
+    # What measures tables of few attributes out of many has little to decide on a line.
+    pairs = worst_pairs((2, 2, 2)) if hasattr(attacked, "estimate_tables") else None
     if rho is not None:
         if epsilon is not None or delta is not None:
             raise InputError("rho: attack one claim at a time: ρ, or ε with or without δ")
-        return audit_rho(attacked, rho=rho, runs=runs, confidence=confidence)
+        return audit_rho(attacked, rho=rho, runs=runs, pairs=pairs, confidence=confidence)
     claim: Number = 1 if epsilon is None else epsilon
     if delta is not None:
-        return audit_delta(attacked, epsilon=claim, delta=delta, runs=runs, confidence=confidence)
-    return audit(attacked, epsilon=claim, runs=runs, confidence=confidence, progress=progress)
+        return audit_delta(
+            attacked, epsilon=claim, delta=delta, runs=runs, pairs=pairs, confidence=confidence
+        )
+    return audit(attacked, epsilon=claim, runs=runs, pairs=pairs, confidence=confidence, progress=progress)

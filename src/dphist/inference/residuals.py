@@ -51,6 +51,7 @@ class Measured:
         scale: The scale of that noise if it is Laplace's; 0 for Gaussian noise.
         differences: The axes along which the first value less the second was measured.
         residual: Whether only the residual was measured.
+        about: The residuals that it is used for; all inside it unless told.
     """
 
     axes: Axes
@@ -59,6 +60,7 @@ class Measured:
     scale: float
     differences: Axes = ()
     residual: bool = False
+    about: frozenset[Axes] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +135,8 @@ class TableResiduals:
         heaviest: dict[Axes, float] = {}
         for each in measured:
             for subset in subsets(each.axes):
+                if each.about is not None and subset not in each.about:
+                    continue
                 asked = {*each.differences, *(axis for axis in each.axes if axis in self.trees)}
                 if not asked <= set(subset) or (each.residual and subset != each.axes):
                     continue

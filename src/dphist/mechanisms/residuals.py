@@ -16,7 +16,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.fitting import agreeing, rake
 from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import Measured, TableResiduals
-from dphist.inference.tables import Axes
+from dphist.inference.tables import Axes, subsets
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
 from dphist.mechanisms.wide.ranges import AxisPlan, plan_axes
@@ -147,7 +147,10 @@ def asked_ranges(data: PrivateRecords, ranges: tuple[int, ...] | None) -> tuple[
 
 
 def measure_residuals(
-    data: PrivateRecords, wanted: Sequence[Axes], ranges: Sequence[int] = (), kinds: Kinds = ()
+    data: PrivateRecords,
+    wanted: Sequence[Axes],
+    ranges: Sequence[int] = (),
+    kinds: Kinds = (),
 ) -> TableResiduals:
     """Use a right up on the best residuals (under ρ) or tables (under ε) for some wanted tables.
 
@@ -171,6 +174,8 @@ def measure_residuals(
         plan = plan_totals(shape, wanted, kinds=kinds)
         noisy = data.measure(TableTotals(plan.tables, plan.shares, plan.differences))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
+    # A block holds more than was announced: what nobody asked for stays unknown.
+    about = frozenset(inner for axes in wanted for inner in subsets(axes))
     found, begin = [], 0
     for place, axes in enumerate(plan.tables):
         chosen = plan.differences[place] if plan.differences else ()
@@ -182,7 +187,7 @@ def measure_residuals(
             cells = math.prod(sides)
             found.append(Measured(axes, values / cells, each / cells**2, 0.0, residual=True))
         else:
-            found.append(Measured(axes, values, each, float(scale[begin]), chosen))
+            found.append(Measured(axes, values, each, float(scale[begin]), chosen, about=about))
         begin += values.size
     return TableResiduals(shape, found)
 

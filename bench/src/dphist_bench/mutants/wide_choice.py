@@ -71,7 +71,7 @@ MUTANTS = [
     _bug(
         _OUTLOOK,
         _TESTS,
-        "return shares[place] if each[place] < min(self.losses()) else Fraction(0)",
+        "return shares[place] if each[place] < float(self.losses().min()) else Fraction(0)",
         "return shares[place]",
         "a look is paid for that changes nothing",
     ),

@@ -19,7 +19,14 @@ from dphist.inference.shrinking import merge_values, shares_within, shrink
 from dphist.inference.tables import Axes
 from dphist.mechanisms.wide.fit import fit_model, publish_near
 from dphist.mechanisms.wide.singles import plan_singles
-from dphist.mechanisms.wide.strength import CHOICE_SHARE, DISTANCE_SHARE, Strength, pair_shares, too_weak
+from dphist.mechanisms.wide.strength import (
+    CHOICE_SHARE,
+    DISTANCE_SHARE,
+    Strength,
+    pair_shares,
+    too_weak,
+    worth_from,
+)
 from dphist.model.domain import Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import Noisy
@@ -31,8 +38,6 @@ from dphist.private.scores.tables import TableErrors, chosen_tables
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Pairs are measured if they are further from the model than noise would be, by so many deviations of that look at them.
-_SURE = 2.0
 # Under ρ few pairs tell a model of many: dependence costs it so much more than where all pairs were measured. At 1.4
 # pairs and triples of made-up tables (15 columns of 2 to 40 values, 32,000 records, (1, 10⁻⁹)) are off by 0.94 and 0.96
 # (`hidden`), 0.97 and 0.98 (`classes`), 0.94 and 0.94 (`chain`) of what they are at 1; at 2, by 1.03 and 1.02 on the
@@ -99,7 +104,7 @@ class ChosenPairs:
             )
             gain = float(seen.values[0]) / (2.0 * total * len(pairs))
             doubt = math.sqrt(float(np.max(seen.variance))) / (2.0 * total * len(pairs))
-            worth = gain > _SURE * doubt + _loss(strength, shape, total)
+            worth = gain > worth_from(strength, shape, doubt, total)
         if not worth:
             # If there was no pair to look at, that share is spent on single attributes as well.
             rights = [rest] if open_pairs else [look, rest]
@@ -215,13 +220,6 @@ def _rounded(model: MixtureModel, tables: Sequence[Axes], total: float) -> IntAr
     """What a model says of some tables, in whole records."""
     parts = [np.rint(total * model.table(axes)).astype(np.int64).reshape(-1) for axes in tables]
     return np.concatenate(parts)
-
-
-def _loss(strength: Strength, shape: Sequence[int], total: float) -> float:
-    """What single attributes lose, in total variation of pairs, by not getting the whole budget."""
-    noise = [0.18 * 0.4 * strength.deviation(1.0 / len(shape)) * min(size, 40) / total for size in shape]
-    worse = float(strength.singles) ** (-0.5 * strength.law.exponent) - 1.0
-    return float(math.sqrt(2.0) * float(np.mean(noise)) * worse)
 
 
 def _as_measured(table: NoisyTable, law: NoiseLaw) -> Measured:

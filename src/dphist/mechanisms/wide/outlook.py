@@ -37,7 +37,7 @@ from dphist.inference.residuals import TableResiduals, speaks
 from dphist.inference.tables import Axes, centred, subsets
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals
 from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
-from dphist.mechanisms.wide.strength import Strength, too_weak
+from dphist.mechanisms.wide.strength import Strength, seen_from, too_weak
 from dphist.model.law import NoiseLaw
 
 FloatArray = NDArray[np.float64]
@@ -47,13 +47,15 @@ _SAMPLING = 0.3
 # How much more of a pair shrinking sees than its mean dependence says: dependence is not spread evenly.
 _UNEVEN = 1.4
 # Shrinking does not know how far pairs depart from a model, the less the fewer cells tell it: so much of y.
-_UNSURE = 1.5
+_UNSURE = 0.3
 # What pairs chosen one by one leave of dependence where they see it: this part of the noise that all pairs would have.
 _CHOSEN = 0.35
 _MOST_CHOSEN = 0.6
 # The prior: a third on nothing but sampling, the rest on these.
 _NOTHING = 1.0 / 3.0
 _SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
+# How much it counts to be worse than single columns alone, or plain tables, beside being worse than the better way.
+_ABOVE = 5.0
 # Shares that a look may cost, and trying some pairs out.
 _LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
 _TRIALS = (Fraction(1, 50), Fraction(1, 25), Fraction(2, 25), Fraction(3, 25))
@@ -152,7 +154,8 @@ class Outlook:
         if not too_weak(strength) and chosen < _MOST_CHOSEN:
             # The more values columns have, the more a model says of pairs that were not chosen.
             missed = (1.0 - chosen) ** (2.0 * self._spread)
-            left = np.maximum(np.minimum(self._beyond, _CHOSEN * self.plain), missed * self._beyond)
+            less = np.maximum(np.minimum(self._beyond, _CHOSEN * self.plain), missed * self._beyond)
+            left = np.where(self.sizes > seen_from(strength, self.shape, self.pairs, self.total), less, left)
         return self._mean(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2))
 
     @cached_property
@@ -174,15 +177,25 @@ class Outlook:
     def _single_noise(self) -> list[float]:
         return [each / self.total for each in plan_singles(self.law, self.shape).noise(self.law)]
 
-    def expected(self) -> tuple[float, float]:
-        """The error that is expected of both: together, apart."""
-        return float(self.likely @ self.together), float(self.likely @ self.apart)
+    def losses(self) -> FloatArray:
+        """What each way is expected to lose: together, apart."""
+        return self._lost @ self.likely
 
-    def losses(self) -> tuple[float, float]:
-        """What each is expected to lose against the better of the two, as a part of that: together, apart."""
-        best = np.minimum(self.together, self.apart)
-        together, apart = (float(self.likely @ (each / best)) - 1.0 for each in (self.together, self.apart))
-        return together, apart
+    @cached_property
+    def _lost(self) -> FloatArray:
+        """For both ways and each dependence, what they are worse by than the better one; and than without us."""
+        ways = np.stack([self.together, self.apart])
+        above = np.maximum(ways / np.minimum(self.alone, self.plain) - 1.0, 0.0)
+        return np.asarray(ways / ways.min(axis=0) - 1.0 + _ABOVE * above)
+
+    @cached_property
+    def alone(self) -> FloatArray:
+        """The error of single columns, each asked value by value with an equal share, for each dependence."""
+        columns = len(self.shape)
+        deviation = self._deviation(1.0 / columns) / self.total
+        noise = [HALF_MEAN * math.sqrt(size * (size - 1)) * deviation for size in self.shape]
+        single = _cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
+        return self._mean(np.sqrt(single**2 + self.sizes[:, None] ** 2))
 
     def counted(self, total: float) -> Outlook:
         """The outlook once records were counted."""
@@ -254,7 +267,7 @@ class Outlook:
         cost = 0.5 * self.law.exponent * lost
         each = [loss + cost * float(share) for share, loss in zip(shares, losses, strict=True)]
         place = int(np.argmin(each))
-        return shares[place] if each[place] < min(self.losses()) else Fraction(0)
+        return shares[place] if each[place] < float(self.losses().min()) else Fraction(0)
 
     def _deviation(self, share: float) -> float:
         return float(float(self.law.deviation) * share ** (-0.5 * self.law.exponent))
@@ -266,8 +279,7 @@ class Outlook:
         log += np.log(np.maximum(self.likely, 1e-300))
         weights = np.exp(log - log.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        best = np.minimum(self.together, self.apart)
-        lost = np.minimum(weights @ (self.together / best), weights @ (self.apart / best)) - 1.0
+        lost = (weights @ self._lost.T).min(axis=1)
         return float((np.outer(self.likely, _OFTEN).reshape(-1) * lost).sum())
 
     def _given(self, log: FloatArray) -> Outlook:
@@ -277,7 +289,11 @@ class Outlook:
 
 
 def planned_variances(
-    law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], pairs: Sequence[Axes], kinds: Kinds = ()
+    law: NoiseLaw,
+    shape: Sequence[int],
+    wanted: Sequence[Axes],
+    pairs: Sequence[Axes],
+    kinds: Kinds = (),
 ) -> tuple[FloatArray, FloatArray]:
     """The variance of a cell of each pair if all wanted tables were measured by the best plan; and its lower part.
 

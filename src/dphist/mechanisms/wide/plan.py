@@ -10,7 +10,8 @@ least error has shares ∝ √(c_S v_S) (Xiao et al. 2023), in closed form.
 *Under ε* noise is in L1, in which a residual costs more than its table; so tables are measured, by differences along
 axes of two values (which cost nothing more and double the precision). Precision grows with the square of a share, and
 a table speaks of all residuals inside it; the best shares are found by scaling each by a power of its gain until all
-gain alike: a fixed number of sums and products.
+gain alike: a fixed number of sums and products. Where values are few, larger tables that hold many wanted ones are
+better still (`dphist.mechanisms.wide.blocks`): the same sums say which.
 
 Where kinds of tables were announced with weights, the weighted mean of the logarithms of their errors is least, as for
 dense cubes (`dphist.mechanisms.choosing.forecast`): the same sums, each kind's tables counted by its weight over its
@@ -27,12 +28,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.residuals import speaks
 from dphist.inference.tables import Axes, subsets
+from dphist.mechanisms.wide.blocks import coverings
 from dphist.mechanisms.wide.ranges import AxisPlan
 
 FloatArray = NDArray[np.float64]
@@ -144,37 +147,107 @@ def plan_totals(
         >>> (0, 1) in plan.tables, float(sum(plan.shares)) <= 1
         (True, True)
     """
-    trees = trees or {}
+    if trees:
+        return _totals(shape, wanted, trees, kinds)
+    return _plain_totals(tuple(shape), tuple(wanted), _kept(kinds))
+
+
+def _kept(kinds: Kinds) -> Kinds:
+    """Kinds as something that can be looked up."""
+    return tuple((weight, tuple(tables)) for weight, tables in kinds)
+
+
+@lru_cache(maxsize=32)
+def _plain_totals(shape: tuple[int, ...], wanted: tuple[Axes, ...], kinds: Kinds) -> ResidualPlan:
+    """Plans are asked for when they are forecast and again when they are measured: each is made once."""
+    return _totals(shape, wanted, {}, kinds)
+
+
+def _totals(
+    shape: Sequence[int],
+    wanted: Sequence[Axes],
+    trees: Mapping[int, AxisPlan],
+    kinds: Kinds,
+) -> ResidualPlan:
     value = _values(shape, wanted, trees)
     residuals = sorted(value, key=lambda axes: (len(axes), axes))
-    number = {axes: place for place, axes in enumerate(residuals)}
-    # Contrasts cannot be asked beside differences in one question: an axis of two values is asked as it is there.
-    differences = [tuple(axis for axis in axes if shape[axis] == 2 and not trees) for axes in residuals]
-    table, about, weight = [], [], []
-    for place, (axes, chosen) in enumerate(zip(residuals, differences, strict=True)):
-        asked = {*chosen, *(axis for axis in axes if axis in trees)}
-        for subset in subsets(axes):
-            if asked <= set(subset):
-                table.append(place)
-                about.append(number[subset])
-                weight.append(speaks(shape, axes, chosen, subset))
-    entries = np.array(table), np.array(about), np.array(weight)
     wants = np.array([value[axes] for axes in residuals])
+    # Contrasts cannot be asked beside differences in one question: an axis of two values is asked as it is there.
+    asked = [_Asked(shape, residuals, [(axes, _twos(shape, axes, trees)) for axes in residuals], trees)]
+    if not trees:
+        ones = [(axes, _twos(shape, axes, trees)) for axes in residuals if len(axes) < 2]
+        blocks = ([(axes, ()) for axes in each] for each in coverings(shape, wanted))
+        asked += [_Asked(shape, residuals, [*ones, *each], trees) for each in blocks]
+    found = [(each, each.best(wants)) for each in asked]
+    chosen, share = min(found, key=lambda pair: float((wants / pair[0].precision(pair[1])).sum()))
     if kinds:
-
-        def precise(values: FloatArray) -> FloatArray:
-            found = _best(entries, values)
-            known = np.bincount(entries[1], entries[2] * found[entries[0]] ** 2, minlength=values.size)
-            return np.asarray(known, dtype=np.float64)
-
-        wants = _settled(shape, wanted, trees, kinds, residuals, precise)
-    share = _best(entries, wants)
-    kept = _worth(entries, share)
-    shares = _rounded(share[kept], [1] * int(kept.sum()), _DIGITS)
+        settled = _settled(
+            shape, wanted, trees, kinds, residuals, lambda values: chosen.precision(chosen.best(values))
+        )
+        share = chosen.best(settled)
+    kept = chosen.worth(share)
     places = np.flatnonzero(kept).tolist()
+    shares = _rounded(share[kept], [1] * len(places), _DIGITS)
     return ResidualPlan(
-        tuple(residuals[place] for place in places), shares, tuple(differences[place] for place in places)
+        tuple(chosen.tables[place][0] for place in places),
+        shares,
+        tuple(chosen.tables[place][1] for place in places),
     )
+
+
+def _twos(shape: Sequence[int], axes: Axes, trees: Mapping[int, AxisPlan]) -> Axes:
+    return tuple(axis for axis in axes if shape[axis] == 2 and not trees)
+
+
+class _Asked:
+    """Tables that could be asked together under ε, each perhaps by differences, and what they say of residuals."""
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        residuals: Sequence[Axes],
+        tables: Sequence[tuple[Axes, Axes]],
+        trees: Mapping[int, AxisPlan],
+    ) -> None:
+        number = {axes: place for place, axes in enumerate(residuals)}
+        table, about, weight = [], [], []
+        for place, (axes, chosen) in enumerate(tables):
+            asked = {*chosen, *(axis for axis in axes if axis in trees)}
+            for subset in subsets(axes):
+                if subset in number and asked <= set(subset):
+                    table.append(place)
+                    about.append(number[subset])
+                    weight.append(speaks(shape, axes, chosen, subset))
+        self.tables, self.residuals = tables, len(residuals)
+        self.table, self.about, self.weight = np.array(table), np.array(about), np.array(weight)
+
+    def precision(self, share: FloatArray) -> FloatArray:
+        """Of every residual, in units of the noise that the whole budget has."""
+        says = self.weight * share[self.table] ** 2
+        return np.asarray(np.bincount(self.about, says, minlength=self.residuals), dtype=np.float64)
+
+    def best(self, wants: FloatArray) -> FloatArray:
+        """The shares of least error, if residuals count so much."""
+        share = np.full(len(self.tables), 1.0 / len(self.tables))
+        for _ in range(_STEPS):
+            slope = self.weight * (wants / self.precision(share) ** 2)[self.about]
+            share = share * np.sqrt(np.bincount(self.table, slope, minlength=share.size) * share)
+            share /= share.sum()
+        return share
+
+    def worth(self, share: FloatArray) -> NDArray[np.bool_]:
+        """Which add something: one after the other, the smallest shares first, is left out if others know enough."""
+        says = self.weight * share[self.table] ** 2
+        whole = self.precision(share)
+        rest, kept = whole.copy(), np.ones(share.size, dtype=bool)
+        starts = np.searchsorted(self.table, np.arange(share.size + 1))
+        for place in np.argsort(share, kind="stable"):
+            here = slice(starts[place], starts[place + 1])
+            after = rest[self.about[here]] - says[here]
+            if (after >= (1.0 - _NEGLIGIBLE) * whole[self.about[here]]).all():
+                rest[self.about[here]] = after
+                kept[place] = False
+        return kept
 
 
 def _values(shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan]) -> dict[Axes, float]:
@@ -220,35 +293,6 @@ def _settled(
     for _ in range(_SETTLING):
         counted = weights / (each @ (1.0 / precise(counted @ each)))
     return np.asarray(counted @ each / weights.sum(), dtype=np.float64)
-
-
-def _best(entries: tuple[NDArray[np.int64], NDArray[np.int64], FloatArray], wants: FloatArray) -> FloatArray:
-    table, about, weight = entries
-    share = np.full(wants.size, 1.0 / wants.size)
-    for _ in range(_STEPS):
-        precision = np.bincount(about, weight * share[table] ** 2, minlength=wants.size)
-        gain = np.bincount(table, weight * (wants / precision**2)[about], minlength=wants.size) * share
-        share = share * np.sqrt(gain)
-        share /= share.sum()
-    return share
-
-
-def _worth(
-    entries: tuple[NDArray[np.int64], NDArray[np.int64], FloatArray], share: FloatArray
-) -> NDArray[np.bool_]:
-    """Which tables add something: one after the other, the smallest shares first, is left out if others know enough."""
-    table, about, weight = entries
-    says = weight * share[table] ** 2
-    whole = np.bincount(about, says, minlength=share.size)
-    rest, kept = whole.copy(), np.ones(share.size, dtype=bool)
-    starts = np.searchsorted(table, np.arange(share.size + 1))
-    for place in np.argsort(share, kind="stable"):
-        here = slice(starts[place], starts[place + 1])
-        after = rest[about[here]] - says[here]
-        if (after >= (1.0 - _NEGLIGIBLE) * whole[about[here]]).all():
-            rest[about[here]] = after
-            kept[place] = False
-    return kept
 
 
 def _rounded(best: FloatArray, moved: Sequence[int], digits: int) -> tuple[Fraction, ...]:

@@ -32,6 +32,10 @@ _USUAL = 3e4
 _WEAK = 2e4
 # A value of an attribute is merged with others unless it is seen above so many deviations of a pair's noise.
 _VISIBLE = 6.0
+# Pairs are measured if they are further from the model than noise would be, by so many deviations of that look at them.
+_SURE = 2.0
+# How much of their noise pairs must exceed on average for some of them to exceed all of it: dependence is uneven.
+_OWN, _TELLING = 0.5, 16
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,31 @@ class Strength:
 def too_weak(strength: Strength) -> bool:
     """Whether single attributes should get the whole budget, without looking at pairs."""
     return not strength.law.gaussian and strength.records < _WEAK
+
+
+def worth_from(strength: Strength, shape: Sequence[int], doubt: float, total: float) -> float:
+    """What pairs must be away from a model, beyond their own noise, to be measured: sure of it, and of what it costs.
+
+    Single attributes lose, in total variation of pairs, by not getting the whole budget.
+    """
+    noise = [0.18 * 0.4 * strength.deviation(1.0 / len(shape)) * min(size, 40) / total for size in shape]
+    worse = float(strength.singles) ** (-0.5 * strength.law.exponent) - 1.0
+    return _SURE * doubt + float(math.sqrt(2.0) * float(np.mean(noise)) * worse)
+
+
+def seen_from(
+    strength: Strength, shape: Sequence[int], pairs: Sequence[tuple[int, ...]], total: float
+) -> float:
+    """The dependence below which pairs will not be found worth measuring, so that none is chosen.
+
+    Their own noise would be in the way; of larger tables rare values are merged, and few cells hold what there is.
+    """
+    picks = strength.picks(len(shape), len(pairs))
+    share = float(1 - strength.singles - DISTANCE_SHARE - CHOICE_SHARE)
+    cells = [min(_TELLING, math.prod(shape[axis] for axis in axes)) for axes in pairs]
+    noise = 0.4 * strength.deviation(share / picks) * float(np.mean(cells)) / total
+    doubt = strength.deviation(float(DISTANCE_SHARE)) / (2.0 * total)
+    return _OWN * noise + worth_from(strength, shape, doubt, total)
 
 
 def pair_shares(law: NoiseLaw, cells: Sequence[int]) -> list[Fraction]:
