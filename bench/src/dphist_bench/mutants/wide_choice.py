@@ -57,8 +57,8 @@ MUTANTS = [
     _bug(
         _OUTLOOK,
         _TESTS,
-        "return self._given(-0.5 * ((dependence - self.sizes) / doubt) ** 2)",
-        "return self._given(0.5 * ((dependence - self.sizes) / doubt) ** 2)",
+        "return self._given(self._like((dependence - self.sizes) / doubt))",
+        "return self._given(-self._like((dependence - self.sizes) / doubt))",
         "a look makes what was seen less likely",
     ),
     _bug(

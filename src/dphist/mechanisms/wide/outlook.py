@@ -64,6 +64,8 @@ _COLUMNS_TOO = 1.5
 # A normal law by seven points (Gauss and Hermite).
 _NODES = np.array([-3.7504, -2.3668, -1.1544, 0.0, 1.1544, 2.3668, 3.7504])
 _OFTEN = np.array([0.00055, 0.03076, 0.24012, 0.45714, 0.24012, 0.03076, 0.00055])
+# A Laplace law of one deviation by eleven points that are alike likely.
+_LAPLACE = np.array([-1.91, -0.93, -0.57, -0.33, -0.14, 0.0, 0.14, 0.33, 0.57, 0.93, 1.91])
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +205,7 @@ class Outlook:
 
     def seen(self, dependence: float, doubt: float) -> Outlook:
         """The outlook after a noisy look at dependence."""
-        return self._given(-0.5 * ((dependence - self.sizes) / doubt) ** 2)
+        return self._given(self._like((dependence - self.sizes) / doubt))
 
     def tried(self, part: TableResiduals, pairs: Sequence[Axes]) -> Outlook:
         """The outlook after some pairs' residuals, and those of all single columns, were measured.
@@ -272,15 +274,24 @@ class Outlook:
     def _deviation(self, share: float) -> float:
         return float(float(self.law.deviation) * share ** (-0.5 * self.law.exponent))
 
+    def _like(self, deviations: FloatArray) -> FloatArray:
+        """The log-density of an answer so many deviations away: Laplace noise is far off more often."""
+        if self.law.gaussian:
+            return np.asarray(-0.5 * deviations**2)
+        return np.asarray(-math.sqrt(2.0) * np.abs(deviations))
+
     def _preview(self, mean: FloatArray, variance: FloatArray) -> float:
-        """What the better way is expected to lose after an answer of a normal law, whose mean tells the dependence."""
-        answers = (mean[:, None] + np.sqrt(variance)[:, None] * _NODES).reshape(-1)
-        log = -0.5 * (answers[:, None] - mean) ** 2 / variance - 0.5 * np.log(variance)
+        """What the better way is expected to lose after an answer whose mean tells the dependence."""
+        even = np.full(_LAPLACE.size, 1.0 / _LAPLACE.size)
+        nodes, often = (_NODES, _OFTEN) if self.law.gaussian else (_LAPLACE, even)
+        spread = np.sqrt(variance)
+        answers = (mean[:, None] + spread[:, None] * nodes).reshape(-1)
+        log = self._like((answers[:, None] - mean) / spread) - np.log(spread)
         log += np.log(np.maximum(self.likely, 1e-300))
         weights = np.exp(log - log.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
         lost = (weights @ self._lost.T).min(axis=1)
-        return float((np.outer(self.likely, _OFTEN).reshape(-1) * lost).sum())
+        return float((np.outer(self.likely, often).reshape(-1) * lost).sum())
 
     def _given(self, log: FloatArray) -> Outlook:
         log = log + np.log(np.maximum(self.likely, 1e-300))
