@@ -320,7 +320,12 @@ def test_auto_on_a_cube_measures_residuals_where_they_are_forecast_to_be_better(
     }
     assert isinstance(chosen[False][0], Residuals)
     assert "(residuals): they are expected to be off by 21.2, whole tables by" in chosen[False][1]
-    assert "(marginals)" in chosen[True][1]
+    assert "(residuals): they are expected to be off by 31.1, whole tables by 40.4" in chosen[True][1]
+    # Of many values larger tables gain nothing under ε.
+    few = dphist.Domain([dphist.Ordinal(f"x{i}", range(16)) for i in range(4)])
+    told = dphist.Workload.parse(few, "marginals:2")
+    plain = dphist.mechanisms.Auto().choose(open_nobody(few, Budget.of(epsilon=1), Unit(), told))
+    assert "(marginals)" in plain[1]
     sure = dphist.mechanisms.Auto(guaranteed=True).choose(
         open_nobody(domain, Budget.of(rho="1/50"), Unit(), asked)
     )

@@ -90,6 +90,7 @@ class Mixture:
         ways: How many attributes the tables have when none are announced.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
+        blocks: Whether under ε larger tables may stand for several wanted ones, as in `Residuals`.
         course: Filled in by the release: what was decided on the way. With it nothing is forecast again.
 
     Example:
@@ -103,6 +104,7 @@ class Mixture:
     ways: int = 2
     classes: int = 120
     steps: int = 700
+    blocks: bool = True
     course: Course | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -135,6 +137,7 @@ class Mixture:
             return self._planned(data, asked, wanted, None)
         share = None if self.course is None else self.course.count
         rest, outlook = counted(data, self.tables, self.ways, share)
+        outlook = replace(outlook, blocks=self.blocks)
         return self.after_count(rest, outlook)
 
     def after_count(self, rest: PrivateRecords, outlook: Outlook) -> TableEstimate:
@@ -187,7 +190,7 @@ class Mixture:
     ) -> TableEstimate:
         """Measure all wanted tables at once."""
         kinds = () if self.tables else announced_kinds(data)
-        residuals = measure_residuals(data, wanted, kinds=kinds)
+        residuals = measure_residuals(data, wanted, kinds=kinds, blocks=self.blocks)
         if before is not None:
             residuals = TableResiduals(data.shape, [*before.measured, *residuals.measured])
         note = f"{len(wanted)} tables were measured together, and a mixture of products fitted to them"

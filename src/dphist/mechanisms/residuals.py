@@ -65,6 +65,8 @@ class Residuals:
         shrink: Whether tables are moved towards what smaller ones suggest, and those of one attribute towards an even
             spread, as far as noise explains the difference (`dphist.inference.downward.shrink_downward`). Intervals
             stand on least squares as before. Where ranges are asked for, tables are not moved.
+        blocks: Under ε tables of few values are read off larger tables that hold many of them; if not, every table is
+            measured by itself, as in releases before.
 
     Example:
         >>> from dphist.mechanisms import Residuals
@@ -77,6 +79,7 @@ class Residuals:
     ways: int = 2
     ranges: tuple[int, ...] | None = None
     shrink: bool = False
+    blocks: bool = True
 
     def __post_init__(self) -> None:
         if self.ways < 1:
@@ -90,7 +93,8 @@ class Residuals:
         """Ask one question, and give the wanted tables and all that is known of them."""
         wanted = wanted_tables(data.shape, announced(data, self.tables, self.ways))
         kinds = () if self.tables else announced_kinds(data)
-        return wanted, measure_residuals(data, wanted, asked_ranges(data, self.ranges), kinds)
+        ranges = asked_ranges(data, self.ranges)
+        return wanted, measure_residuals(data, wanted, ranges, kinds, blocks=self.blocks)
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
@@ -151,6 +155,8 @@ def measure_residuals(
     wanted: Sequence[Axes],
     ranges: Sequence[int] = (),
     kinds: Kinds = (),
+    *,
+    blocks: bool = True,
 ) -> TableResiduals:
     """Use a right up on the best residuals (under ρ) or tables (under ε) for some wanted tables.
 
@@ -159,6 +165,7 @@ def measure_residuals(
         wanted: The tables that must be covered, none inside another (`wanted_tables`).
         ranges: The axes whose ranges will be asked inside them.
         kinds: Kinds of tables that do not count alike.
+        blocks: Whether under ε larger tables may stand for several wanted ones.
 
     Returns:
         All that was measured, by residuals.
@@ -171,7 +178,7 @@ def measure_residuals(
         plan = plan_residuals(shape, wanted, kinds=kinds)
         noisy = data.measure(ResidualQuery(plan.tables, plan.shares))
     else:
-        plan = plan_totals(shape, wanted, kinds=kinds)
+        plan = plan_totals(shape, wanted, kinds=kinds, blocks=blocks)
         noisy = data.measure(TableTotals(plan.tables, plan.shares, plan.differences))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
     # A block holds more than was announced: what nobody asked for stays unknown.

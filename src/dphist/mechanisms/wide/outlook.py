@@ -80,6 +80,7 @@ class Outlook:
         total: How many records there are, from what was released.
         weights: How likely each size of dependence is; the prior unless told.
         kinds: Kinds of tables that do not count alike.
+        blocks: Whether larger tables may stand for several wanted ones.
     """
 
     law: NoiseLaw
@@ -89,6 +90,7 @@ class Outlook:
     total: float = 1.0
     weights: FloatArray | None = None
     kinds: Kinds = ()
+    blocks: bool = True
 
     @cached_property
     def cells(self) -> FloatArray:
@@ -101,7 +103,10 @@ class Outlook:
 
         Errors are of shares: that all cells are a little too large together, by the noise of the total, is none.
         """
-        whole, low = planned_variances(self.law, self.shape, self.wanted, [*self.pairs, ()], self.kinds)
+        every = [*self.pairs, ()]
+        whole, low = planned_variances(
+            self.law, self.shape, self.wanted, every, self.kinds, blocks=self.blocks
+        )
         everybody = whole[-1] / self.cells**2
         return whole[:-1] - everybody, low[:-1] - everybody
 
@@ -305,6 +310,8 @@ def planned_variances(
     wanted: Sequence[Axes],
     pairs: Sequence[Axes],
     kinds: Kinds = (),
+    *,
+    blocks: bool = True,
 ) -> tuple[FloatArray, FloatArray]:
     """The variance of a cell of each pair if all wanted tables were measured by the best plan; and its lower part.
 
@@ -314,6 +321,7 @@ def planned_variances(
         wanted: The tables, none inside another.
         pairs: Pairs, or other tables, inside them.
         kinds: Kinds of tables that do not count alike.
+        blocks: Whether larger tables may stand for several wanted ones.
 
     Returns:
         A variance for each, and what of it comes from smaller residuals.
@@ -330,7 +338,7 @@ def planned_variances(
         for axes, share in zip(plan.tables, plan.shares, strict=True):
             precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
     else:
-        plan = plan_totals(shape, wanted, kinds=kinds)
+        plan = plan_totals(shape, wanted, kinds=kinds, blocks=blocks)
         for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
             for subset in subsets(axes):
                 if set(chosen) <= set(subset):

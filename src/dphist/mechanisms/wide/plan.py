@@ -130,6 +130,8 @@ def plan_totals(
     wanted: Sequence[Axes],
     trees: Mapping[int, AxisPlan] | None = None,
     kinds: Kinds = (),
+    *,
+    blocks: bool = True,
 ) -> ResidualPlan:
     """The best tables to measure under ε.
 
@@ -138,6 +140,7 @@ def plan_totals(
         wanted: The tables that will be asked for.
         trees: Axes that are asked by contrasts.
         kinds: Kinds of tables that do not count alike.
+        blocks: Whether larger tables may stand for several wanted ones.
 
     Returns:
         Tables, their shares, and the axes asked by difference.
@@ -148,8 +151,8 @@ def plan_totals(
         (True, True)
     """
     if trees:
-        return _totals(shape, wanted, trees, kinds)
-    return _plain_totals(tuple(shape), tuple(wanted), _kept(kinds))
+        return _totals(shape, wanted, trees, kinds, blocks=False)
+    return _plain_totals(tuple(shape), tuple(wanted), _kept(kinds), blocks=blocks)
 
 
 def _kept(kinds: Kinds) -> Kinds:
@@ -158,9 +161,11 @@ def _kept(kinds: Kinds) -> Kinds:
 
 
 @lru_cache(maxsize=32)
-def _plain_totals(shape: tuple[int, ...], wanted: tuple[Axes, ...], kinds: Kinds) -> ResidualPlan:
+def _plain_totals(
+    shape: tuple[int, ...], wanted: tuple[Axes, ...], kinds: Kinds, *, blocks: bool
+) -> ResidualPlan:
     """Plans are asked for when they are forecast and again when they are measured: each is made once."""
-    return _totals(shape, wanted, {}, kinds)
+    return _totals(shape, wanted, {}, kinds, blocks=blocks)
 
 
 def _totals(
@@ -168,16 +173,18 @@ def _totals(
     wanted: Sequence[Axes],
     trees: Mapping[int, AxisPlan],
     kinds: Kinds,
+    *,
+    blocks: bool,
 ) -> ResidualPlan:
     value = _values(shape, wanted, trees)
     residuals = sorted(value, key=lambda axes: (len(axes), axes))
     wants = np.array([value[axes] for axes in residuals])
     # Contrasts cannot be asked beside differences in one question: an axis of two values is asked as it is there.
     asked = [_Asked(shape, residuals, [(axes, _twos(shape, axes, trees)) for axes in residuals], trees)]
-    if not trees:
+    if blocks:
         ones = [(axes, _twos(shape, axes, trees)) for axes in residuals if len(axes) < 2]
-        blocks = ([(axes, ()) for axes in each] for each in coverings(shape, wanted))
-        asked += [_Asked(shape, residuals, [*ones, *each], trees) for each in blocks]
+        held = ([(axes, ()) for axes in each] for each in coverings(shape, wanted))
+        asked += [_Asked(shape, residuals, [*ones, *each], trees) for each in held]
     found = [(each, each.best(wants)) for each in asked]
     chosen, share = min(found, key=lambda pair: float((wants / pair[0].precision(pair[1])).sum()))
     if kinds:
