@@ -1,124 +1,153 @@
-"""Larger tables that hold many wanted ones: every wanted table is held, and under ε errors are what they should be."""
+"""The algebra of blocks, and the errors they state."""
 
-import itertools
-import math
+from __future__ import annotations
+
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dphist.inference.residuals import TableResiduals
-from dphist.mechanisms import Mixture, Residuals
-from dphist.mechanisms.residuals import measure_residuals
-from dphist.mechanisms.spec import from_json, parse, to_json
-from dphist.mechanisms.wide.blocks import covering, coverings
-from dphist.mechanisms.wide.outlook import planned_variances
-from dphist.mechanisms.wide.plan import plan_residuals, plan_totals
-from dphist.model.budget import Budget
-from dphist.model.coded import CodedColumns
-from dphist.model.domain import Domain, Ordinal
-from dphist.model.law import NoiseLaw
+from dphist.errors import InputError, MechanismError
+from dphist.mechanisms.baseline import Laplace, Uniform
+from dphist.mechanisms.blocks import Blocks, BucketNoise, CellBound, Sort
+from dphist.mechanisms.smooth import Smooth
+from dphist.mechanisms.tree import Tree
 from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.planning.skyline import skyline, undominated
+from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.private.records import open_records_gate
-
-ONE = NoiseLaw("laplace", Fraction(1))
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_every_wanted_table_is_in_a_block_and_no_block_is_too_large(seed):
-    draw = np.random.default_rng(seed)
-    shape = tuple(int(size) for size in draw.integers(1, 9, int(draw.integers(2, 12))))
-    every = [
-        axes
-        for order in (1, 2, 3)
-        for axes in itertools.combinations([a for a, size in enumerate(shape) if size > 1], order)
-    ]
-    wanted = [every[place] for place in draw.permutation(len(every))[:20]]
-    for most in (8, 32, 128):
-        blocks = covering(shape, wanted, most)
-        assert all(any(set(axes) <= set(block) for block in blocks) for axes in wanted)
-        assert all(math.prod(shape[a] for a in block) <= most or block in wanted for block in blocks)
-        assert len(blocks) <= len(set(wanted))
+from dphist.testing import check_mechanism, run
+from dphist.testing.gates import as_histogram
 
 
-def test_blocks_of_few_columns_of_two_values_are_the_whole_table():
-    """32 cells with noise of scale 1 each: a cell of a pair is eight of them."""
-    pairs = list(itertools.combinations(range(5), 2))
-    plan = plan_totals((2,) * 5, pairs)
-    assert (plan.tables, plan.shares) == (((0, 1, 2, 3, 4),), (1,))
-    whole, low = planned_variances(ONE, (2,) * 5, pairs, pairs)
-    assert whole == pytest.approx(16.0)
-    assert low == pytest.approx(12.0)
+@pytest.mark.parametrize("inner", [Laplace(), Tree(fanout=4), Uniform(), Blocks(group=Smooth("squared"))])
+@pytest.mark.parametrize("shape", [(40,), (5, 8)])
+def test_blocks_with_nothing_but_an_inner_mechanism_are_that_mechanism(inner, shape) -> None:
+    x = np.random.default_rng(0).poisson(5, shape)
+    assert np.array_equal(run(Blocks(inner=inner), x, 1, seed=4).counts, run(inner, x, 1, seed=4).counts)
 
 
-def test_what_blocks_gain_and_where_there_is_nothing_to_gain():
-    def error(size, columns):
-        pairs = list(itertools.combinations(range(columns), 2))
-        return math.sqrt(planned_variances(ONE, (size,) * columns, pairs, pairs)[0].mean())
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Blocks(order=Sort(), inner=Tree(fanout=4)),
+        Blocks(order=Sort(), inner=Laplace()),
+        Blocks(group=Smooth("squared", sizes="powers"), inner=Tree()),
+        Blocks(order=Sort(), group=Smooth("absolute", centre="median"), inner=Tree(fanout=2)),
+        Blocks(group=Smooth("absolute", sizes="tree"), inner=Tree(fanout=4), nonnegative=True),
+        Blocks(group=Smooth("absolute", sizes="powers"), inner=Blocks(group=Smooth("squared"))),
+    ],
+)
+def test_any_composition_conforms(mechanism: Blocks) -> None:
+    check_mechanism(mechanism)
 
-    # By themselves 105 pairs of two values would be off by 61, and 45 of four values by 50.
-    assert error(2, 15) < 33
-    assert error(4, 10) < 40
-    pairs = list(itertools.combinations(range(6), 2))
-    assert max(len(axes) for axes in plan_totals((12,) * 6, pairs).tables) == 2
-    # Under ρ residuals by themselves are the best there is.
-    assert max(len(axes) for axes in plan_residuals((2,) * 6, pairs).tables) == 2
-    assert list(coverings((12,) * 6, pairs)) == []
 
-
-def _measured(epsilon, seed=1):
-    draw = np.random.default_rng(seed)
-    shape = (2, 3, 2, 4, 2)
-    held = CodedColumns(
-        Domain([Ordinal(f"c{place}", range(size)) for place, size in enumerate(shape)]),
-        tuple(draw.integers(0, size, 400).astype(np.uint8) for size in shape),
+def test_one_noisy_copy_orders_and_groups() -> None:
+    """Two questions only: the copy with 13/20 of the budget, the groups with the rest."""
+    right, transcript = open_gate(
+        as_histogram(np.arange(30) % 4), 1, Unit(), noise=Noise(Keystream.for_tests(1))
     )
-    pairs = list(itertools.combinations(range(5), 2))
-    right, _ = open_records_gate(held, Budget.of(epsilon), Unit(), noise=Noise(Keystream.for_tests(seed)))
-    return held, pairs, measure_residuals(right, pairs)
+    Blocks(order=Sort(), group=Smooth("squared")).estimate(right)
+    assert [entry.epsilon for entry in transcript] == [Fraction(13, 20), Fraction(7, 20)]
 
 
-def test_pairs_read_off_blocks_are_the_true_ones_but_for_noise():
-    held, pairs, known = _measured(10_000)
-    assert max(len(each.axes) for each in known.measured) > 2
-    for axes, table in zip(pairs, held.tables(pairs), strict=True):
-        assert known.table(axes) == pytest.approx(table)
+def test_ordering_brings_like_cells_together() -> None:
+    """Two levels alternate: neighbours never match, yet two groups hold them all."""
+    x = np.tile([500, 0], 40)
+    estimate = run(Blocks(order=Sort(), group=Smooth("squared")), x, 1, seed=2)
+    assert "groups" in estimate.note
+    assert int(estimate.note.split()[0]) < 30
+    assert np.abs(estimate.counts - x).mean() < 3
 
 
-def test_what_nobody_asked_for_stays_unknown():
-    _, pairs, known = _measured(1)
-    assert all(known.covers(axes) for axes in pairs)
-    assert not any(known.covers(axes) for axes in itertools.combinations(range(5), 3))
+def test_groups_spread_their_total_evenly() -> None:
+    x = np.repeat([40, 0, 90], 16)
+    estimate = run(Blocks(group=Smooth("absolute")), x, 1000, seed=1)
+    assert estimate.counts == pytest.approx(x, abs=0.1)
+    assert np.unique(estimate.counts).size == 3
 
 
-def test_files_from_before_blocks_are_replayed_without_them():
-    before = from_json({"name": "residuals", "options": {"ways": 2}})
-    assert before == Residuals(blocks=False) != parse("residuals")
-    assert from_json({"name": "mixture", "options": {}}) == Mixture(blocks=False)
-    assert from_json(to_json(Residuals())) == Residuals()
-    pairs = list(itertools.combinations(range(5), 2))
-    plan = plan_totals((2,) * 5, pairs, blocks=False)
-    assert max(len(axes) for axes in plan.tables) == 2
-    # As it was: the total, then five and ten differences.
-    assert [float(share) for share in plan.shares] == pytest.approx(
-        [float(plan.shares[0]), *[float(plan.shares[1])] * 5, *[float(plan.shares[6])] * 10]
-    )
+def test_nonnegative_only_raises_what_is_negative() -> None:
+    x = np.zeros(64, dtype=np.int64)
+    x[3] = 50
+    plain = run(Blocks(group=Smooth("squared")), x, "0.5", seed=5).counts
+    kept = run(Blocks(group=Smooth("squared"), nonnegative=True), x, "0.5", seed=5).counts
+    assert plain.min() < 0
+    assert np.array_equal(kept, np.maximum(plain, 0))
 
 
-def test_the_variance_of_pairs_read_off_blocks_is_that_of_their_draws():
-    """A pair is linear in what was measured: unit draws one after the other give its variance exactly."""
-    _, _, known = _measured(1)
-    axes, found = (0, 2), 0.0
-    for place, each in enumerate(known.measured):
-        for cell in np.ndindex(each.values.shape):
-            unit = [np.zeros_like(other.values) for other in known.measured]
-            unit[place][cell] = 1.0
-            parts = [
-                type(other)(
-                    other.axes, values, other.variance, other.scale, other.differences, about=other.about
-                )
-                for other, values in zip(known.measured, unit, strict=True)
-            ]
-            found += each.variance * TableResiduals(known.shape, parts).table(axes)[0, 0] ** 2
-    assert known.cell_variance(axes) == pytest.approx(found)
+def test_variances_of_grouped_trees_are_never_too_small() -> None:
+    """Runs of the inner noise alone, groups given: the stated variance is at least what is seen (6 standard errors)."""
+    x = np.repeat(np.arange(12) * 100, 5)
+    sizes = np.full(12, 5)
+    starts = np.arange(12)
+    workload = Workload(as_histogram(x).domain, [[0], [3], [5], [7], [1]], [[60], [52], [20], [9], [2]])
+    inner = Tree(fanout=4, nonnegative=False)
+    seen, truth = [], workload.answer(x)
+    totals = np.bincount(np.repeat(starts, 5), x).astype(np.int64)
+    for seed in range(300):
+        counts = np.repeat(run(inner, totals, 1, seed=seed).counts / 5, 5)
+        seen.append(workload.answer(counts) - truth)
+    errors = run(inner, totals, 1, seed=0).errors
+    stated = BucketNoise(errors, sizes).spread(workload)
+    actual = (np.array(seen) ** 2).mean(axis=0)
+    assert (actual < stated.variance * (1 + 6 * np.sqrt(5 / 300))).all()
+    # Exact where no group is cut, and inside one group.
+    assert (actual[[0, 2, 3, 4]] > stated.variance[[0, 2, 3, 4]] * (1 - 6 * np.sqrt(5 / 300))).all()
+    bound = CellBound(errors, np.repeat(starts, 5), sizes, (60,)).spread(workload)
+    assert (bound.variance >= stated.variance * (1 - 1e-9)).all()
+
+
+def test_a_tree_of_groups_needs_a_tree() -> None:
+    with pytest.raises(MechanismError, match="tree"):
+        run(Blocks(group=Smooth("squared", sizes="tree")), np.arange(8), 1, seed=1)
+    with pytest.raises(MechanismError, match="order"):
+        run(
+            Blocks(order=Sort(), group=Smooth("squared", sizes="tree"), inner=Tree()), np.arange(8), 1, seed=1
+        )
+
+
+def test_bad_options_are_refused() -> None:
+    with pytest.raises(MechanismError, match="metric"):
+        Smooth("cubic")  # type: ignore[arg-type]
+    with pytest.raises(MechanismError, match="sizes"):
+        Smooth("squared", sizes="odd")  # type: ignore[arg-type]
+    with pytest.raises(MechanismError, match="share"):
+        Smooth("squared", share=Fraction(1))
+    with pytest.raises(MechanismError, match="mean"):
+        Smooth("squared", centre="median")
+    with pytest.raises(MechanismError, match="share"):
+        Sort(share=Fraction(2))
+    for wrong in ({"order": 1}, {"group": "squared"}, {"inner": 3}):
+        with pytest.raises(MechanismError, match="blocks"):
+            Blocks(**wrong)
+
+
+def test_squared_groups_of_a_great_many_cells_take_no_quadratic_time() -> None:
+    """Weighing every one of the 2³⁵ buckets would take minutes."""
+    counts = np.zeros(2**18, dtype=np.int64)
+    counts[2**17 :] = 10_000
+    for order in (None, Sort()):
+        found = run(Blocks(order=order, group=Smooth("squared")), counts, 1, seed=1).counts
+        assert abs(float(found[: 2**17].mean())) < 1
+        assert abs(float(found[2**17 :].mean()) - 10_000) < 1
+
+
+def test_skyline_by_hand_and_against_all_pairs() -> None:
+    rows = [("fast", 1.0, 9.0), ("slow", 9.0, 1.0), ("both", 9.0, 9.0), ("twin", 1.0, 9.0)]
+    assert skyline(rows) == ["fast", "slow", "twin"]
+    assert skyline([]) == []
+    costs = np.random.default_rng(1).integers(0, 6, (60, 2))
+    brute = [not any((b <= a).all() and (b < a).any() for b in costs) for a in costs]
+    assert undominated(costs).tolist() == brute  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="skyline"):
+        skyline([("a", 1.0, 2.0), ("b", 1.0)])
+
+
+def test_a_tree_over_groups_is_a_tree_over_their_cells():
+    counts = np.repeat(np.random.default_rng(2).integers(0, 90, 16), 8)
+    estimate = run(Blocks(group=Smooth("absolute"), inner=Tree(nonnegative=False)), counts, 1, seed=4)
+    tree = estimate.errors.tree  # type: ignore[attr-defined]
+    assert tree.shape == counts.shape
+    assert tree.cells(tree.least_squares()) == pytest.approx(estimate.counts)
