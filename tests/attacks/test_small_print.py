@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from dphist.errors import SourceError
-from dphist.frames import closed
 from dphist.inference import guaranteed
 from dphist.kernels.delimited import FINE, split_fields
 from dphist.mechanisms import Marginals
@@ -25,6 +24,7 @@ from dphist.sources.frames import _id, _text
 from dphist.sources.lines import readable
 from dphist.sources.people import whole_text
 from dphist.testing import run
+from dphist.tracebacks import closed
 
 DOMAIN = Domain([Ordinal("age", range(10))])
 ONE = Unit(rows=1, id="user")

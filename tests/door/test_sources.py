@@ -293,7 +293,7 @@ def connected(through: str) -> Any:
 
 
 def with_other(attribute: Attribute) -> Attribute:
-    from dphist.model.domain.schema import attribute_from_json, attribute_to_json
+    from dphist.model.domain.written import attribute_from_json, attribute_to_json
 
     return attribute_from_json({**attribute_to_json(attribute), "other": True})
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from dphist.inference.fields import classify
 from dphist.kernels.curve import hilbert_order
 from dphist.kernels.trees.passes import gather_up, hand_down
 from dphist.kernels.trees.pruning import mirror_threshold, prune
-from dphist.mechanisms.spatial import classify
 
 # Root 0 with children 1, 2; node 1 with children 3, 4, 5.
 FIRST = np.array([1, 3, -1, -1, -1, -1])

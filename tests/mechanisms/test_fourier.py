@@ -10,6 +10,7 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist.private.spectrum import bands, corner
 from dphist.testing import check_mechanism, open_counts, run
+from waves import waves
 
 SMOOTH = np.rint(200 * np.exp(-(((np.arange(256) - 90) / 30) ** 2)) + 40).astype(np.int64)
 
@@ -127,19 +128,6 @@ def test_noise_has_the_stated_variance():
     estimate = run(FPA(keep=keep), counts, 1, seed=0)
     cells = estimate.errors.spread(Workload.cells(Domain([Ordinal("x0", range(n))])))  # type: ignore[attr-defined]
     np.testing.assert_allclose(cells.variance, 2 * z**3 / n**2, rtol=1e-3)
-
-
-def waves(shape, basis):
-    """Coordinates of unit vectors, by reconstructing from each coordinate alone."""
-    places = np.indices(shape).reshape(len(shape), -1)
-    if basis == "fourier":
-        angle = sum(2 * np.pi * np.outer(p, p) / n for p, n in zip(places, shape, strict=True))
-        return (np.cos(angle) + np.sin(angle)) / np.sqrt(np.prod(shape))
-    rows = 1.0
-    for p, n in zip(places, shape, strict=True):
-        height = np.where(p == 0, 1.0, np.sqrt(2.0)) / np.sqrt(n)
-        rows = rows * height[:, None] * np.cos(np.pi * np.outer(p, p + 0.5) / n)
-    return rows
 
 
 @pytest.mark.parametrize("basis", ["fourier", "cosine"])

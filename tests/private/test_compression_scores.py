@@ -12,6 +12,7 @@ from dphist.private.scores.bisections import Bisections, Configurations, error_r
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.frequencies import LowFrequencies
 from dphist.private.spectrum import bands, column_sum, corner, kept
+from waves import waves
 
 
 def candidates(score, counts, layout):
@@ -27,18 +28,6 @@ def tilts(score, counts, layout):
         change = after.scores - before.scores
         for a, b in zip(before.starts[:-1], before.starts[1:], strict=True):
             yield int(change[a:b].max() - change[a:b].min()), before.ranges
-
-
-def waves(shape, basis):
-    places = np.indices(shape).reshape(len(shape), -1)
-    if basis == "fourier":
-        angle = sum(2 * np.pi * np.outer(p, p) / n for p, n in zip(places, shape, strict=True))
-        return (np.cos(angle) + np.sin(angle)) / np.sqrt(np.prod(shape))
-    rows = 1.0
-    for p, n in zip(places, shape, strict=True):
-        height = np.where(p == 0, 1.0, np.sqrt(2.0)) / np.sqrt(n)
-        rows = rows * height[:, None] * np.cos(np.pi * np.outer(p, p + 0.5) / n)
-    return rows
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (9,), (16,), (4, 6), (5, 5), (2, 3, 4)])

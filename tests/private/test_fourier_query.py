@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.kernels.wide import root_lattice, to_lattice
+from dphist.kernels.doubledouble import root_lattice, to_lattice
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -22,21 +22,9 @@ from dphist.private.spectrum import (
     corner,
     kept,
 )
+from waves import waves
 
 SHAPES = [(1,), (2,), (3,), (7,), (8,), (12,), (3, 4), (4, 4), (5, 1), (2, 3, 4)]
-
-
-def waves(shape, basis):
-    """The basis straight from its definition: row f, column j."""
-    places = np.indices(shape).reshape(len(shape), -1)
-    if basis == "fourier":
-        angle = sum(2 * np.pi * np.outer(p, p) / n for p, n in zip(places, shape, strict=True))
-        return (np.cos(angle) + np.sin(angle)) / np.sqrt(np.prod(shape))
-    product_of_waves = 1.0
-    for p, n in zip(places, shape, strict=True):
-        height = np.where(p == 0, 1.0, np.sqrt(2.0)) / np.sqrt(n)
-        product_of_waves = product_of_waves * height[:, None] * np.cos(np.pi * np.outer(p, p + 0.5) / n)
-    return product_of_waves
 
 
 def keeps(shape, basis):

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.departures import Departures, Shrunk
 from dphist.inference.estimate import Estimate
+from dphist.inference.fields import denoise_field
 from dphist.inference.fitting import rake, settle
 from dphist.inference.shrinking import towards
 from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
-from dphist.mechanisms.spatial import denoise_field
 from dphist.model.law import Kind
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts

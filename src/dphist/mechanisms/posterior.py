@@ -61,7 +61,7 @@ class Posterior:
             known = data.published
             return Estimate(known.counts, PredictiveErrors(law, proof, known.counts, told=known.learned))
         # Loaded here: who only asks needs none of it.
-        from dphist.mechanisms.spatial import denoise_field
+        from dphist.inference.fields import denoise_field
 
         counts, model = denoise_field(values, scale, gaussian=noisy.law.gaussian, fine=self.fine)
         note = "every cell was noised with the whole budget, then "

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.model.domain import Domain
-from dphist.model.domain.schema import quote
+from dphist.model.domain.written import quote
 from dphist.model.unit import Unit
 
 # A row may move a cell by so much at most: millions of rows then stay far below 2^63, on every engine.

@@ -12,7 +12,7 @@ frequency 0. Its waves
   do not close into a circle, so the first and the last cell need not be alike.
 
 The record limit. The gate cuts counts at a public ceiling so that they sum to at most 2⁶² whatever the
-data; so the Euclidean norm of any cells behind it is at most 2⁶². The transforms (`dphist.kernels.wide`)
+data; so the Euclidean norm of any cells behind it is at most 2⁶². The transforms (`dphist.kernels.doubledouble`)
 err relative to that norm, so their error has a public bound: `coordinates_error`.
 """
 
@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.wide import (
+from dphist.kernels.doubledouble import (
     difference_of_parts,
     fourier_error,
     roots,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from dphist.arguments import explained
 from dphist.errors import InputError
-from dphist.frames import closed
 from dphist.mechanisms.added import Added
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.plan import wanted_tables
@@ -28,6 +27,7 @@ from dphist.release.release import Release
 from dphist.release.wide import TableCells
 from dphist.sources.coded import coded
 from dphist.sources.tally import Tallied
+from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
     from dphist.inference.tables import Axes

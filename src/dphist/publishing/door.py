@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from dphist.arguments import explained
 from dphist.errors import InputError, MechanismError
-from dphist.frames import closed
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.options import fitted
 from dphist.mechanisms.protocol import Mechanism, bare, made_by, with_reason
@@ -41,6 +40,7 @@ from dphist.sources import count
 from dphist.sources.count import occupied_cells
 from dphist.sources.open import spark_session
 from dphist.sources.tally import Tallied
+from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger

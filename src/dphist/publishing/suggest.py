@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphist.errors import InputError, SourceError
-from dphist.frames import closed
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.exact import Number
@@ -30,6 +29,7 @@ from dphist.private.queries import Identity
 from dphist.publishing.account import account
 from dphist.publishing.bounds import Bounds, IntArray, Range
 from dphist.sources.count import columns_of, count, rows_of_people
+from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger

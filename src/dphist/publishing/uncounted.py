@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphist.errors import InputError, SourceError
-from dphist.frames import closed
 from dphist.model.domain import Domain, Nominal
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
@@ -29,6 +28,7 @@ from dphist.publishing.door import publish
 from dphist.release.release import Release
 from dphist.sources import count
 from dphist.sources.tally import Tallied
+from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger

@@ -18,7 +18,7 @@ from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.published import TableEstimate
 from dphist.inference.selected import SelectedNoise
 from dphist.kernels.compile import expect_much
-from dphist.mechanisms.protocol import Mechanism, bare, made_by, with_reason
+from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
@@ -29,14 +29,13 @@ from dphist.private.transcript import OTHERWISE, Transcript
 from dphist.release.about import About
 from dphist.release.bounds import check_confidence, written_bounds
 from dphist.release.cells import Cells, DenseCells
-from dphist.release.description import write_mechanism
+from dphist.release.choice import check_choice
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
 from dphist.release.learned import FEWEST, check_learned, learned
 from dphist.release.sums import MeasuredSums, check_sums
 from dphist.release.tables import Tables
-from dphist.version import __version__
 
 FloatArray = NDArray[np.float64]
 Made = TypeVar("Made")
@@ -308,22 +307,7 @@ class Release(Tables, Doors):
         if written is not None:
             written.check(self)
         if choice:
-            self._check_choice()
-
-    def _check_choice(self) -> None:
-        """Insist that the rules of choosing that are installed here make the same choice of the same answers."""
-        if show(self.mechanism, filled=True) == show(self.mechanism):
-            # Nobody chose, or the file is older than names of what was chosen, and the replay did choose again.
-            return
-        recipe = bare(self.mechanism)
-        again = replace(self, mechanism=recipe)._replay()
-        if write_mechanism(with_reason(made_by(recipe, again), again.note)) != write_mechanism(
-            self.mechanism
-        ):
-            raise VerificationError(
-                f"dphist {__version__} would choose otherwise than this release says, or for another reason: another "
-                "version made it, or somebody chose by hand"
-            )
+            check_choice(self)
 
     @cached_property
     def _estimate(self) -> Estimate:

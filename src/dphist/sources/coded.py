@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import DphistError, SourceError
-from dphist.frames import closed
 from dphist.model.coded import (
     Axes,
     CodedColumns,
@@ -43,6 +42,7 @@ from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
 from dphist.sources.remote import Remote
 from dphist.sources.tally import tally_of
+from dphist.tracebacks import closed
 
 # Codes up to so many bytes, or a quarter of the free memory if that is less, are kept for the next pass.
 _KEPT = 1 << 29

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import DphistError, SourceError, TooLargeError
-from dphist.frames import closed
 from dphist.model.domain import Domain
 from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
@@ -20,6 +19,7 @@ from dphist.sources.keys import amount, place, read
 from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
 from dphist.sources.tally import tally_of
+from dphist.tracebacks import closed
 
 
 @closed

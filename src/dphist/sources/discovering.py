@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
-from dphist.frames import closed
 from dphist.model.domain import Domain, Nominal
 from dphist.model.unit import Unit
 from dphist.sources.count import column_of
@@ -22,6 +21,7 @@ from dphist.sources.engine import Bound
 from dphist.sources.keys import place
 from dphist.sources.open import open_source
 from dphist.sources.people import refuse_floats
+from dphist.tracebacks import closed
 
 IntArray = npt.NDArray[np.int64]
 # Keys times known cells that are held at once.

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.frames import closed
-from dphist.model.domain.schema import quote
+from dphist.model.domain.written import quote
 from dphist.sources.engine import Column
 from dphist.sources.open import open_path
+from dphist.tracebacks import closed
 
 _HEAD = """\
 # What each attribute means: its bounds, bins or categories.

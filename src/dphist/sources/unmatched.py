@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.frames import closed
 from dphist.model.domain import Attribute, Domain
 from dphist.model.unit import Unit
 from dphist.sources.count import column_of
@@ -25,6 +24,7 @@ from dphist.sources.open import open_source
 from dphist.sources.remote import Remote
 from dphist.sources.sql import Sql
 from dphist.sources.tally import Tally
+from dphist.tracebacks import closed
 
 # Entries that are no attribute: the row, a row without a cell, a person, nobody.
 _ROW, _DROPPED, _PERSON, _NOBODY = -1, -2, -3, -4

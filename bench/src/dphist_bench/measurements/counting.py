@@ -9,15 +9,13 @@ what else the machine does can only add.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from dphist_bench.measuring import Failure, Line
+from dphist_bench.processes import run_python
 
 # Four columns whose values come from DuckDB's hash of the row number, so the file is the same every time.
 _MAKE = """
@@ -105,11 +103,11 @@ def measure(*, quick: bool, rows: int = 10_000_000, runs: int = 3) -> Iterator[L
                 _RELEASE.format(path=path, attributes=case.attributes, out=str(Path(folder) / "out.parquet")),
             )
             # In turn, so that what else the machine does falls on all alike.
-            measured = [[process(script) for script in scripts] for _ in range(runs)]
-            if measured[0][0][2] != measured[0][1][2]:
+            measured = [[run_python(["-c", script]) for script in scripts] for _ in range(runs)]
+            if measured[0][0].output != measured[0][1].output:
                 yield Failure("the two ways count differently")
-            plain, count, release = (min(run[way][0] for run in measured) for way in range(3))
-            memory = [min(run[way][1] for run in measured) for way in range(3)]
+            plain, count, release = (min(run[way].seconds for run in measured) for way in range(3))
+            memory = [min(run[way].megabytes for run in measured) for way in range(3)]
             yield {
                 "cube": case.name,
                 "plain SQL, s": plain,
@@ -125,17 +123,3 @@ def _make(path: str, rows: int) -> None:
     import duckdb
 
     duckdb.connect().execute(_MAKE.format(rows=rows, path=path))
-
-
-def process(script: str) -> tuple[float, float, str]:
-    """Processor seconds, peak megabytes and output of a Python process."""
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    output = child.stdout.read()
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    child.stdout.close()
-    if child.returncode:
-        raise RuntimeError("a measured process failed")
-    # Linux reports kilobytes.
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from dphist_bench.measurements.counting import process
 from dphist_bench.measurements.executors import shared
 from dphist_bench.measuring import Line
+from dphist_bench.processes import run_python
 
 _ROWS = """
 COPY (
@@ -120,6 +120,12 @@ def _make(path: Path, sql: str, **numbers: int) -> str:
 
 def _line(title: str, script: str) -> Line:
     begun = time.monotonic()
-    spent, megabytes, said = process(script)
+    cost = run_python(["-c", script])
     wall = time.monotonic() - begun
-    return {"job": title, "CPU s": spent, "wall s": wall, "MB": megabytes, "rows or cells": int(said)}
+    return {
+        "job": title,
+        "CPU s": cost.seconds,
+        "wall s": wall,
+        "MB": cost.megabytes,
+        "rows or cells": int(cost.output),
+    }

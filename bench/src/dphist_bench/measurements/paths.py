@@ -8,15 +8,13 @@ is a whole process, imports included. The table shows the least of all runs.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from dphist_bench.measuring import Failure, Line
+from dphist_bench.processes import Cost, run_python
 
 # What may be read into a ratio: below a twentieth it is the machine.
 SLOWER = 1.05
@@ -120,22 +118,13 @@ def measure(
 def seconds(path: str, tree: Path, place: Path) -> float:
     """Processor seconds of one path in one tree: a whole process for a command, the call alone otherwise."""
     if path in COMMANDS:
-        return min(_run(tree, place, COMMANDS[path])[0] for _ in range(3))
+        return min(_run(tree, place, COMMANDS[path]).seconds for _ in range(3))
     ready, work = CALLS[path]
-    return float(json.loads(_run(tree, place, ["-c", f"{_LINE}\n{ready}\n{_TIMED.format(work=work)}"])[1]))
-
-
-def _run(tree: Path, place: Path, arguments: list[str]) -> tuple[float, str]:
-    """Run Python on a tree, in a folder of its own; give its processor seconds and what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
-    child = subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.PIPE, text=True, cwd=place, env=environment
+    return float(
+        json.loads(_run(tree, place, ["-c", f"{_LINE}\n{ready}\n{_TIMED.format(work=work)}"]).output)
     )
-    assert child.stdout is not None
-    output = child.stdout.read()
-    _, status, used = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    child.stdout.close()
-    if child.returncode:
-        raise RuntimeError("a measured process failed")
-    return used.ru_utime + used.ru_stime, output
+
+
+def _run(tree: Path, place: Path, arguments: list[str]) -> Cost:
+    """Run Python on a tree, in a folder of its own."""
+    return run_python(arguments, place=place, environment={"PYTHONPATH": str(tree)})

@@ -272,7 +272,7 @@ MUTANTS = [
         "sensitivities of axes do not multiply",
     ),
     _bug(
-        "src/dphist/kernels/wide.py",
+        "src/dphist/kernels/doubledouble.py",
         "        if a >= 2.0 * ceiling:\n            out[i] = most\n",
         "        if a >= ceiling:\n            out[i] = most\n",
         "tests/private/test_fourier_query.py::test_the_cut_is_exact_and_moves_nothing_apart",

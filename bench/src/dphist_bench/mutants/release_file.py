@@ -53,7 +53,7 @@ MUTANTS = [
     ),
     dict(
         file=_RELEASE,
-        old="        if choice:\n            self._check_choice()\n",
+        old="        if choice:\n            check_choice(self)\n",
         new="",
         tests=_CHOSEN,
         why="whatever somebody chose by hand passes for the rule's choice",

@@ -17,7 +17,7 @@ _OBJECTS = "src/dphist/sources/objects.py"
 _TEXT = "src/dphist/sources/text.py"
 _FRAMES = "src/dphist/sources/frames.py"
 _PARQUET = "src/dphist/sources/parquet.py"
-_CLOSED = "src/dphist/frames.py"
+_CLOSED = "src/dphist/tracebacks.py"
 
 _BY_CELL = ("tests/door/test_bounding_by_cell.py", "-k", "not spark and not postgres")
 _BOUNDING = ("tests/door/test_sources_bounding.py",)

@@ -9,7 +9,7 @@ import numpy as np
 from dphist.errors import QueryError
 from dphist.model.domain.labels import OTHER
 from dphist.model.domain.nominal import Nominal
-from dphist.model.domain.schema import Attribute
+from dphist.model.domain.written import Attribute
 
 
 def spans(attribute: Attribute, condition: Any) -> list[tuple[int, int]]:

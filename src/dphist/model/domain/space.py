@@ -13,7 +13,7 @@ from dphist.errors import DomainError
 from dphist.model.domain import schema
 from dphist.model.domain.nominal import Nominal
 from dphist.model.domain.ordinal import Ordinal
-from dphist.model.domain.schema import Attribute
+from dphist.model.domain.written import Attribute
 
 
 @explained

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil, isqrt, prod
 
 from dphist.errors import MechanismError
-from dphist.kernels.wide import to_lattice
+from dphist.kernels.doubledouble import to_lattice
 from dphist.private.questions import IntArray, Layout, proven
 from dphist.private.spectrum import Basis, bands, column_sum, coordinates, coordinates_error, corner, kept
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.wide import folded_energy, root_lattice, wide_running_sum, wide_sum
+from dphist.kernels.doubledouble import folded_energy, root_lattice, wide_running_sum, wide_sum
 from dphist.private.questions import Candidates, IntArray, Layout, proven
 from dphist.private.spectrum import (
     RECORD_LIMIT,

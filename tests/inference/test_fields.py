@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from dphist.inference.fields import _classified, _from_places, _weighed, classify
 from dphist.kernels.levels.fit import Denoised
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace, Uniform
-from dphist.mechanisms.spatial import _classified, _from_places, _weighed, classify
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 from dphist.testing import run

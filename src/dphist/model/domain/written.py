@@ -1,4 +1,4 @@
-"""Schemas as files: a domain in TOML or JSON, and a draft from a file's column names and types."""
+"""Attributes written down and read: as plain values, as JSON and as TOML."""
 
 from __future__ import annotations
 

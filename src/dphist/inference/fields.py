@@ -1,4 +1,4 @@
-"""Single cells in two dimensions and more, inferred from their surroundings: arithmetic on released values."""
+"""Single cells, inferred from neighbours on a line or surroundings on a grid: arithmetic on released values."""
 
 from __future__ import annotations
 
