@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -58,3 +60,49 @@ def descendants(process: int) -> list[int]:
             for child in (task / "children").read_text().split():
                 found += [int(child), *descendants(int(child))]
     return found
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a process took and printed.
+
+    Args:
+        seconds: Of the processor.
+        megabytes: Of memory, at the most.
+        output: What it printed.
+    """
+
+    seconds: float
+    megabytes: float
+    output: str
+
+
+def run_python(
+    arguments: Sequence[str], *, place: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Cost:
+    """Run Python in a process of its own and wait for it: imports, compiled code and memory of others do not count.
+
+    Args:
+        arguments: Behind the interpreter's name.
+        place: The folder to run in; this one unless told.
+        environment: Variables beside those of this process.
+
+    Returns:
+        What it cost.
+    """
+    child = subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=place,
+        env={**os.environ, **(environment or {})},
+    )
+    assert child.stdout is not None
+    output = child.stdout.read()
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    child.stdout.close()
+    if child.returncode:
+        raise RuntimeError("a measured process failed")
+    # Linux reports kilobytes.
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, output)

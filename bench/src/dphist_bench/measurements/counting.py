@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dphist_bench.measuring import Failure, Line
-from dphist_bench.processes import run_python
+from dphist_bench.timing import run_python
 
 # Four columns whose values come from DuckDB's hash of the row number, so the file is the same every time.
 _MAKE = """

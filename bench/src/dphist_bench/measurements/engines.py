@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from dphist_bench.measurements.executors import shared
 from dphist_bench.measuring import Line
-from dphist_bench.processes import run_python
+from dphist_bench.timing import run_python
 
 _ROWS = """
 COPY (

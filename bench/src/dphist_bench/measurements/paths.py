@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dphist_bench.measuring import Failure, Line
-from dphist_bench.processes import Cost, run_python
+from dphist_bench.timing import Cost, run_python
 
 # What may be read into a ratio: below a twentieth it is the machine.
 SLOWER = 1.05

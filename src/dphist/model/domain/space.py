@@ -10,7 +10,7 @@ from typing import Any
 
 from dphist.arguments import explained
 from dphist.errors import DomainError
-from dphist.model.domain import schema
+from dphist.model.domain import written
 from dphist.model.domain.nominal import Nominal
 from dphist.model.domain.ordinal import Ordinal
 from dphist.model.domain.written import Attribute
@@ -112,7 +112,7 @@ class Domain:
         Returns:
             A mapping of plain values.
         """
-        return {"attributes": [schema.attribute_to_json(attribute) for attribute in self.attributes]}
+        return {"attributes": [written.attribute_to_json(attribute) for attribute in self.attributes]}
 
     @staticmethod
     def from_json(value: Any) -> Domain:
@@ -124,7 +124,7 @@ class Domain:
         Returns:
             An equal domain.
         """
-        return Domain(schema.attributes_from_json(value))
+        return Domain(written.attributes_from_json(value))
 
     def to_toml(self) -> str:
         """A schema file that `from_toml` turns back into an equal domain.
@@ -132,7 +132,7 @@ class Domain:
         Returns:
             The text of a schema file.
         """
-        return schema.to_toml(self.attributes)
+        return written.to_toml(self.attributes)
 
     @staticmethod
     def from_toml(source: str | Path) -> Domain:
@@ -144,7 +144,7 @@ class Domain:
         Returns:
             The domain it declares.
         """
-        return Domain(schema.from_toml(source))
+        return Domain(written.from_toml(source))
 
     def __repr__(self) -> str:
         inside = ", ".join(repr(attribute) for attribute in self.attributes)

@@ -5,7 +5,7 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 
-from dphist.kernels import wide
+from dphist.kernels import doubledouble as wide
 
 getcontext().prec = 70
 
