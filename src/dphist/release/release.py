@@ -288,8 +288,7 @@ class Release(Tables, Doors):
             >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
             >>> release.verify()
         """
-        if self.cells.form == "dense" and self.cells.numbers.size >= FEWEST:
-            expect_much()
+        self._expect_much()
         if self.transcript.spent() > self._own_budget.amount:
             raise VerificationError("the transcript spends more than the guarantee says")
         check_sums(self)
@@ -315,7 +314,14 @@ class Release(Tables, Doors):
         # A mechanism of somebody else's may change what another made of its right: it is asked from the beginning.
         known = getattr(type(self.mechanism), "reuses_counts", False) is True
         known = known and isinstance(self.cells, DenseCells) and not self.polish
+        if len(self.domain.shape) > 1:
+            # Boxes of many cells are halved again for every answer.
+            self._expect_much()
         return self._replay(Published(self.counts, learned(self)) if known else None)
+
+    def _expect_much(self) -> None:
+        if self.cells.form == "dense" and self.cells.numbers.size >= FEWEST:
+            expect_much()
 
     @cached_property
     def _unpolished(self) -> DenseCells:
