@@ -32,7 +32,7 @@ print(json.dumps([each.tobytes().hex() for each in kernel(left, best, spread)]))
 _LINK = (
     _GIVEN
     + """
-compiling._spare = 0.0
+compiling._spare = compiling._LINKING = 0.0
 found = kernel(left, best, spread)
 alone = "numba" not in sys.modules and machine.loaded()
 try:

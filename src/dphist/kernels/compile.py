@@ -30,6 +30,8 @@ _patience = 1_300_000.0
 _COLD = 500_000.0
 # Microseconds that they may take before the linker is loaded, which takes as long, for kernels compiled by then.
 _spare = 100_000.0
+# Microseconds that linking one of them takes.
+_LINKING = 3_000.0
 # What a twin in NumPy takes for an element.
 _TWIN = 0.1
 _numba: Any = None
@@ -100,6 +102,7 @@ class _Kernel:
         self.twin = twin
         self.cost = cost
         self.spent = 0.0
+        self.linking = 0.0
         self._compiled: Any = None
         self._kept = False
         self._hot = False
@@ -130,16 +133,18 @@ class _Kernel:
         global _spare
         if _running.inside or _eager:
             return None
-        if self.cost is not None and not machine.loaded():
+        asked = machine.signature(arguments)
+        if asked is None or asked in self._linked:
+            return self._linked.get(asked or "")
+        if self.cost is not None:
             cost = self.cost(*arguments)
-            if cost <= _spare:
+            if not machine.loaded() and cost <= _spare:
                 _spare -= cost
                 return None
-        asked = machine.signature(arguments)
-        if asked is None:
-            return None
-        if asked not in self._linked:
-            self._linked[asked] = machine.linked(self.function, asked)
+            self.linking += cost
+            if self.linking < _LINKING:
+                return None
+        self._linked[asked] = machine.linked(self.function, asked)
         return self._linked[asked]
 
     def _is_hot(self, arguments: tuple[Any, ...]) -> bool:
