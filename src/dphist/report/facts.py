@@ -199,12 +199,19 @@ def mechanism_words(release: Release) -> dict[str, str]:
     mechanism = release.mechanism
     if isinstance(mechanism, ForeignMechanism):
         name = str(mechanism.described.get("name"))
-        return {"name": name, "words": "This mechanism is not installed here.", "reference": ""}
+        return {
+            "name": name,
+            "chosen": "",
+            "words": "This mechanism is not installed here.",
+            "reference": "",
+        }
     paragraphs = (getdoc(type(mechanism)) or "").split("\n\n")
     words = " ".join(" ".join(paragraphs[:2]).split()).replace("``", "").replace("`", "")
     home = type(mechanism).__module__.rsplit(".", 1)[-1]
+    filled = show(mechanism, filled=True)
     return {
         "name": show(mechanism),
+        "chosen": "" if filled == show(mechanism) else filled,
         "words": words,
         "reference": _REFERENCES.get(_FAMILIES.get(home, home), _OWN),
     }
