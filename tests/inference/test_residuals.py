@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import reduce
 from itertools import combinations
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dphist.inference.intervals import Spread, half_widths, normal_quantile
+from dphist.inference.published import ResidualNoise
 from dphist.inference.residuals import Measured, TableResiduals, bounded_kinds
 from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, wanted_tables
 
@@ -186,3 +189,30 @@ def test_plans_are_the_best_of_their_neighbours(shape: tuple[int, ...]) -> None:
             assert of((other / other.sum()).tolist()) > 0.995 * best
         equal = [1 / len(plan.tables)] * len(plan.tables)
         assert best <= of(equal) * 1.005
+
+
+@pytest.mark.parametrize("budget", ["1", "1/2", "3"])
+@pytest.mark.parametrize("confidence", [0.95, 0.8])
+def test_intervals_of_one_small_table_hold_as_often_as_they_say(budget: str, confidence: float) -> None:
+    """Noise of whole numbers: between two of them nothing is gained, so the width is the next one up."""
+    scale = 1.0 / float(Fraction(budget))
+    known = TableResiduals((3, 3), [Measured((0, 1), np.zeros((3, 3)), 2.0 * scale**2, scale)])
+    chance = math.exp(-1.0 / scale)
+    for axes, cells in (((0, 1), 1), ((0,), 3), ((1,), 3)):
+        stand = np.full([3] * len(axes), 50.0)
+        interval = ResidualNoise(known).table_interval(axes, np.zeros_like(stand), confidence)
+        width = math.floor(float(interval.high.max()) + 1e-9)
+        # The law of a sum of so many draws, by convolution.
+        one = (1 - chance) / (1 + chance) * chance ** np.abs(np.arange(-80, 81))
+        law = one
+        for _ in range(cells - 1):
+            law = np.convolve(law, one)
+        middle = law.size // 2
+        assert law[middle - width : middle + width + 1].sum() >= confidence - 1e-6
+
+
+def test_a_bound_on_the_heaviest_draw_never_makes_an_interval_too_narrow() -> None:
+    """Two hundred small draws, of which one is bounded by as much as all of them together."""
+    spread = Spread(np.array([2.0]), np.array([1.0]))
+    assert half_widths(spread, 0.8)[0] >= normal_quantile(0.8) * math.sqrt(2.0)
+    assert half_widths(spread, 0.95)[0] > normal_quantile(0.95) * math.sqrt(2.0)

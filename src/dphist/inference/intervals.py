@@ -89,7 +89,10 @@ def half_widths(spread: Spread, confidence: float) -> FloatArray:
     # No Laplace draw is as good as endlessly many small ones: the sum is Gaussian.
     heavy = spread.largest > 0
     draws = np.divide(spread.variance, 2 * spread.largest**2, out=np.full(heavy.shape, np.inf), where=heavy)
-    return np.sqrt(spread.variance) * _matched(np.maximum(draws, 1.0), beta)
+    matched = _matched(np.maximum(draws, 1.0), beta)
+    # The largest draw is often known as a bound. Few heavy draws reach further than a normal law at 95 %, and less far
+    # below 87 %: whoever may have overrated them takes what is wider.
+    return np.sqrt(spread.variance) * np.maximum(matched, normal_quantile(1.0 - beta))
 
 
 def normal_quantile(confidence: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import Errors, Interval, NoiseErrors, around
 from dphist.inference.intervals import Spread, half_widths
-from dphist.inference.residuals import TableResiduals
+from dphist.inference.residuals import TableResiduals, bounded_kinds
 from dphist.inference.tables import Axes
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -112,7 +114,19 @@ class ResidualNoise(LeastSquaresNoise):
 
     def spread(self, workload: Workload) -> Spread:
         """Give the noise in every box of the workload: not a number where it was not measured."""
-        return Spread(*self.residuals.spread(workload.low, workload.high))
+        return self._spread(workload.low, workload.high)
+
+    def _spread(self, low: IntArray, high: IntArray) -> Spread:
+        """The same; where one table was asked and nothing else, answers are plain sums of its draws: exact."""
+        known = self.residuals
+        if len(known.measured) == 1 and not known.trees:
+            only = known.measured[0]
+            inside = [axes for axes, _ in bounded_kinds(known.shape, low, high)]
+            if not only.residual and not only.differences and all(known.covers(axes) for axes in inside):
+                law = NoiseLaw("laplace" if only.scale else "gaussian", Fraction(only.scale or only.variance))
+                terms = np.prod((high - low)[:, only.axes], axis=1).astype(np.int64)
+                return Spread.of_terms(terms, law)
+        return Spread(*known.spread(low, high))
 
     def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
         """Around least squares, widened to hold the answer; cells have the same noise but where a tree was asked."""
@@ -127,5 +141,5 @@ class ResidualNoise(LeastSquaresNoise):
         shape = self.residuals.shape
         low = np.zeros((1, len(shape)), dtype=np.int64)
         high = np.array([[1 if axis in axes else size for axis, size in enumerate(shape)]], dtype=np.int64)
-        width = half_widths(Spread(*self.residuals.spread(low, high)), confidence)[0]
+        width = half_widths(self._spread(low, high), confidence)[0]
         return around(stand, width, published)

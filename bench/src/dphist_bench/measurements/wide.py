@@ -13,6 +13,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from dphist.inference.intervals import half_widths
 from dphist.inference.published import ResidualNoise
 from dphist.inference.residuals import TableResiduals
 from dphist.mechanisms.residuals import Residuals, measure_residuals
@@ -27,6 +29,7 @@ from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.private.records import open_records_gate
 from dphist.publishing.wide import tables_release
@@ -61,6 +64,7 @@ def measure(
     if only in ("", "coverage"):
         yield from coverage(2 if quick else draws, quick)
         yield from often(3 if quick else times, 4 if quick else 8)
+        yield from few(300 if quick else 100 * times)
 
 
 def columns(count: int, rows: int, seed: int = 0) -> tuple[Domain, dict[str, Any]]:
@@ -207,10 +211,82 @@ def often(times: int, count: int) -> Iterator[Line]:
                 yield {
                     "tables": kind, "budget": budget.describe(), "confidence": confidence, "mean": float(means.mean()),
                     "least": float(means.min()), "deviations below": float(((confidence - means) / doubts).max()),
+                    "by luck": luck(float(means.min()), times, sum(t.size <= 16 for t in truth.values()), confidence),
                     "of tables": len(means),
                 }  # fmt: skip
                 if times >= 100 and (means < confidence - 5.0 * doubts).any():
                     yield Failure(f"intervals of {kind} tables hold less than {confidence:g}")
+
+
+def luck(least: float, times: int, tables: int, chance: float) -> float:
+    """How often exact intervals have a least table as low as that, if each of so many is one question a draw.
+
+    The cells of a table of two values have nearly the same error: about one question.
+    """
+    held = math.floor(least * times + 1e-9)
+    below = sum(math.comb(times, k) * chance**k * (1.0 - chance) ** (times - k) for k in range(held + 1))
+    return 1.0 - (1.0 - below) ** tables
+
+
+def few(times: int) -> Iterator[Line]:
+    """Tables of few cells once more, so often that luck is no excuse: the noise of least squares alone.
+
+    An interval around least squares holds the truth if and only if the noise is within its width, whatever the records
+    are; widening it to hold what is published, and cutting it at zero, only adds to that. So the exact noise of all
+    that is measured is drawn very often, and the linear map from there to the cells of tables is found by unit draws.
+    """
+    yield f"tables of few cells, {times:,} draws of the noise of least squares alone: the least any table is held"
+    draw = np.random.default_rng(7)  # noqa: TID251 -- data only
+    sizes = (2, 2, 3, 5)
+    domain = Domain([Ordinal(f"c{place}", range(size)) for place, size in enumerate(sizes)])
+    coded = CodedColumns(domain, tuple(draw.integers(0, size, 2_000).astype(np.uint8) for size in sizes))
+    pairs = list(combinations(range(4), 2))
+    for kind in ("published at once", "added later"):
+        tables = [axes for order in range(1, 3) for axes in combinations(range(4), order)]
+        tables += [(0, 1, 2)] * (kind == "added later")
+        for number, budget in enumerate((Budget.of(1), Budget.of(1, delta="1e-9"), Budget.of("1/10"))):
+            right = open_records_gate(coded, budget, Unit(), noise=Noise(Keystream.for_tests(number)))[0]
+            parts = [(right, pairs)]
+            if kind == "added later":
+                first, second = right.split(Fraction(1, 2), Fraction(1, 2))
+                parts = [(first, pairs), (second, [(0, 1, 2)])]
+            measured = [each for part, asked in parts for each in measure_residuals(part, asked).measured]
+            known = TableResiduals(sizes, measured)
+            noise = Noise(Keystream.for_tests(100 + number))
+            drawn, reach = list[Any](), dict[Any, list[Any]]()
+            for place, each in enumerate(measured):
+                # Residuals are published in units of their table, and were noised as whole numbers.
+                units = each.values.size if each.residual else 1
+                law = Fraction(each.scale or each.variance * units**2).limit_denominator(10**6)
+                add = noise.add_laplace if each.scale else noise.add_gaussian
+                whole = add(np.zeros((each.values.size, times), dtype=np.int64), law)
+                drawn.append(whole / units)
+                for cell in range(each.values.size):
+                    unit = [replace(m, values=np.zeros_like(m.values)) for m in measured]
+                    unit[place].values.reshape(-1)[cell] = 1.0
+                    one = TableResiduals(sizes, unit)
+                    for axes in tables:
+                        reach.setdefault(axes, []).append(one.table(axes).reshape(-1))
+            every = np.concatenate(drawn)
+            for confidence in (0.95, 0.8):
+                means, doubts = [], []
+                for axes in tables:
+                    low = np.zeros((1, 4), dtype=np.int64)
+                    high = np.array([[1 if a in axes else n for a, n in enumerate(sizes)]], dtype=np.int64)
+                    width = half_widths(ResidualNoise(known).spread(Workload(domain, low, high)), confidence)[
+                        0
+                    ]
+                    held = (np.abs(np.array(reach[axes]).T @ every) <= width).mean(axis=0)
+                    means.append(float(held.mean()))
+                    doubts.append(max(float(held.std()), 0.05) / math.sqrt(times))
+                below = max((confidence - m) / d for m, d in zip(means, doubts, strict=True))
+                yield {
+                    "tables": kind, "budget": budget.describe(), "confidence": confidence,
+                    "mean": float(np.mean(means)), "least": min(means), "deviations below": below,
+                    "of tables": len(means),
+                }  # fmt: skip
+                if times >= 10_000 and min(means) < confidence - 0.01:
+                    yield Failure(f"tables of few cells, {kind}, are held {min(means):.3f} of the time")
 
 
 def _intervals(release: Release) -> dict[Any, tuple[Any, Any]]:
