@@ -301,10 +301,11 @@ class Release(Tables, Doors):
         for said in {self.note, getattr(self.mechanism, "why", "")} - {""}:
             if said != self._estimate.note:
                 raise VerificationError("the release says of itself what its replay does not")
-        check_learned(self)
+        # Bounds of all cells first: they need every split, and what was learned some of them.
         written = written_bounds(self)
         if written is not None:
             written.check(self)
+        check_learned(self)
         if choice:
             check_choice(self)
 
