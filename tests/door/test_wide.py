@@ -235,6 +235,12 @@ def test_auto_goes_wide_where_nobody_can_write_out_the_cells() -> None:
     assert not auto.goes_wide(plane, None)
     assert not auto.goes_wide(dphist.Domain(wide.attributes[:6]), None)
     assert not auto.goes_wide(dphist.Domain(wide.attributes[:8]), dphist.Workload.prefixes(plane))
+    # Tables alone are better measured alone; with cells among what is asked, cells are needed as long as they fit.
+    small = dphist.Domain([dphist.Ordinal(f"x{i}", range(2)) for i in range(8)])
+    eight = dphist.Domain(wide.attributes[:8])
+    assert auto.goes_wide(eight, dphist.Workload.parse(small, "2 marginals:1 + marginals:2"))
+    assert not auto.goes_wide(eight, dphist.Workload.parse(small, "3 cells + marginals:2"))
+    assert auto.goes_wide(wide, dphist.Workload.parse(small, "3 cells + marginals:2"))
     release = dphist.publish(people(300), DOMAIN, 1)
     assert release.cells.form == "tables"
     assert "more cells than anybody can write out" in release.note

@@ -123,6 +123,16 @@ SCORES: dict[type, list[tuple[Any, Layout]]] = {
             TABLE,
         ),
         (TableErrors(((), (0,)), np.array([3, 2, 0, 0, 1]), np.array([0, 1])), LINE),
+        (
+            TableErrors(
+                ((0,), (1,), (0, 1)),
+                np.array([0, 1, 5, 0, 0, 1, 2, 3]),
+                np.array([0, 3, 1]),
+                2,
+                np.array([7, 1, 3]),
+            ),
+            TABLE,
+        ),
     ],
     Medians: [
         (Medians(np.arange(4), np.array([4])), LINE),

@@ -154,8 +154,10 @@ def promised(score: Any, layout: Layout) -> int:
     """The range of every class, written down a second time, from its proof."""
     n = layout.size
     match score:
-        case Medians() | Disagreements() | TableErrors():
+        case Medians() | Disagreements():
             return 2
+        case TableErrors():
+            return 2 if score.weights is None else sum(sorted(int(w) for w in score.weights)[-2:])
         case BestAttributes():
             return 1
         case Bisections() | Configurations():

@@ -184,8 +184,11 @@ class Auto:
         """Whether tables of few attributes are published rather than every cell: public facts decide."""
         if domain.size > _LARGEST_DENSE:
             return True
-        told = None if workload is None or workload.parts else workload.kind
-        kind = self.workload or told
+        if self.workload is None and workload is not None and workload.parts:
+            # Tables answer for tables alone: whoever asks for cells as well needs the cells, as long as they fit.
+            asked = {part.kind for _, part in workload.parts}
+            return asked == {"marginals"} and domain.size > _LARGEST_TABULAR
+        kind = self.workload or (None if workload is None else workload.kind)
         tabular = kind == "marginals" or (kind is None and len(domain.shape) >= _MANY)
         return tabular and domain.size > _LARGEST_TABULAR
 
@@ -318,7 +321,8 @@ class Auto:
         if kind is None:
             return (
                 _tree(data, mixture=several),
-                f"nobody said what will be asked, so a tree is measured that serves {'cells, tables and ' * several}"
+                f"{'several kinds of questions' if counts_for else 'nobody said what'} will be asked, so a tree is "
+                f"measured that serves {'cells, tables and ' * several}"
                 "ranges of all sizes (adaptivetree)",
             )
         if kind == "marginals":

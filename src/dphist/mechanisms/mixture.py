@@ -177,7 +177,8 @@ class Mixture:
         if course.way == "together":
             found = self._planned(rest, asked, wanted, before)
         else:
-            chosen = ChosenPairs(asked, pairs, self.classes, self.steps)
+            kinds = () if self.tables else announced_kinds(rest)
+            chosen = ChosenPairs(asked, pairs, self.classes, self.steps, kinds)
             found = chosen.estimate(rest, Strength(rest.law(), outlook.total), before)
         return replace(found, made_by=replace(self, course=course))
 

@@ -18,6 +18,7 @@ from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.shrinking import merge_values, shares_within, shrink
 from dphist.inference.tables import Axes
 from dphist.mechanisms.wide.fit import fit_model, publish_near
+from dphist.mechanisms.wide.plan import Kinds, pair_weights
 from dphist.mechanisms.wide.singles import plan_singles
 from dphist.mechanisms.wide.strength import (
     CHOICE_SHARE,
@@ -56,12 +57,14 @@ class ChosenPairs:
         pairs: The pairs that may be measured.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
+        kinds: Kinds of tables that do not count alike: what a pair is away from the model counts by its weight.
     """
 
     asked: Sequence[Axes]
     pairs: Sequence[Axes]
     classes: int
     steps: int
+    kinds: Kinds = ()
 
     def estimate(
         self, data: PrivateRecords, strength: Strength, before: TableResiduals | None = None
@@ -151,9 +154,9 @@ class ChosenPairs:
             take = min(len(left), picks // rounds + (picks % rounds if number == 0 else 0))
             if take < len(left):
                 choose, right = right.split(CHOICE_SHARE, 1 - CHOICE_SHARE)
-                score = TableErrors(
-                    tuple(left), _rounded(model, left, total), np.zeros(len(left), np.int64), take
-                )
+                weights = _whole(pair_weights(self.kinds, left)) if self.kinds else None
+                none = np.zeros(len(left), np.int64)
+                score = TableErrors(tuple(left), _rounded(model, left, total), none, take, weights)
                 here = [left[place] for place in chosen_tables(choose.choose(score), len(left))]
             else:
                 here = left
@@ -193,6 +196,11 @@ class ChosenPairs:
         self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float, dearer: float = 1.0
     ) -> MixtureModel:
         return fit_model(shape, noisy, total, self.classes, self.steps, dearer)
+
+
+def _whole(weights: FloatArray) -> IntArray:
+    """Weights as whole numbers: the least that differs from nothing is a sixteenth of the largest."""
+    return np.asarray(np.maximum(1, np.rint(16.0 * weights / weights.max())), dtype=np.int64)
 
 
 def _tables(noisy: Noisy, tables: Sequence[Axes], shape: Sequence[int]) -> list[NoisyTable]:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import TableResiduals, speaks
 from dphist.inference.tables import Axes, centred, subsets
-from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals
+from dphist.mechanisms.wide.plan import Kinds, pair_weights, plan_residuals, plan_totals
 from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
 from dphist.mechanisms.wide.strength import Strength, seen_from, too_weak
 from dphist.model.law import NoiseLaw
@@ -174,11 +174,7 @@ class Outlook:
         """Over pairs: all alike, or by the weights of the kinds of tables that hold them."""
         if not self.kinds:
             return np.asarray(errors.mean(axis=-1))
-        held = np.zeros(len(self.pairs))
-        for weight, tables in self.kinds:
-            inside = [sum(set(pair) <= set(axes) for axes in tables) for pair in self.pairs]
-            held += weight * np.array(inside) / max(1, sum(inside))
-        return np.asarray(errors @ (held / held.sum()) if held.any() else errors.mean(axis=-1))
+        return np.asarray(errors @ pair_weights(self.kinds, self.pairs))
 
     @property
     def _single_noise(self) -> list[float]:

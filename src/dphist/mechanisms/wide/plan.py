@@ -257,6 +257,27 @@ class _Asked:
         return kept
 
 
+def pair_weights(kinds: Kinds, pairs: Sequence[Axes]) -> FloatArray:
+    """How much each pair counts by the kinds of tables that hold it; together one. None at all where no kind holds any.
+
+    Args:
+        kinds: Kinds of tables that do not count alike.
+        pairs: The pairs.
+
+    Returns:
+        The weights, all alike where there are no kinds.
+
+    Example:
+        >>> pair_weights([(3.0, [(0, 1)]), (1.0, [(0, 1), (1, 2)])], [(0, 1), (0, 2), (1, 2)]).tolist()
+        [0.875, 0.0, 0.125]
+    """
+    held = np.zeros(len(pairs))
+    for weight, tables in kinds:
+        inside = [sum(set(pair) <= set(axes) for axes in tables) for pair in pairs]
+        held += weight * np.array(inside) / max(1, sum(inside))
+    return np.asarray(held / held.sum() if held.any() else np.full(len(pairs), 1.0 / max(1, len(pairs))))
+
+
 def _values(shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan]) -> dict[Axes, float]:
     """How much the variance of every residual counts in the mean squared error of the wanted tables."""
     shares = {

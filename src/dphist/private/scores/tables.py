@@ -12,6 +12,9 @@ from dphist.model.coded import Axes
 from dphist.private.held import ceiling, check_axes, count_tables, table_shapes
 from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
+# Weights and distances of tables that do not count alike: their products fit 64 bits.
+_HEAVIEST, _FURTHEST = 1024, 2**50
+
 
 @proven
 @dataclass(frozen=True, eq=False)
@@ -22,25 +25,36 @@ class TableErrors:
     or down: the changes of two candidates differ by at most 2, which is the range. Penalties are public and move
     nothing. After a choice the chosen table is left out, which depends on the choices before alone.
 
+    With public whole weights w a score is w times that, distances cut at 2⁵⁰ before (which moves no further than they
+    do): one step moves it by at most w, up or down, so the changes of two candidates differ by at most the sum of the
+    two largest weights.
+
     Args:
         tables: The axes that each table keeps, ascending.
         model: What the model says of each cell, rounded, one table after the other in C order.
         penalties: What is taken off each table's distance, such as the noise that measuring it would add.
         picks: How many tables are chosen; each pays an equal share.
+        weights: How much each table counts, whole numbers from 1 to 1,024; all alike unless told.
     """
 
     tables: tuple[Axes, ...]
     model: IntArray
     penalties: IntArray
     picks: int = 1
+    weights: IntArray | None = None
 
     def __post_init__(self) -> None:
-        seal(self, "model", "penalties")
+        seal(self, "model", "penalties", *(["weights"] if self.weights is not None else []))
         check_axes(self.tables)
         if self.penalties.shape != (len(self.tables),):
             raise MechanismError("penalties: give one for each table")
         if not 1 <= self.picks <= len(self.tables):
             raise MechanismError("picks: choose at least one table, and none twice")
+        if self.weights is not None and (
+            self.weights.shape != (len(self.tables),)
+            or not ((self.weights >= 1) & (self.weights <= _HEAVIEST)).all()
+        ):
+            raise MechanismError("weights: give each table a whole number from 1 to 1,024")
 
     def draws(self, layout: Layout) -> int:
         """One choice after the other."""
@@ -57,10 +71,17 @@ class TableErrors:
             said = np.clip(self.model[begin : begin + table.size], 0, ceiling(table.shape))
             begin += table.size
             distance = int(np.abs(table.reshape(-1) - said).sum())
-            scores[place] = distance - min(max(int(self.penalties[place]), 0), 2**61)
+            penalty = min(max(int(self.penalties[place]), 0), 2**61)
+            if self.weights is None:
+                scores[place] = distance - penalty
+            else:
+                scores[place] = int(self.weights[place]) * (
+                    min(distance, _FURTHEST) - min(penalty, _FURTHEST)
+                )
         left = np.arange(len(self.tables))
+        most = 2 if self.weights is None else int(np.sort(self.weights)[-2:].sum())
         while True:
-            chosen = yield Candidates(scores[left], np.array([0, left.size]), 2)
+            chosen = yield Candidates(scores[left], np.array([0, left.size]), most)
             left = np.delete(left, int(chosen[0]))
 
 
