@@ -63,12 +63,12 @@ def alike_part(
     departs = (1.0 - share) * best[part] - share * best[part + 1]
     noise = (1.0 - share) ** 2 * spread[part] + share**2 * spread[part + 1]
     places = axis, low[node, axis], high[node, axis], high[part, axis]
-    most = int(high.max()) + 1
-    if low.shape[1] * most**3 < 1 << 62:
+    longest = int(high.max()) + 1
+    if low.shape[1] * longest**3 < 1 << 62:
         # One number for every place, in the order of its parts: sorted in a tenth of the time.
         number = axis.astype(np.int64)
         for each in places[1:]:
-            number = number * most + each
+            number = number * longest + each
         group = np.unique(number, return_inverse=True)[1].reshape(-1)
     else:
         group = np.unique(np.stack(places, axis=1), axis=0, return_inverse=True)[1].reshape(-1)

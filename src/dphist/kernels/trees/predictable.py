@@ -21,7 +21,7 @@ def _asking_cost(first: IntArray, *others: NDArray[np.float64]) -> float:
     """About how many microseconds Python takes for `cut_boxes`: for every box the nodes on its faces."""
     boxes, axes = others[-3].shape
     nodes = float(len(first))
-    return 25.0 * boxes * min(nodes, 60.0 + 4.0 * nodes ** (1.0 - 1.0 / axes))
+    return float(25.0 * boxes * min(nodes, 60.0 + 4.0 * nodes ** (1.0 - 1.0 / axes)))
 
 
 # Python runs both while there is little to do. Powers are spelled out: machine code multiplies, Python would not.
