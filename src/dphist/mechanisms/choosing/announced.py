@@ -14,15 +14,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 
 from dphist.inference.tables import Axes
+from dphist.mechanisms.choosing.asked import asked_tables
+from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.wide.choice import residual_error
 from dphist.mechanisms.wide.outlook import Outlook
 from dphist.mechanisms.wide.plan import wanted_tables
+from dphist.model.law import Kind as NoiseKind
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts
 
@@ -30,6 +35,10 @@ from dphist.private.gate import PrivateCounts
 TOTAL = Fraction(1, 256)
 # What announced tables keep where chance speaks for them: what was never measured has no interval.
 _KEPT = Fraction(1, 10)
+# Of c cells about c to this power are full, and the mean square of normal departures is so many times their mean's.
+_FULL, _NORMAL = 0.6, math.pi / 2.0
+# Where there is nothing but noise, shrinking leaves this part of its variance.
+_STAYS = 0.25
 # Shares are multiples of one over this: what a platform rounds otherwise must not change a share.
 _GRID = 10_000
 
@@ -83,19 +92,60 @@ def outlook(law: NoiseLaw, shape: tuple[int, ...], tables: Sequence[Axes], seen:
         seen: What was seen.
 
     Returns:
-        The outlook: its ``losses`` are those of both ways.
+        The outlook.
 
     Example:
         >>> law, pairs = NoiseLaw("laplace", Fraction(1)), [(0, 1), (0, 2), (1, 2)]
-        >>> few, many = (outlook(law, (8, 8, 8), pairs, Glimpse(n)).losses() for n in (100.0, 1e6))
-        >>> few[0] > few[1], many[0] < many[1]
-        (True, True)
+        >>> outlook(law, (8, 8, 8), pairs, Glimpse(100.0)).pairs
+        ((0, 1), (0, 2), (1, 2))
     """
     wanted = wanted_tables(shape, [*tables, *((axis,) for axis in range(len(shape)))])
-    found = Outlook(law, shape, wanted, pairs_of(shape, tables), total=max(1.0, seen.records or 1.0))
+    finer = _finer(law.kind, shape, tuple(tables))
+    found = Outlook(
+        law, shape, wanted, pairs_of(shape, tables), total=max(1.0, seen.records or 1.0), finer=finer
+    )
     if seen.dependence is None or seen.doubt is None:
         return found
     return found.seen(seen.dependence, seen.doubt)
+
+
+def losses(found: Outlook) -> tuple[float, float]:
+    """What tables measured together, and chance, are expected to lose against the better of both, as a part of that.
+
+    The outlook itself weighs total variation. Here squared errors of all cells count, to which full cells add most: a
+    dependence δ moves 2 δ n records, and these fall on few of a pair's cells. What is left of it by shrinking a table
+    whose noise has the variance v is h v ÷ (h + v), h being its mean square, and a part of the noise where h is small.
+
+    Args:
+        found: The outlook.
+
+    Returns:
+        Both: together, by chance.
+
+    Example:
+        >>> law, pairs = NoiseLaw("laplace", Fraction(1)), [(0, 1), (0, 2), (1, 2)]
+        >>> few, many = (losses(outlook(law, (8, 8, 8), pairs, Glimpse(n))) for n in (10.0, 1e6))
+        >>> few[0] > few[1], many[0] < many[1]
+        (True, True)
+    """
+    whole, low = found.variances
+    cells, weight = found.cells, found.cells / found.cells.sum()
+    square = _NORMAL * 4.0 / cells ** (1.0 + _FULL)
+    held = square * (found.sizes[:, None] * found.total) ** 2
+    noise = np.maximum(whole - low, 1e-12)
+    together = np.sqrt((low + noise * (held + _STAYS * noise) / (held + noise)) @ weight)
+    single = np.array([math.hypot(found.single_noise[a], found.single_noise[b]) for a, b in found.pairs])
+    apart = np.sqrt((held + square * (single * found.total / float(1 - _KEPT)) ** 2) @ weight)
+    best = np.minimum(together, apart)
+    return float(found.likely @ (together / best)) - 1.0, float(found.likely @ (apart / best)) - 1.0
+
+
+@lru_cache(maxsize=8)
+def _finer(noise: NoiseKind, shape: tuple[int, ...], tables: tuple[Axes, ...]) -> float:
+    """How much less the tables that would be planned are expected to be off than residuals; at most as much."""
+    law = NoiseLaw(noise, Fraction(1))
+    planned = Forecaster(shape, (asked_tables("tables", shape, tables),), law).tables()
+    return min(1.0, planned.forecast.score / residual_error(law, shape, tables))
 
 
 def left_to_chance(shape: tuple[int, ...], tables: Sequence[Axes]) -> Marginals:

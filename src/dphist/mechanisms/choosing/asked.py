@@ -76,18 +76,18 @@ def asked_kinds(
 
         told = workload is not None and workload.kind == "marginals"
         tables = tables_of(workload) if told and workload is not None else tuple((axis,) for axis in every)
-        return (_tables("tables", shape, tables),)
+        return (asked_tables("tables", shape, tables),)
     if kind == "cells":
-        return (_tables("cells", shape, [tuple(every)]),)
+        return (asked_tables("cells", shape, [tuple(every)]),)
     if kind is not None:
         return (_boxes("ranges", asked_ranges(workload, domain, shape)),)
     some = asked_ranges(None, domain, shape)
-    mixture = [_tables("cells", shape, [tuple(every)])]
+    mixture = [asked_tables("cells", shape, [tuple(every)])]
     if len(shape) > 1:
-        mixture.append(_tables("tables of 1", shape, [(axis,) for axis in every]))
+        mixture.append(asked_tables("tables of 1", shape, [(axis,) for axis in every]))
     if len(shape) > 2:
         pairs = list(combinations(every, 2))
-        mixture.append(_tables("tables of 2", shape, pairs))
+        mixture.append(asked_tables("tables of 2", shape, pairs))
         low, high = some.low.copy(), some.high.copy()
         for row in range(len(low)):
             free = [axis for axis in every if axis not in pairs[row % len(pairs)]]
@@ -98,8 +98,21 @@ def asked_kinds(
     return tuple(mixture)
 
 
-def _tables(name: str, shape: tuple[int, ...], tables: Sequence[Axes]) -> Asked:
-    """Cells of tables: those of one table are alike, so each table is one box, asked as often as it has cells."""
+def asked_tables(name: str, shape: tuple[int, ...], tables: Sequence[Axes]) -> Asked:
+    """Cells of tables: those of one table are alike, so each table is one box, asked as often as it has cells.
+
+    Args:
+        name: Of the kind.
+        shape: How many values each attribute has.
+        tables: The tables, each as the attributes it keeps.
+
+    Returns:
+        The kind.
+
+    Example:
+        >>> asked_tables("pairs", (2, 3, 4), [(0, 1), (1, 2)]).times.round(2).tolist()
+        [0.33, 0.67]
+    """
     low = np.zeros((len(tables), len(shape)), dtype=np.int64)
     high = np.array(
         [[1 if a in table else n for a, n in enumerate(shape)] for table in tables], dtype=np.int64

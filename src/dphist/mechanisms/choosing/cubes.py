@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.choosing.announced import left_to_chance, outlook
+from dphist.mechanisms.choosing.announced import left_to_chance, losses, outlook
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Glimpse
@@ -63,9 +63,7 @@ def tables_or_tree(
         return Posterior(), "a table of all attributes will be asked for: every cell is measured (posterior)"
     if kind == "marginals" and data.workload is not None and records is not None:
         tables = tables_of(data.workload)
-        together, apart = outlook(
-            data.law(), data.shape, tables, Glimpse(records, dependence, doubt)
-        ).losses()
+        together, apart = losses(outlook(data.law(), data.shape, tables, Glimpse(records, dependence, doubt)))
         if apart < together:
             return (
                 left_to_chance(data.shape, tables),

@@ -81,6 +81,7 @@ class Outlook:
         weights: How likely each size of dependence is; the prior unless told.
         kinds: Kinds of tables that do not count alike.
         blocks: Whether larger tables may stand for several wanted ones.
+        finer: The deviation of tables measured in another way, as a part of that of residuals.
     """
 
     law: NoiseLaw
@@ -91,6 +92,7 @@ class Outlook:
     weights: FloatArray | None = None
     kinds: Kinds = ()
     blocks: bool = True
+    finer: float = 1.0
 
     @cached_property
     def cells(self) -> FloatArray:
@@ -108,7 +110,7 @@ class Outlook:
             self.law, self.shape, self.wanted, every, self.kinds, blocks=self.blocks
         )
         everybody = whole[-1] / self.cells**2
-        return whole[:-1] - everybody, low[:-1] - everybody
+        return self.finer**2 * (whole[:-1] - everybody), self.finer**2 * (low[:-1] - everybody)
 
     @cached_property
     def sampling(self) -> float:
@@ -153,7 +155,7 @@ class Outlook:
     @cached_property
     def apart(self) -> FloatArray:
         """The error of single columns, and of pairs chosen where there is much to see, for each dependence."""
-        noise = self._single_noise
+        noise = self.single_noise
         single = _cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
         left, strength = self._beyond, Strength(self.law, self.total)
         chosen = strength.picks(len(self.shape), len(self.pairs)) / len(self.pairs)
@@ -176,8 +178,9 @@ class Outlook:
             return np.asarray(errors.mean(axis=-1))
         return np.asarray(errors @ pair_weights(self.kinds, self.pairs))
 
-    @property
-    def _single_noise(self) -> list[float]:
+    @cached_property
+    def single_noise(self) -> list[float]:
+        """The error of each single column, if these have the whole budget."""
         return [each / self.total for each in plan_singles(self.law, self.shape).noise(self.law)]
 
     def losses(self) -> FloatArray:

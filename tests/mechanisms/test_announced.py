@@ -1,0 +1,128 @@
+"""Announced tables: measured, or left to chance where noise would hide them; every one of them has an interval."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.errors import MechanismError
+from dphist.inference.downward import shrink_downward
+from dphist.inference.residuals import Measured, TableResiduals
+from dphist.mechanisms import Auto, Marginals, Residuals
+from dphist.mechanisms.choosing.announced import TOTAL, left_to_chance, losses, outlook, pairs_of
+from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+from dphist.model.law import NoiseLaw
+from dphist.testing import open_counts, run
+
+SHAPE = (6, 4, 3, 2, 2)
+DOMAIN = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(SHAPE)])
+PAIRS_ASKED = dphist.Workload.marginals(DOMAIN, 2)
+
+
+def _even(records):
+    return np.full(SHAPE, records // int(np.prod(SHAPE)), dtype=np.int64)
+
+
+def _diagonal(records):
+    counts = np.zeros(SHAPE, dtype=np.int64)
+    for place in range(6):
+        counts[place, place * 4 // 6, place // 2, place // 3, place // 3] = records // 6
+    return counts
+
+
+def test_few_records_are_left_to_chance_and_pairs_keep_an_interval():
+    # 288 records at ε = 0.01: three noise scales, of which nothing can be told.
+    counts = _even(288)
+    release = dphist.publish(dphist.Histogram(DOMAIN, counts), epsilon="0.01", workload=PAIRS_ASKED)
+    assert release.mechanism.chosen.fitted == 1
+    assert "chance says the rest" in release.mechanism.why
+    answers = release.answer(PAIRS_ASKED)
+    assert not np.isnan(answers.low).any()
+    assert (answers.low <= answers.value).all()
+    assert (answers.value <= answers.high).all()
+    release.verify()
+
+
+def test_many_records_that_depend_on_each_other_are_measured():
+    counts = _diagonal(600_000)
+    release = dphist.publish(dphist.Histogram(DOMAIN, counts), epsilon=1, workload=PAIRS_ASKED)
+    assert getattr(release.mechanism.chosen, "fitted", None) is None
+    assert release.mechanism.look.total == TOTAL
+    truth = np.asarray(PAIRS_ASKED.answer(counts), dtype=float)
+    # Ten tables with a tenth of the budget have noise of about 10: off by 1,000 with a chance far below 1e-6.
+    assert np.abs(release.answer(PAIRS_ASKED).value - truth).max() < 1000.0
+    release.verify()
+
+
+def test_single_attributes_and_the_whole_cube_are_not_doubted():
+    for load in (dphist.Workload.marginals(DOMAIN, 1), dphist.Workload.marginals(DOMAIN, 5)):
+        release = dphist.publish(dphist.Histogram(DOMAIN, _even(2880)), epsilon=1, workload=load)
+        assert release.mechanism.look is None
+
+
+def test_what_is_left_to_chance_goes_together_by_chance():
+    mechanism = left_to_chance(SHAPE, pairs_of(SHAPE, [(0, 1, 2)]))
+    assert sum(mechanism.shares) == 1
+    assert sum(
+        share for axes, share in zip(mechanism.tables, mechanism.shares, strict=True) if len(axes) > 1
+    ) == (Fraction(1, 10))
+    cube = np.asarray(run(mechanism, _diagonal(6000), epsilon=1, seed=3).counts)
+    pair = cube.sum(axis=(2, 3, 4))
+    chance = np.outer(pair.sum(axis=1), pair.sum(axis=0)) / pair.sum()
+    assert np.abs(pair - chance).max() < 1e-6 * pair.sum()
+
+
+def test_what_is_fitted_is_said_rightly():
+    for wrong in ({"fitted": 0}, {"fitted": 1, "nonnegative": False}):
+        with pytest.raises(MechanismError, match="fitted"):
+            Marginals(**wrong)
+    with pytest.raises(MechanismError, match="among"):
+        Look(pairs=Fraction(1, 9))
+
+
+def test_a_look_at_pairs_spends_what_it_says_and_tells_dependence():
+    look = Look(total=TOTAL, blocks=0, pairs="1/25", among=pairs_of(SHAPE, [tuple(range(5))]))
+    for counts, low, high in ((_even(10**6), 0.0, 0.01), (_diagonal(10**6), 0.2, 1.0)):
+        seen, rest = look.at(open_counts(counts, 1))
+        assert rest.unit_scale == 1 / (1 - TOTAL) / (1 - look.pairs)
+        # Noise of a scale of 100 in the sum over pairs, of which one record moves four each: 0.0002 of a million.
+        assert low - 0.01 <= seen.dependence <= high + 0.01
+        assert 0.0 < seen.doubt < 0.001
+
+
+def test_what_was_seen_of_pairs_decides():
+    law, pairs = NoiseLaw("laplace", Fraction(1)), pairs_of(SHAPE, [tuple(range(5))])
+    lost = {seen: losses(outlook(law, SHAPE, pairs, Glimpse(1e3, seen, 0.005))) for seen in (0.0, 0.4)}
+    assert lost[0.0][0] > lost[0.0][1]
+    assert lost[0.4][0] < lost[0.4][1]
+
+
+@pytest.mark.parametrize("deviation", [1e-3, 1e3])
+def test_tables_are_shrunk_from_the_total_down_where_noise_hides_them(deviation):
+    draws = np.random.default_rng(5)
+    tables, truth = [(0, 1), (0, 2), (1, 2)], np.diag([90.0, 50.0, 30.0, 10.0])
+    values = [truth + deviation * draws.standard_normal((4, 4)) for _ in tables]
+    noisy = [Measured(axes, each, deviation**2, 0.0) for axes, each in zip(tables, values, strict=True)]
+    found = shrink_downward(TableResiduals((4, 4, 4), noisy), tables)
+    assert set(found) == {(), (0,), (1,), (2,), *tables}
+    if deviation < 1.0:
+        assert np.abs(found[(0, 1)] - truth).max() < 0.1
+    else:
+        assert np.ptp(found[(0, 1)]) < 0.2 * np.ptp(values[0])
+
+
+def test_shrinking_residuals_changes_nothing_where_there_is_no_noise():
+    counts = _diagonal(6000)
+    plain, shrunk = (
+        np.asarray(run(Residuals(shrink=shrink), counts, epsilon=10**6, seed=1).counts)
+        for shrink in (False, True)
+    )
+    assert np.abs(plain - shrunk).max() < 1.0
+
+
+def test_a_named_choice_buys_the_same_look():
+    release = dphist.publish(dphist.Histogram(DOMAIN, _even(288)), epsilon="0.01", workload=PAIRS_ASKED)
+    told = release.mechanism
+    again = Auto(look=told.look, chosen=told.chosen)
+    assert run(again, _even(288), epsilon=1, seed=2).counts.shape == SHAPE
