@@ -11,6 +11,7 @@ import math
 from dataclasses import replace
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.choosing.announced import left_to_chance, losses, outlook
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
@@ -30,6 +31,9 @@ _DEPENDENT = 0.03
 # Single cells are moved towards tables unless attributes depend on each other by more than this and cells hold more
 # than so many noise scales on average, or little is expected of it, as a part of plain noise.
 _APART, _CROWDED, _LITTLE = 0.005, 0.1, 0.9
+# Announced ranges are added up from cells if neither a tree nor what tables suggest are expected to be better by more
+# than a tenth: with full cells neither adapts to anything, and sums of cells that were moved are biased.
+_FULL = 0.9
 # Residuals are not moved towards smaller tables, which whole tables are: they must be expected to be this much better.
 _RESIDUALS = 0.9
 
@@ -87,6 +91,15 @@ def tables_or_tree(
     }.get(kind, "ranges of many cells will be asked for")
     of = "" if records is None else f" of about {two_digits(records):,} records"
     mean = plan.forecast.score
+    if kind not in (None, "marginals") and records is not None:
+        alone, built = forecaster.cells().score, replace(forecaster, records=None).tree().score
+        if mean > _FULL * alone and built > _FULL * alone:
+            plain, name = (Gaussian(), "gaussian") if data.law().gaussian else (Laplace(), "laplace")
+            return (
+                plain,
+                f"{said}, and cells are full, so each is measured by itself ({name}): sums are expected to be off by "
+                f"{alone:,.3g}{of}, read off tables by {mean:,.3g}, off a tree of boxes by {built:,.3g}",
+            )
     if kind != "marginals" and tree < wins * mean:
         return (
             AdaptiveTree(),
