@@ -9,6 +9,8 @@ import numpy as np
 from dphist_bench.coverage_data import adult_cube
 from dphist_bench.measurements.matrix import _beside, _Run, populations
 
+FACTS = (1, "groups", 1000, "1", True, "cells")
+
 
 def test_a_lucky_candidate_is_found_out_by_other_draws() -> None:
     """Ten candidates of the same law as ours: hindsight beats us, the one that other draws chose does not."""
@@ -17,9 +19,9 @@ def test_a_lucky_candidate_is_found_out_by_other_draws() -> None:
     for _ in range(200):
         runs = [_Run({"cells": draws.chisquare(2, 8)}, {"cells": 1.0}) for _ in range(11)]
         rivals = dict(zip(("laplace", *"bcdefghij"), runs[1:], strict=True))
-        _, best, mine, _, _, ratio = _beside(rivals, runs[0], ("cells",))
-        lucky.append(mine / best)
-        apart.append(ratio)
+        case = _beside(FACTS, rivals, runs[0], ("cells",))
+        lucky.append(case.ratio)
+        apart.append(case.apart)
     assert np.mean(np.log(lucky)) > 0.2
     assert abs(np.mean(np.log(apart))) < 0.05
 
@@ -27,7 +29,7 @@ def test_a_lucky_candidate_is_found_out_by_other_draws() -> None:
 def test_one_draw_chooses_nobody_for_another() -> None:
     """A second ratio needs a second draw."""
     one = _Run({"cells": np.ones(1)}, {"cells": 1.0})
-    assert np.isnan(_beside({"laplace": one}, one, ("cells",))[-1])
+    assert np.isnan(_beside(FACTS, {"laplace": one}, one, ("cells",)).apart)
 
 
 def test_the_census_is_one_of_the_populations(tmp_path: Path) -> None:

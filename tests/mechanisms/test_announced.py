@@ -9,7 +9,7 @@ import dphist
 from dphist.errors import MechanismError
 from dphist.inference.downward import shrink_downward
 from dphist.inference.residuals import Measured, TableResiduals
-from dphist.mechanisms import Auto, Marginals, Residuals
+from dphist.mechanisms import Auto, Laplace, Marginals, Residuals
 from dphist.mechanisms.choosing.announced import TOTAL, left_to_chance, losses, outlook, pairs_of
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.model.law import NoiseLaw
@@ -17,6 +17,7 @@ from dphist.testing import open_counts, run
 
 SHAPE = (6, 4, 3, 2, 2)
 DOMAIN = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(SHAPE)])
+MANY = (3, 3, 3, 3, 2, 2, 2, 2, 2, 2)
 PAIRS_ASKED = dphist.Workload.marginals(DOMAIN, 2)
 
 
@@ -31,8 +32,14 @@ def _diagonal(records):
     return counts
 
 
+@pytest.fixture
+def hopeless(monkeypatch):
+    """Whatever noise says of how many records there are, chance is expected to lose less."""
+    monkeypatch.setattr("dphist.mechanisms.choosing.cubes.losses", lambda _: (1.0, 0.0))
+
+
+@pytest.mark.usefixtures("hopeless")
 def test_few_records_are_left_to_chance_and_pairs_keep_an_interval():
-    # 288 records at ε = 0.01: three noise scales, of which nothing can be told.
     counts = _even(288)
     release = dphist.publish(dphist.Histogram(DOMAIN, counts), epsilon="0.01", workload=PAIRS_ASKED)
     assert release.mechanism.chosen.fitted == 1
@@ -92,10 +99,13 @@ def test_a_look_at_pairs_spends_what_it_says_and_tells_dependence():
 
 
 def test_what_was_seen_of_pairs_decides():
-    law, pairs = NoiseLaw("laplace", Fraction(1)), pairs_of(SHAPE, [tuple(range(5))])
-    lost = {seen: losses(outlook(law, SHAPE, pairs, Glimpse(1e3, seen, 0.005))) for seen in (0.0, 0.4)}
+    law, pairs = NoiseLaw("laplace", Fraction(1)), pairs_of(MANY, [tuple(range(10))])
+    lost = {seen: losses(outlook(law, MANY, pairs, Glimpse(1e3, seen, 0.005))) for seen in (0.0, 0.3)}
     assert lost[0.0][0] > lost[0.0][1]
-    assert lost[0.4][0] < lost[0.4][1]
+    assert lost[0.3][0] < lost[0.3][1]
+    few, many = (losses(outlook(law, MANY, pairs, Glimpse(records))) for records in (100.0, 1e6))
+    assert few[0] > few[1]
+    assert many[0] < many[1]
 
 
 @pytest.mark.parametrize("deviation", [1e-3, 1e3])
@@ -121,8 +131,18 @@ def test_shrinking_residuals_changes_nothing_where_there_is_no_noise():
     assert np.abs(plain - shrunk).max() < 1.0
 
 
+@pytest.mark.usefixtures("hopeless")
 def test_a_named_choice_buys_the_same_look():
     release = dphist.publish(dphist.Histogram(DOMAIN, _even(288)), epsilon="0.01", workload=PAIRS_ASKED)
     told = release.mechanism
     again = Auto(look=told.look, chosen=told.chosen)
     assert run(again, _even(288), epsilon=1, seed=2).counts.shape == SHAPE
+
+
+def test_boxes_of_full_cells_are_added_up_from_them():
+    domain = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(MANY)])
+    boxes = dphist.Workload.random(domain, 200, seed=5)
+    right = open_counts(dphist.Histogram(domain, np.ones(MANY, dtype=np.int64)), 1, workload=boxes)
+    full, few = (Auto().choose(right, records, 0.1)[0] for records in (1e8, 1e3))
+    assert full == Laplace()
+    assert isinstance(few, Marginals)

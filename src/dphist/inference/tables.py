@@ -69,10 +69,13 @@ class MeasuredTables:
     def only(self, ways: int) -> MeasuredTables:
         """Those of up to so many attributes."""
         kept = [place for place, axes in enumerate(self.axes) if len(axes) <= ways]
-        axes, values, scales = (
-            tuple(each[place] for place in kept) for each in (self.axes, self.values, self.scales)
+        return MeasuredTables(
+            self.shape,
+            tuple(self.axes[place] for place in kept),
+            tuple(self.values[place] for place in kept),
+            tuple(self.scales[place] for place in kept),
+            self.kind,
         )
-        return MeasuredTables(self.shape, axes, values, scales, self.kind)
 
     def covers(self, axes: Sequence[int]) -> bool:
         """Whether every residual of a table of these attributes was measured."""

@@ -99,10 +99,8 @@ class Residuals:
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
         wanted, residuals = self.measured(data)
-        table = residuals.table
-        if self.shrink and not residuals.trees:
-            table = shrink_downward(residuals, wanted).__getitem__
-        settled = agreeing(data.shape, wanted, table)
+        moved = shrink_downward(residuals, wanted) if self.shrink and not residuals.trees else {}
+        settled = agreeing(data.shape, wanted, moved.__getitem__ if moved else residuals.table)
         return TableEstimate(settled, ResidualNoise(residuals), _note(data, wanted))
 
     def estimate(self, data: PrivateCounts) -> Estimate:

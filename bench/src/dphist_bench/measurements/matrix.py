@@ -221,7 +221,7 @@ def cases(histogram: Histogram, name: str, epsilon: str, draws: int) -> Iterator
     silent = _run(Auto(), histogram, epsilon, None, asked, truth, draws, intervals=True)
     assert silent is not None
     facts = len(histogram.domain.shape), name, int(histogram.counts.sum()), epsilon
-    yield Case(*facts, False, "each alike", *_beside(fixed, silent, tuple(asked)))
+    yield _beside((*facts, False, "each alike"), fixed, silent, tuple(asked))
     for announced in (False, True):
         for kind, load in asked.items():
             mine, rivals = silent, dict(fixed)
@@ -237,7 +237,7 @@ def cases(histogram: Histogram, name: str, epsilon: str, draws: int) -> Iterator
                 heard = _run(Auto(), histogram, epsilon, load, one, right, draws, intervals=True)
                 assert heard is not None
                 mine = heard
-            yield Case(*facts, announced, kind, *_beside(rivals, mine, (kind,)))
+            yield _beside((*facts, announced, kind), rivals, mine, (kind,))
 
 
 @dataclass(frozen=True)
@@ -253,24 +253,29 @@ class _Run:
 
 
 def _beside(
-    rivals: Mapping[str, _Run], mine: _Run, kinds: tuple[str, ...]
-) -> tuple[str, float, float, float, float, float]:
-    """The best rival and its error, ours, how often our intervals held, the best plain rival's, and by other draws."""
+    facts: tuple[int, str, int, str, bool, str],
+    rivals: Mapping[str, _Run],
+    mine: _Run,
+    kinds: tuple[str, ...],
+) -> Case:
+    """Our error beside that of the best rival: by all draws, and by those that did not choose it."""
     errors = {label: run.error(kinds) for label, run in rivals.items()}
     best = min(errors, key=errors.__getitem__)
-    held = mine.held[kinds[0]] if len(kinds) == 1 else math.nan
     ratios = []
     if mine.squares[kinds[0]].size > 1:
-        for chooses, judges in [
-            (slice(0, None, 2), slice(1, None, 2)),
-            (slice(1, None, 2), slice(0, None, 2)),
-        ]:
-            chosen = min(rivals, key=lambda label, some=chooses: rivals[label].error(kinds, some))  # type: ignore[misc]
-            ratios.append(mine.error(kinds, judges) / max(rivals[chosen].error(kinds, judges), 1e-9))
-    return (
-        *(best, errors[best], mine.error(kinds), held),
-        min(errors[label] for label in PLAIN if label in errors),
-        _geometric(ratios),
+        even, odd = slice(0, None, 2), slice(1, None, 2)
+        for chooses, judges in ((even, odd), (odd, even)):
+            by_some = {label: run.error(kinds, chooses) for label, run in rivals.items()}
+            chosen = rivals[min(by_some, key=by_some.__getitem__)]
+            ratios.append(mine.error(kinds, judges) / max(chosen.error(kinds, judges), 1e-9))
+    return Case(
+        *facts,
+        best=best,
+        best_error=errors[best],
+        error=mine.error(kinds),
+        held=mine.held[kinds[0]] if len(kinds) == 1 else math.nan,
+        robust=min(errors[label] for label in PLAIN if label in errors),
+        apart=_geometric(ratios),
     )
 
 
@@ -314,7 +319,8 @@ def _run(
         for kind, load in asked.items():
             if not intervals:
                 # What an answer says, without the time that its interval takes.
-                value = release._estimate.errors.answer(load, release.cells.sums(load))
+                summed = np.asarray(load.answer(release.counts), dtype=np.float64)
+                value = release._estimate.errors.answer(load, summed)
                 squares[kind][seed] = float(np.mean((value - truth[kind]) ** 2))
                 continue
             answers = release.answer(load)

@@ -32,7 +32,7 @@ from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts
 
 # What the number of records costs; a look at dependence costs what it is worth, four percent at most.
-TOTAL = Fraction(1, 256)
+TOTAL = Fraction(1, 128)
 # What announced tables keep where chance speaks for them: what was never measured has no interval.
 _KEPT = Fraction(1, 10)
 # Of c cells about c to this power are full, and the mean square of normal departures is so many times their mean's.
