@@ -12,7 +12,7 @@ import pytest
 
 from dphist import Domain, Histogram, Ordinal, Unit
 from dphist.audit import audit_claim
-from dphist.audit.concentrated import audit_rho
+from dphist.audit.concentrated import Contest, audit_rho
 from dphist.audit.neighbours import Pair
 from dphist.errors import InputError
 from dphist.inference.estimate import Estimate, IndependentNoise
@@ -114,6 +114,36 @@ def test_tables_of_wide_mechanisms(mechanism: Residuals | Mixture) -> None:
     assert audit_rho(mechanism, rho="1/2", runs=100, pairs=[pair]).passed
     report = audit_rho(Leaky(mechanism=mechanism), rho="1/2", runs=3000, pairs=[pair])
     assert not report.passed, report
+
+
+@pytest.mark.parametrize(("deviation", "least", "most"), [(1.0, 0.2, 0.5), (0.5, 0.5, 2.0)])
+def test_six_hundred_losses_tell_much(deviation: float, least: float, most: float) -> None:
+    """Losses of a Gaussian question of ρ = 1/2, and of one with half the noise, whose true ρ is 2."""
+    draw = np.random.default_rng(3)
+    contest = Contest(0.5)
+    for runs in (200, 200, 200):
+        contest.add(draw.normal(0.5, deviation, runs), draw.normal(-0.5, deviation, runs))
+    assert least < contest.bound(0.00025) <= most
+
+
+def test_mechanisms_of_tables_are_attacked_where_they_decide() -> None:
+    """On a line `mixture` has no pairs; the command attacks it on a cube."""
+    told = audit_claim(Mixture(classes=2, steps=2), rho="1/2", runs=2)
+    assert told.passed
+    shapes = []
+
+    @dataclass(frozen=True, kw_only=True)
+    class Seen:
+        def estimate(self, data: Any) -> Estimate:
+            shapes.append(data.shape)
+            noisy = data.measure(Identity())
+            return Estimate(np.zeros(data.shape), IndependentNoise(noisy.law))
+
+        def estimate_tables(self, data: Any) -> Any:
+            raise NotImplementedError
+
+    audit_claim(Seen(), rho="1/2", runs=2)
+    assert set(shapes) == {(2, 2, 2)}
 
 
 def test_a_claim_is_attacked_in_its_own_currency() -> None:

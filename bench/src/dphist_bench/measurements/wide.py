@@ -24,6 +24,7 @@ import numpy as np
 from dphist.inference.intervals import half_widths
 from dphist.inference.published import ResidualNoise
 from dphist.inference.residuals import TableResiduals
+from dphist.inference.tables import Axes
 from dphist.mechanisms.residuals import Residuals, measure_residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type
@@ -240,9 +241,9 @@ def few(times: int) -> Iterator[Line]:
     sizes = (2, 2, 3, 5)
     domain = Domain([Ordinal(f"c{place}", range(size)) for place, size in enumerate(sizes)])
     coded = CodedColumns(domain, tuple(draw.integers(0, size, 2_000).astype(np.uint8) for size in sizes))
-    pairs = list(combinations(range(4), 2))
+    pairs: list[Axes] = list(combinations(range(4), 2))
     for kind in ("published at once", "added later"):
-        tables = [axes for order in range(1, 3) for axes in combinations(range(4), order)]
+        tables: list[Axes] = [axes for order in range(1, 3) for axes in combinations(range(4), order)]
         tables += [(0, 1, 2)] * (kind == "added later")
         for number, budget in enumerate((Budget.of(1), Budget.of(1, delta="1e-9"), Budget.of("1/10"))):
             right = open_records_gate(coded, budget, Unit(), noise=Noise(Keystream.for_tests(number)))[0]
