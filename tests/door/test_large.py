@@ -18,7 +18,8 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.private import gate, noise, pricing
 from dphist.private.noise import Keystream, Noise
-from dphist.release import Release, bounds, file, large, pages
+from dphist.release import Release, bounds, file, large
+from dphist.release import parquet_pages as pages
 from dphist.release.release import Release as _Release
 
 DOMAINS = {

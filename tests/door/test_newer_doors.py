@@ -112,6 +112,16 @@ def ledger(path: Any, currency: str) -> dphist.Ledger:
     return book
 
 
+def assert_promised(release: Any, book: Any, currency: str, unit: Unit) -> None:
+    """The release promises, and the ledger was charged, what was asked for, and the unit is the same everywhere."""
+    assert release.guarantee == Guarantee(Budget.of(**paid(currency)), unit)
+    (entry,) = book.entries("people")
+    assert (entry.epsilon if currency == "epsilon" else entry.rho) == AMOUNT
+    assert book.unit("people") == unit
+    release.verify()
+    book.close()
+
+
 @each_currency
 @each_unit
 def test_discovered_keys(currency: str, unit: Unit, noise: Any, tmp_path: Any) -> None:
@@ -153,12 +163,7 @@ def test_counts_and_sums(currency: str, unit: Unit, noise: Any, tmp_path: Any) -
     assert sums.amounts == (size(currency, moved, moved**2, Fraction(3, 5)),)
     kept = rows_kept(unit, "region")
     assert kept < 0 or noise.values[0].sum() == kept
-    assert release.guarantee == Guarantee(Budget.of(**paid(currency)), unit)
-    (entry,) = book.entries("people")
-    assert (entry.epsilon if currency == "epsilon" else entry.rho) == AMOUNT
-    assert book.unit("people") == unit
-    release.verify()
-    book.close()
+    assert_promised(release, book, currency, unit)
 
 
 @each_currency
@@ -189,12 +194,7 @@ def test_tables(currency: str, unit: Unit, noise: Any, tmp_path: Any) -> None:
     kept = rows_kept(unit, *names)
     if kept >= 0:
         assert max(int(np.abs(values).max()) for values in counted) == kept
-    assert release.guarantee == Guarantee(Budget.of(**paid(currency)), unit)
-    (entry,) = book.entries("people")
-    assert (entry.epsilon if currency == "epsilon" else entry.rho) == AMOUNT
-    assert book.unit("people") == unit
-    release.verify()
-    book.close()
+    assert_promised(release, book, currency, unit)
 
 
 @each_currency

@@ -18,16 +18,13 @@ from dphist_bench.measuring import Failure, Line
 from dphist_bench.timing import run_python
 
 # Four columns whose values come from DuckDB's hash of the row number, so the file is the same every time.
-_MAKE = """
-COPY (
-  SELECT
+COLUMNS = """
     CAST(hash(i) % 100 AS BIGINT) AS age,
     exp(8.5 + 3 * ((hash(i, 1) % 1000003 + hash(i, 2) % 1000003) / 1000003.0 - 0.5)) AS income,
     CASE WHEN hash(i, 3) % 2 = 0 THEN 'F' ELSE 'M' END AS sex,
     ['north', 'south', 'east', 'west', 'isles'][CAST(1 + hash(i, 4) % 5 AS BIGINT)] AS place
-  FROM range({rows}) AS r(i)
-) TO '{path}' (FORMAT parquet)
 """
+_MAKE = f"COPY (SELECT {COLUMNS} FROM range({{rows}}) AS r(i)) TO '{{path}}' (FORMAT parquet)"
 
 _NOMINAL = 'Nominal("sex", ["F", "M"]), Nominal("place", ["north", "south", "east", "west", "isles"])'
 _EDGES = [0, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 50_000, 80_000, 100_000, 1_000_000]

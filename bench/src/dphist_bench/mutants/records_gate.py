@@ -100,8 +100,8 @@ MUTANTS = [
     ),
     _bug(
         _SCORE,
-        "yield Candidates(scores[left], np.array([0, left.size]), 2)",
-        "yield Candidates(scores[left], np.array([0, left.size]), 1)",
+        "most = 2 if self.weights is None",
+        "most = 1 if self.weights is None",
         f"{_GATE} {_LAWS}",
         "distances go up and down, and their range is 2",
     ),
