@@ -9,6 +9,7 @@ import pytest
 
 from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
+from dphist.inference.predictive import Engine
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
@@ -204,6 +205,14 @@ def test_thin_boxes_are_looked_at_from_near_by_and_full_ones_as_planned():
         assert planner.step(0, Fraction(1), none, total, 0.5) == nearer.step(0, Fraction(1), none, total, 0.5)
     # Nor is anything changed where the next boxes are cells.
     assert nearer.step(7, Fraction(1), none, 1.0, 0.5) == planner.step(7, Fraction(1), none, 1.0, 0.5)
+
+
+def test_intervals_of_planes_looked_at_step_by_step_allow_for_larger_blocks():
+    wider = []
+    for records in (1000, 100_000):
+        tree, _ = grow_boxes(open_counts(_clusters((64, 64), records), "0.1", seed=4), near=True)
+        wider.append(Engine.of_tree(tree, near=True).overlap / Engine.of_tree(tree).overlap)
+    assert 1.0 < wider[1] < 1.1 < wider[0]
 
 
 def test_few_records_are_told_better_step_by_step():

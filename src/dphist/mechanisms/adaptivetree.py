@@ -183,7 +183,7 @@ class AdaptiveTree:
                 f"each next step was planned for {'all that counts' if self.mixture else 'such ranges'}, from totals "
                 "already paid for"
             )
-            errors = _errors(tree)
+            errors = _errors(tree, near=self.near)
             if data.published is not None:
                 counts, told = data.published.counts, data.published.learned
                 return Estimate(counts, replace(errors, counts=counts, pruned=True, told=told), note)
@@ -309,9 +309,9 @@ def _keys(data: PrivateCounts) -> list[IntArray]:
     return [place // side for side in line_levels(data.size)]
 
 
-def _errors(tree: MeasuredTree, divided: int = 0) -> PredictiveErrors:
+def _errors(tree: MeasuredTree, divided: int = 0, *, near: bool = False) -> PredictiveErrors:
     """Errors of a tree; on a line, how many levels of blocks may have been divided further."""
-    return PredictiveErrors(partial(Engine.of_tree, tree), partial(_theorem, tree, divided))
+    return PredictiveErrors(partial(Engine.of_tree, tree, near=near), partial(_theorem, tree, divided))
 
 
 def _theorem(tree: MeasuredTree, divided: int) -> Theorem:

@@ -69,6 +69,11 @@ _ALIKE = 0.65
 # (100 to 129, 3 draws) 2 of 248 cases then fall below 0.93 (0.92), as before; rectangles on average hold in 0.98.
 _ALIKE_ON_PLANES = 0.4
 _OVERLAP_ON_PLANES = 0.9
+# A plane that was looked at step by step has larger blocks where records are few, and what lies inside is the larger
+# part of what is unknown: squared errors are larger by so much over the root of how many deviations of its noise the
+# total is. Of made-up planes with 10,000 records the least, a diagonal at ε = 0.1, then holds in 0.94 (24 draws); in
+# 0.91 without it (12 draws), and in 0.95 where it was not looked at step by step.
+_STEP_BY_STEP = 2.2
 # Up to so many nodes all splits are worked out at once; of more, those that are asked about, where there are so many
 # nodes for each box.
 _ALL_AT_ONCE = 1 << 14
@@ -98,8 +103,8 @@ class Engine:
     """Squared errors are scaled by this."""
 
     @classmethod
-    def of_tree(cls, tree: MeasuredTree) -> Engine:
-        """Read a measured tree: boxes with noisy totals, siblings side by side."""
+    def of_tree(cls, tree: MeasuredTree, *, near: bool = False) -> Engine:
+        """Read a measured tree: boxes with noisy totals, siblings side by side; perhaps one grown step by step."""
         left, low, high, size, value, variance = halve_families(
             tree.first,
             tree.last,
@@ -110,9 +115,11 @@ class Engine:
             tree.variance,
         )
         best, spread = best_totals(left, value, variance)
-        least = LEAST_CAUTION * (1.0 + _LITTLE_LEARNED / math.sqrt(_deviations(best, spread)))
+        seen = math.sqrt(_deviations(best, spread))
+        least = LEAST_CAUTION * (1.0 + _LITTLE_LEARNED / seen)
         doubt = _DOUBT_OF_TREES if len(tree.shape) == 1 else 0.0
         overlap = _OVERLAP_ON_PLANES if len(tree.shape) == 2 else 1.0
+        overlap *= 1.0 + _STEP_BY_STEP / seen if near else 1.0
         return cls(*(tuple(tree.shape), left, low, high, size, best, spread, least, doubt), overlap=overlap)
 
     @classmethod
