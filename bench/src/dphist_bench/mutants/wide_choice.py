@@ -1,6 +1,7 @@
-"""Bugs planted where wide tables are planned: contrasts of a tree, forecasts of both ways, and single columns.
+"""Bugs planted where wide tables are planned: contrasts of a tree, forecasts of both ways, single columns and blocks.
 
-Of these only a contrast's reach carries a promise of privacy; the others would make releases worse in silence.
+Of these a contrast's reach and the range of weighted choices carry a promise of privacy; the others would make releases
+worse in silence.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import Any
 _CONTRASTS = "src/dphist/model/contrasts.py"
 _OUTLOOK = "src/dphist/mechanisms/wide/outlook.py"
 _SINGLES = "src/dphist/mechanisms/wide/singles.py"
+_PLAN = "src/dphist/mechanisms/wide/plan.py"
+_COVERING = "tests/mechanisms/test_covering_blocks.py"
 _RANGED = "tests/private/test_ranged.py"
 _TESTS = "tests/mechanisms/test_outlook.py"
 
@@ -95,5 +98,33 @@ MUTANTS = [
         "{(): _TOTAL * twos} if twos else {}",
         "{}",
         "differences are asked and nobody counts the records",
+    ),
+    _bug(
+        _PLAN,
+        _COVERING,
+        "chosen, share = min(found, key=",
+        "chosen, share = max(found, key=",
+        "of all blocks the worst are measured",
+    ),
+    _bug(
+        "src/dphist/inference/residuals.py",
+        _COVERING,
+        "if each.about is not None and subset not in each.about:",
+        "if each.about is not None and subset not in (*each.about, subset):",
+        "what nobody asked for is known from blocks",
+    ),
+    _bug(
+        "src/dphist/private/scores/tables.py",
+        "tests/private/test_laws.py",
+        "int(np.sort(self.weights)[-2:].sum())",
+        "int(self.weights.max())",
+        "two candidates of different weights are said to differ by the larger alone",
+    ),
+    _bug(
+        "src/dphist/inference/intervals.py",
+        "tests/inference/test_residuals.py",
+        "np.maximum(matched, normal_quantile(1.0 - beta))",
+        "matched",
+        "a bound on the heaviest draw is taken for the draw",
     ),
 ]
