@@ -12,11 +12,13 @@ from keep_files import FILES, LINE, PLANE, RELEASES, WIDE, answers, counts
 import dphist
 from dphist.errors import MechanismError, VerificationError
 from dphist.mechanisms import Auto, Blocks, ByPart, Laplace, Marginals, Mixture, Residuals, mixture
+from dphist.mechanisms.blocks import Sort
 from dphist.mechanisms.choosing.glimpse import Look
 from dphist.mechanisms.protocol import bare
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.mechanisms.wide import choice
 from dphist.mechanisms.wide.outlook import Outlook
+from dphist.release.wide import TableCells
 
 CASES = {
     **RELEASES,
@@ -36,8 +38,8 @@ def otherwise(monkeypatch):
     """A version of dphist whose `auto` has learned to choose otherwise."""
 
     def change():
-        monkeypatch.setattr(Auto, "choose", lambda *_: (Blocks(order="sort"), "of late"))
-        monkeypatch.setattr(Auto, "_first_look", lambda *_: Look(total="1/3", blocks="1/7"))
+        monkeypatch.setattr(Auto, "choose", lambda *_: (Blocks(order=Sort()), "of late"))
+        monkeypatch.setattr(Auto, "_first_look", lambda *_: Look(total=Fraction(1, 3), blocks=Fraction(1, 7)))
         # Which of the two a table gets is another matter: the one that it did not get asks otherwise.
         monkeypatch.setattr(choice, "publish_tables", lambda data: ("", None, *_swapped(data)))
         monkeypatch.setattr(Outlook, "look", lambda *_: Fraction(1, 3))
@@ -102,12 +104,14 @@ def test_who_was_chosen_is_named_with_what_was_bought_before(tmp_path):
     assert cube.chosen is not None
     assert parts == ByPart(by=("p",), inner=Auto())
     assert len(parts.each) in (1, 4)
-    assert all(each.look == Look(total="1/64", blocks=0) and not each.why for each in parts.each)
+    assert all(
+        each.look == Look(total=Fraction(1, 64), blocks=Fraction(0)) and not each.why for each in parts.each
+    )
     wide = CASES["wide"]().mechanism
     assert wide.chosen == Mixture()
     assert wide.chosen.course.count == Fraction(1, 400)
     plain = CASES["wide, plain"]().mechanism
-    assert (plain.chosen, plain.look) == (Residuals(), Look(total="1/400", blocks=0))
+    assert (plain.chosen, plain.look) == (Residuals(), Look(total=Fraction(1, 400), blocks=Fraction(0)))
 
 
 @pytest.mark.parametrize("case", ["plane", "cube", "parts", "wide, plain"])
@@ -120,7 +124,7 @@ def test_what_is_named_is_read_back_and_can_be_taken_off(case):
 
 
 def test_parts_that_choose_by_themselves_are_named_one_by_one(monkeypatch):
-    made = iter([Laplace(), Blocks(order="sort"), Laplace(), Laplace()] * 2)
+    made = iter([Laplace(), Blocks(order=Sort()), Laplace(), Laplace()] * 2)
     monkeypatch.setattr(Auto, "choose", lambda *_: (next(made), "by turns"))
     release = CASES["parts"]()
     assert [show(each.chosen) for each in release.mechanism.each] == [
@@ -130,7 +134,9 @@ def test_parts_that_choose_by_themselves_are_named_one_by_one(monkeypatch):
 
 
 def test_a_mechanism_that_holds_auto_names_its_choice(otherwise):
-    release = dphist.publish(counts(LINE), epsilon=1, mechanism=Blocks(order="sort", inner=Auto()))
+    release = dphist.publish(counts(LINE), epsilon=1, mechanism=Blocks(order=Sort(), inner=Auto()))
+    assert isinstance(release.mechanism, Blocks)
+    assert isinstance(release.mechanism.inner, Auto)
     assert release.mechanism.inner.chosen is not None
     otherwise()
     replace(release).verify()
@@ -139,6 +145,7 @@ def test_a_mechanism_that_holds_auto_names_its_choice(otherwise):
 def test_publishing_with_the_mechanism_of_a_release_chooses_anew():
     first = CASES["cells"]()
     second = dphist.publish(counts(PLANE), epsilon=1, mechanism=first.mechanism)
+    assert isinstance(second.mechanism, Auto)
     assert type(second.mechanism.chosen) is not type(first.mechanism.chosen)
     second.verify(choice=True)
 
@@ -149,10 +156,14 @@ def test_files_that_were_kept_are_replayed(path):
     # Any other question than those in the file would be refused; of sums, another platform may round the last digits.
     again = kept._replay()
     if hasattr(again, "tables"):
+        assert isinstance(kept.cells, TableCells)
         assert all(np.allclose(again.tables[axes], table) for axes, table in kept.cells.tables.items())
     else:
         assert np.allclose(again.counts, kept.counts)
-    assert kept.mechanism.why in ("", again.note) if hasattr(kept.mechanism, "why") else kept.mechanism.each
+    named = kept.mechanism
+    assert (
+        named.why in ("", again.note) if isinstance(named, Auto) else isinstance(named, ByPart) and named.each
+    )
 
 
 # ---- older files --------------------------------------------------------------------------------------------
@@ -232,7 +243,7 @@ def test_a_choice_that_does_not_fit_its_answers_is_refused(case, tmp_path, monke
     release = CASES[case]()
     for forge in FORGERIES[case]:
         # An empty list of parts is an older file, which chooses again.
-        monkeypatch.setattr(Auto, "choose", lambda *_: (Blocks(order="sort"), "of late"))
+        monkeypatch.setattr(Auto, "choose", lambda *_: (Blocks(order=Sort()), "of late"))
         with pytest.raises((VerificationError, MechanismError)):
             saved(release, tmp_path / "r.parquet", forge).verify()
 

@@ -42,8 +42,11 @@ def hopeless(monkeypatch):
 def test_few_records_are_left_to_chance_and_pairs_keep_an_interval():
     counts = _even(288)
     release = dphist.publish(dphist.Histogram(DOMAIN, counts), epsilon="0.01", workload=PAIRS_ASKED)
-    assert release.mechanism.chosen.fitted == 1
-    assert "chance says the rest" in release.mechanism.why
+    told = release.mechanism
+    assert isinstance(told, Auto)
+    assert isinstance(told.chosen, Marginals)
+    assert told.chosen.fitted == 1
+    assert "chance says the rest" in told.why
     answers = release.answer(PAIRS_ASKED)
     assert not np.isnan(answers.low).any()
     assert (answers.low <= answers.value).all()
@@ -54,8 +57,11 @@ def test_few_records_are_left_to_chance_and_pairs_keep_an_interval():
 def test_many_records_that_depend_on_each_other_are_measured():
     counts = _diagonal(600_000)
     release = dphist.publish(dphist.Histogram(DOMAIN, counts), epsilon=1, workload=PAIRS_ASKED)
-    assert getattr(release.mechanism.chosen, "fitted", None) is None
-    assert release.mechanism.look.total == TOTAL
+    told = release.mechanism
+    assert isinstance(told, Auto)
+    assert getattr(told.chosen, "fitted", None) is None
+    assert told.look is not None
+    assert told.look.total == TOTAL
     truth = np.asarray(PAIRS_ASKED.answer(counts), dtype=float)
     # Ten tables with a tenth of the budget have noise of about 10: off by 1,000 with a chance far below 1e-6.
     assert np.abs(release.answer(PAIRS_ASKED).value - truth).max() < 1000.0
@@ -65,15 +71,17 @@ def test_many_records_that_depend_on_each_other_are_measured():
 def test_single_attributes_and_the_whole_cube_are_not_doubted():
     for load in (dphist.Workload.marginals(DOMAIN, 1), dphist.Workload.marginals(DOMAIN, 5)):
         release = dphist.publish(dphist.Histogram(DOMAIN, _even(2880)), epsilon=1, workload=load)
+        assert isinstance(release.mechanism, Auto)
         assert release.mechanism.look is None
 
 
 def test_what_is_left_to_chance_goes_together_by_chance():
     mechanism = left_to_chance(SHAPE, pairs_of(SHAPE, [(0, 1, 2)]))
-    assert sum(mechanism.shares) == 1
-    assert sum(
-        share for axes, share in zip(mechanism.tables, mechanism.shares, strict=True) if len(axes) > 1
-    ) == (Fraction(1, 10))
+    assert mechanism.tables is not None
+    assert mechanism.shares is not None
+    assert sum(mechanism.shares, Fraction(0)) == 1
+    paid = zip(mechanism.tables, mechanism.shares, strict=True)
+    assert sum((share for axes, share in paid if len(axes) > 1), Fraction(0)) == Fraction(1, 10)
     cube = np.asarray(run(mechanism, _diagonal(6000), epsilon=1, seed=3).counts)
     pair = cube.sum(axis=(2, 3, 4))
     chance = np.outer(pair.sum(axis=1), pair.sum(axis=0)) / pair.sum()
@@ -81,19 +89,23 @@ def test_what_is_left_to_chance_goes_together_by_chance():
 
 
 def test_what_is_fitted_is_said_rightly():
-    for wrong in ({"fitted": 0}, {"fitted": 1, "nonnegative": False}):
+    for wrong, nonnegative in ((0, True), (1, False)):
         with pytest.raises(MechanismError, match="fitted"):
-            Marginals(**wrong)
+            Marginals(fitted=wrong, nonnegative=nonnegative)
     with pytest.raises(MechanismError, match="among"):
         Look(pairs=Fraction(1, 9))
 
 
 def test_a_look_at_pairs_spends_what_it_says_and_tells_dependence():
-    look = Look(total=TOTAL, blocks=0, pairs="1/25", among=pairs_of(SHAPE, [tuple(range(5))]))
+    look = Look(
+        total=TOTAL, blocks=Fraction(0), pairs=Fraction(1, 25), among=pairs_of(SHAPE, [tuple(range(5))])
+    )
     for counts, low, high in ((_even(10**6), 0.0, 0.01), (_diagonal(10**6), 0.2, 1.0)):
         seen, rest = look.at(open_counts(counts, 1))
         assert rest.unit_scale == 1 / (1 - TOTAL) / (1 - look.pairs)
         # Noise of a scale of 100 in the sum over pairs, of which one record moves four each: 0.0002 of a million.
+        assert seen.dependence is not None
+        assert seen.doubt is not None
         assert low - 0.01 <= seen.dependence <= high + 0.01
         assert 0.0 < seen.doubt < 0.001
 
@@ -135,6 +147,7 @@ def test_shrinking_residuals_changes_nothing_where_there_is_no_noise():
 def test_a_named_choice_buys_the_same_look():
     release = dphist.publish(dphist.Histogram(DOMAIN, _even(288)), epsilon="0.01", workload=PAIRS_ASKED)
     told = release.mechanism
+    assert isinstance(told, Auto)
     again = Auto(look=told.look, chosen=told.chosen)
     assert run(again, _even(288), epsilon=1, seed=2).counts.shape == SHAPE
 

@@ -39,6 +39,7 @@ def test_it_tells_how_many_and_whether_they_depend_on_each_other():
     for counts, low, high in ((_apart(10**6), 0.0, 0.001), (_together(10**6), 0.15, 0.6)):
         seen, _ = Look().at(open_counts(counts, 1))
         assert seen.records == pytest.approx(counts.sum(), abs=4000)
+        assert seen.dependence is not None
         assert low <= seen.dependence <= high
 
 

@@ -19,6 +19,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
 from dphist.private.records import open_records_gate
+from dphist.private.scores.tables import TableErrors
 from dphist.publishing.wide import tables_release
 
 SHAPE = (2, 3, 12, 5, 8, 4, 2, 6)
@@ -154,7 +155,7 @@ def test_pairs_that_count_more_are_chosen_more_often():
     """Of equal dependence, the pairs of a kind of tables with a large weight are chosen; each pays as before."""
     seen = []
 
-    class Watched(chosen.TableErrors):
+    class Watched(TableErrors):
         def __post_init__(self):
             super().__post_init__()
             seen.append(self)
@@ -168,6 +169,7 @@ def test_pairs_that_count_more_are_chosen_more_often():
         with contextlib.suppress(MechanismError):
             plan = chosen.ChosenPairs(pairs, pairs, 4, 5, kinds=((8.0, heavy), (1.0, pairs)))
             plan.estimate(right, Strength(right.law(), 30_000.0))
+    assert seen[0].weights is not None
     weights = dict(zip(seen[0].tables, seen[0].weights.tolist(), strict=True))
     assert {weights[pair] for pair in heavy} == {16}
     assert {weight for pair, weight in weights.items() if pair not in heavy} == {1}
