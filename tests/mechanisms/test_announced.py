@@ -45,7 +45,7 @@ def test_few_records_are_left_to_chance_and_pairs_keep_an_interval():
     told = release.mechanism
     assert isinstance(told, Auto)
     assert isinstance(told.chosen, Marginals)
-    assert told.chosen.fitted == 1
+    assert told.chosen == left_to_chance(SHAPE)
     assert "chance says the rest" in told.why
     answers = release.answer(PAIRS_ASKED)
     assert not np.isnan(answers.low).any()
@@ -59,7 +59,7 @@ def test_many_records_that_depend_on_each_other_are_measured():
     release = dphist.publish(dphist.Histogram(DOMAIN, counts), epsilon=1, workload=PAIRS_ASKED)
     told = release.mechanism
     assert isinstance(told, Auto)
-    assert getattr(told.chosen, "fitted", None) is None
+    assert told.chosen != left_to_chance(SHAPE)
     assert told.look is not None
     assert told.look.total == TOTAL
     truth = np.asarray(PAIRS_ASKED.answer(counts), dtype=float)
@@ -75,23 +75,39 @@ def test_single_attributes_and_the_whole_cube_are_not_doubted():
         assert release.mechanism.look is None
 
 
-def test_what_is_left_to_chance_goes_together_by_chance():
-    mechanism = left_to_chance(SHAPE, pairs_of(SHAPE, [(0, 1, 2)]))
-    assert mechanism.tables is not None
+def test_what_is_left_to_chance_is_closer_than_noise_and_keeps_narrow_intervals():
+    mechanism = left_to_chance(SHAPE)
     assert mechanism.shares is not None
     assert sum(mechanism.shares, Fraction(0)) == 1
-    paid = zip(mechanism.tables, mechanism.shares, strict=True)
-    assert sum((share for axes, share in paid if len(axes) > 1), Fraction(0)) == Fraction(1, 10)
-    cube = np.asarray(run(mechanism, _diagonal(6000), epsilon=1, seed=3).counts)
-    pair = cube.sum(axis=(2, 3, 4))
-    chance = np.outer(pair.sum(axis=1), pair.sum(axis=0)) / pair.sum()
-    assert np.abs(pair - chance).max() < 1e-6 * pair.sum()
+    assert mechanism.shares[-1] == Fraction(3, 20)
+    counts = _even(288)
+    truth = np.asarray(PAIRS_ASKED.answer(counts), dtype=float)
+    measured = Marginals(tables=pairs_of(SHAPE, [tuple(range(5))]))
+    # Over four sets of eight seeds 0.01 to 0.06 of the squared error and 0.30 to 0.61 of the width.
+    error, width = np.zeros(2), np.zeros(2)
+    for seed in range(8):
+        for place, each in enumerate((mechanism, measured)):
+            found = run(each, counts, epsilon="0.01", seed=seed)
+            values = np.asarray(PAIRS_ASKED.answer(found.counts), dtype=float)
+            bounds = found.errors.interval(PAIRS_ASKED, values, 0.95)
+            error[place] += np.mean((values - truth) ** 2)
+            width[place] += np.mean(bounds.high - bounds.low)
+    assert error[0] < 0.3 * error[1]
+    assert width[0] < 0.8 * width[1]
 
 
-def test_what_is_fitted_is_said_rightly():
-    for wrong, nonnegative in ((0, True), (1, False)):
-        with pytest.raises(MechanismError, match="fitted"):
-            Marginals(fitted=wrong, nonnegative=nonnegative)
+def test_announced_ranges_of_few_records_all_have_intervals():
+    low, high = np.zeros((6, 5), dtype=np.int64), np.tile(SHAPE, (6, 1))
+    for place, (one, other) in enumerate([(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (1, 4)]):
+        high[place, [one, other]] = 2
+    asked = dphist.Workload(DOMAIN, low, high)
+    release = dphist.publish(dphist.Histogram(DOMAIN, _even(288)), epsilon="0.1", workload=asked)
+    answers = release.answer(asked)
+    assert not np.isnan(answers.low).any()
+    assert (answers.low <= answers.high).all()
+
+
+def test_a_look_says_among_which_pairs():
     with pytest.raises(MechanismError, match="among"):
         Look(pairs=Fraction(1, 9))
 

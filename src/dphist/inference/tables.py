@@ -66,17 +66,6 @@ class MeasuredTables:
         """How many cells a table of these attributes has."""
         return math.prod(self.shape[axis] for axis in axes)
 
-    def only(self, ways: int) -> MeasuredTables:
-        """Those of up to so many attributes."""
-        kept = [place for place, axes in enumerate(self.axes) if len(axes) <= ways]
-        return MeasuredTables(
-            self.shape,
-            tuple(self.axes[place] for place in kept),
-            tuple(self.values[place] for place in kept),
-            tuple(self.scales[place] for place in kept),
-            self.kind,
-        )
-
     def covers(self, axes: Sequence[int]) -> bool:
         """Whether every residual of a table of these attributes was measured."""
         return any(set(axes) <= set(table) for table in self.axes)

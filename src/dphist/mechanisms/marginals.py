@@ -79,9 +79,6 @@ class Marginals:
             signed values need.
         shrink: Whether each table is moved towards what the smaller ones inside it suggest, as far as noise explains
             the difference; otherwise its cells are inferred from their neighbours.
-        fitted: If given, only tables of up to so many attributes make the cube, in which the rest goes together by
-            chance; larger ones say no more than how far it may be off. Where noise hides what they hold, a part of it
-            would else be believed.
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -94,11 +91,6 @@ class Marginals:
     shares: tuple[Fraction, ...] | None = None
     nonnegative: bool = True
     shrink: bool = False
-    fitted: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.fitted is not None and (self.fitted < 1 or not self.nonnegative):
-            raise MechanismError("fitted must be at least 1, and asks for a cube without negative cells")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -122,15 +114,10 @@ class Marginals:
         note = f"{len(axes)} tables were measured directly, each with {how} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
-        if self.fitted is not None:
-            return Estimate(self._fit(measured.only(self.fitted)), TableNoise(measured), note)
         if self.shrink:
             cube, shrunk = shrunk_cube(measured)
             return Estimate(cube, TableNoise(measured, cube, shrunk), note)
         return Estimate(fit_cube(measured), TableNoise(measured), note)
-
-    def _fit(self, measured: MeasuredTables) -> FloatArray:
-        return shrunk_cube(measured)[0] if self.shrink else fit_cube(measured)
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
         axes = self.tables

@@ -33,8 +33,11 @@ from dphist.private.gate import PrivateCounts
 
 # What the number of records costs; a look at dependence costs what it is worth, four percent at most.
 TOTAL = Fraction(1, 128)
-# What announced tables keep where chance speaks for them: what was never measured has no interval.
-_KEPT = Fraction(1, 10)
+# What the cube keeps where chance speaks for announced tables: what was never measured has no interval. With as much on
+# the announced tables themselves errors are the same, but intervals are ten times as wide as if all of it were spent on
+# them. Those of a cube that is moved towards its tables know how far it may depart from chance: where chance is chosen
+# they have 0.2 to 0.9 of that width, and up to 2.5 where records are nearly enough to measure the tables.
+_KEPT = Fraction(3, 20)
 # Of c cells about c to this power are full, and the mean square of normal departures is so many times their mean's.
 _FULL, _NORMAL = 0.6, math.pi / 2.0
 # Where there is nothing but noise, shrinking leaves this part of its variance.
@@ -148,26 +151,24 @@ def _finer(noise: NoiseKind, shape: tuple[int, ...], tables: tuple[Axes, ...]) -
     return min(1.0, planned.forecast.score / residual_error(law, shape, tables))
 
 
-def left_to_chance(shape: tuple[int, ...], tables: Sequence[Axes]) -> Marginals:
-    """Tables of one attribute with nearly all of the budget, and announced ones with so much that they have intervals.
+def left_to_chance(shape: tuple[int, ...]) -> Marginals:
+    """Tables of one attribute with nearly all of the budget, and the cube with so much that every table has intervals.
 
     Shares grow with the cube root of a table's cells, by which the sum of squares over all cells is least under ε.
 
     Args:
         shape: How many values each attribute has.
-        tables: What was announced.
 
     Returns:
         The mechanism.
 
     Example:
-        >>> left_to_chance((4, 4), [(0, 1)]).shares
-        (Fraction(9, 20), Fraction(9, 20), Fraction(1, 10))
+        >>> left_to_chance((4, 4)).shares
+        (Fraction(17, 40), Fraction(17, 40), Fraction(3, 20))
     """
     ones: list[Axes] = [(axis,) for axis, size in enumerate(shape) if size > 1]
-    large = [axes for axes in wanted_tables(shape, tables) if len(axes) > 1]
-    shares = [*_by_size(shape, ones, 1 - _KEPT), *_by_size(shape, large, _KEPT)]
-    return Marginals(tables=(*ones, *large), shares=tuple(shares), shrink=True, fitted=1)
+    shares = (*_by_size(shape, ones, 1 - _KEPT), _KEPT)
+    return Marginals(tables=(*ones, tuple(range(len(shape)))), shares=shares, shrink=True)
 
 
 def _by_size(shape: tuple[int, ...], tables: Sequence[Axes], share: Fraction) -> list[Fraction]:

@@ -70,7 +70,7 @@ def tables_or_tree(
         together, apart = losses(outlook(data.law(), data.shape, tables, Glimpse(records, dependence, doubt)))
         if apart < together:
             return (
-                left_to_chance(data.shape, tables),
+                left_to_chance(data.shape),
                 f"marginals will be asked for, but noise would hide what those of about {two_digits(records):,} "
                 "records hold beyond tables of one attribute, so these are measured (marginals); chance says the rest",
             )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -171,16 +171,26 @@ class Forecaster:
         problem = _Shares(
             speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least
         )
-        shares = problem.best([len(axes) for axes in some])
-        counts = np.floor(shares * _GRID).astype(np.int64)
-        counts[(counts < _LEAST) & (self._spare(speaks, shares) | (self.records is not None))] = 0
-        counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
+        orders_of = [len(axes) for axes in some]
+        counts = self._counts(problem, orders_of)
+        if not ((speaks > 0.0) & (counts > 0)).any(axis=1).all():
+            # With few records it pays to leave out what noise would hide; what is asked has an interval all the same.
+            problem = replace(problem, least=_CUBE)
+            counts = self._counts(problem, orders_of)
         kept = np.flatnonzero(counts)
         return Plan(
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
             _score(problem.errors(counts / _GRID), self._weights),
         )
+
+    def _counts(self, problem: _Shares, orders: Sequence[int]) -> IntArray:
+        """The best shares in whole parts of `_GRID`, without those that are next to nothing."""
+        shares = problem.best(orders)
+        counts = np.floor(shares * _GRID).astype(np.int64)
+        counts[(counts < _LEAST) & (self._spare(problem.speaks, shares) | (self.records is not None))] = 0
+        counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
+        return counts
 
     @staticmethod
     def _spare(speaks: FloatArray, shares: FloatArray) -> NDArray[np.bool_]:
