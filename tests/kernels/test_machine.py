@@ -154,3 +154,25 @@ def test_a_twin_that_took_as_long_as_compiling_gives_way(tmp_path, monkeypatch):
         monkeypatch.setattr(machine, "_heat", {})
         monkeypatch.setattr(machine, "_added", {})
         assert not machine.worn(kernel.function, 260_000.0)
+
+
+def test_no_file_tells_how_long_records_took(tmp_path, monkeypatch):
+    """How long kernels that sort or add up records take follows from how many there are."""
+    from dphist.kernels.grouping import largest_label
+    from dphist.kernels.pairs import side_by_side
+    from dphist.kernels.predictive.splits import infer_splits
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("atexit.register", lambda function: function)
+    monkeypatch.setattr(machine, "_heat", {})
+    monkeypatch.setattr(machine, "_added", {})
+    of_records = [sys.modules[each.__module__] for each in (largest_label, side_by_side)]
+    kernels = [
+        kernel for module in of_records for kernel in vars(module).values() if hasattr(kernel, "function")
+    ]
+    assert len(kernels) >= 2
+    for kernel in kernels:
+        assert not machine.worn(kernel.function, 1e9)
+    assert machine._added == {}
+    kernel_of_answers: Any = infer_splits
+    assert machine.worn(kernel_of_answers.function, 1e9)
