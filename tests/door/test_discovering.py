@@ -15,7 +15,7 @@ import pytest
 from test_bounding_by_cell import start, walk
 from test_engines import Duckdb, engine, postgres  # noqa: F401 -- fixtures
 
-from dphist import Ledger, Unit, errors, load, publish
+from dphist import Ledger, Unit, errors, load, publish, rehearse
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.private.discovery import discover, price_of, threshold
@@ -28,6 +28,7 @@ from dphist.sources.duck import Duck
 from dphist.sources.engine import Bound
 from dphist.sources.hashed import hashed_keys
 from dphist.sources.open import open_source
+from dphist.sources.tally import Tallied
 
 PAGE = Domain([Nominal("page", discover=True)])
 CROSSED = Domain([Ordinal("age", range(3)), Nominal("page", discover=True)])
@@ -370,7 +371,7 @@ def test_without_a_delta_it_is_refused_with_the_reason() -> None:
         ({"rho": 1, "delta": "1e-9", "mechanism": "posterior"}, "laplace or gaussian"),
         ({"rho": 1, "delta": "1e-9", "mechanism": "laplace"}, "gaussian noise"),
         ({"rho": 1, "delta": "1e-9", "workload": "cells"}, "no workload"),
-        ({"delta": "1e-9"}, "epsilon or rho"),
+        ({"delta": "1e-9"}, "epsilon is missing"),
     ):
         with pytest.raises(errors.DphistError, match=message):
             publish(popular(), PAGE, **wrong)
@@ -405,3 +406,58 @@ def test_a_schema_whose_keys_are_discovered_is_checked(tmp_path):
     assert "keys of page are discovered" in said.output
     told = CliRunner().invoke(app, ["schema", "check", str(schema), "--json"])
     assert json.loads(told.output) == {"attributes": {"page": None}, "cells": None}
+
+
+# ---- what the custodian is told -------------------------------------------------------------------------
+
+
+def unread() -> pa.Table:
+    """1,303 rows, of which 300 have no page and 3 an age that is not declared."""
+    pages = ["Main"] * 900 + [None] * 300 + ["mine"] * 103
+    ages = [0, 1, 2] * 300 + [0] * 400 + [77] * 3
+    return pa.table({"page": pages, "age": ages, "user": list(range(len(pages)))})
+
+
+def test_every_engine_tells_how_many_rows_have_no_key(engine: Any) -> None:  # noqa: F811
+    for unit in (Unit(), Unit(cells=1, id="user")):
+        source = Tallied(engine.put(unread()))
+        keys_of(source, CROSSED, unit)
+        assert (source.tally.rows, source.tally.placed) == (1303, 1000)
+
+
+def test_rows_without_a_key_stop_a_release_before_anything_is_paid(tmp_path: Any) -> None:
+    with Ledger.open(tmp_path / "budget.db") as book:
+        book.create("readers", rho="1/4", delta="2e-6")
+    paid = {"rho": "1/8", "delta": "1e-6", "ledger": tmp_path / "budget.db", "dataset": "readers"}
+    with pytest.raises(errors.DroppedRows, match="nothing was spent"):
+        publish(unread(), CROSSED, **paid)
+    with Ledger.open(tmp_path / "budget.db") as book:
+        assert book.spent("readers") == 0
+    assert publish(unread(), CROSSED, allow_dropped=0.25, **paid).domain.names == ("age", "page")
+    # Where others see whether a run succeeds, nothing of the records may stop it.
+    publish(unread(), CROSSED, unattended=True, rho="1/8", delta="1e-6")
+
+
+def test_keys_that_are_discovered_are_rehearsed() -> None:
+    told = rehearse(unread(), CROSSED, "cells=1, id=user", delta="1e-6")
+    assert (told.rows, told.dropped, told.cells) == (1303, 303, 3)
+    assert told.keys is not None
+    assert (told.keys.found, told.keys.above) == (2, 2)
+    price = price_of(Budget.of(1), Unit(cells=1, id="user"))
+    assert told.keys.threshold == threshold(
+        price.kind, price.law.size, Unit(cells=1, id="user"), Fraction(1, 10**6), 3
+    )
+    assert "from which on a noisy count is shown" in str(told)
+    without = rehearse(unread(), PAGE)
+    assert without.keys is not None
+    assert without.keys.threshold is None
+    assert "give a delta" in str(without)
+    assert without.forecasts == {}
+    with pytest.raises(errors.InputError, match="workload"):
+        rehearse(unread(), PAGE, workload="cells")
+
+
+def test_one_attribute_is_discovered_at_a_time() -> None:
+    both = Domain([Nominal("page", discover=True), Nominal("query", discover=True)])
+    with pytest.raises(errors.DomainError, match="one attribute can be discovered"):
+        publish(pa.table({"page": ["a"], "query": ["b"]}), both, rho=1, delta="1e-6")

@@ -42,6 +42,9 @@ def rehearse(
     source: Annotated[str, typer.Argument(help="The records, as for `publish`.")],
     schema: Annotated[Path, typer.Option(help="The public domain, as TOML.")],
     epsilon: Annotated[str, typer.Option(help="What the forecasts of error are for.")] = "1",
+    delta: Annotated[
+        str | None, typer.Option(help="Where keys are discovered: the chance their threshold is for.")
+    ] = None,
     workload: Annotated[str | None, WorkloadText] = None,
     records: Annotated[
         int, typer.Option(help="A public guess at the number of records, for forecasts.")
@@ -58,8 +61,8 @@ def rehearse(
     unit = unit_of(declared, rows, replace, person)
     with screen.progress("reading the records once"):
         told = rehearsed(
-            source, declared.domain, unit, epsilon=epsilon, workload=asked_of(declared, workload, None),
-            records=records,
+            source, declared.domain, unit, epsilon=epsilon, delta=delta,
+            workload=asked_of(declared, workload, None), records=records,
         )  # fmt: skip
     screen.line(str(told))
 

@@ -66,15 +66,15 @@ def schema_check(
 
     domain = read_schema(schema)
     # How many keys will be discovered is for the records to say, behind a threshold.
-    sizes = {each.name: None if getattr(each, "discover", False) else each.size for each in domain.attributes}
-    found = [name for name, size in sizes.items() if size is None]
-    facts: dict[str, Any] = {"attributes": sizes, "cells": None if found else domain.size}
+    unknown = domain.undeclared
+    sizes = {each.name: None if each is unknown else each.size for each in domain.attributes}
+    facts: dict[str, Any] = {"attributes": sizes, "cells": None if unknown else domain.size}
     if as_json:
         screen.line(json.dumps(facts, ensure_ascii=False))
         return
     listed = " × ".join(f"{name} {'?' if size is None else size}" for name, size in sizes.items())
     screen.line(
-        f"{listed}: the keys of {found[0]} are discovered when they are published, for a --delta"
-        if found
+        f"{listed}: the keys of {unknown.name} are discovered when they are published, for a --delta"
+        if unknown
         else f"{listed} = {domain.size:,} cells"
     )

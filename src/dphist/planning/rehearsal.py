@@ -7,6 +7,7 @@ should change how values are *read*, not move bounds to where the records happen
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +16,15 @@ from typing import Any
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
 from dphist.mechanisms.auto import Auto
-from dphist.model.domain import Domain
-from dphist.model.exact import Number
+from dphist.model.domain import Domain, Nominal
+from dphist.model.exact import Number, exact
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.forecast import plan
 from dphist.planning.reasons import reason
+from dphist.private.discovery import price_of, terms, threshold
+from dphist.sources.discovering import keys_of
 from dphist.sources.machine import available_memory
 from dphist.sources.unmatched import Unmatched, unmatched
 
@@ -51,6 +54,25 @@ class AttributeRehearsal:
 
 
 @dataclass(frozen=True, eq=False)
+class KeysRehearsal:
+    """The attribute whose keys are discovered: how many there are, and how many of them would be shown.
+
+    Args:
+        name: The attribute.
+        found: Keys that some counted row holds.
+        threshold: The noisy count from which on a key is shown; None where no delta was given.
+        above: Keys with a cell of so many rows before noise.
+        deviation: The standard deviation of the noise of a key's count.
+    """
+
+    name: str
+    found: int
+    threshold: int | None = None
+    above: int = 0
+    deviation: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Rehearsal:
     """What a custodian should know before paying. Private: print it, read it, forget it.
 
@@ -62,11 +84,12 @@ class Rehearsal:
         people: How many people have how many rows, if the unit has an id.
         nobody: Rows without an id.
         unit: Who is protected.
-        cells: How many cells the release would have.
+        cells: How many cells the release would have; for each key, where keys are discovered.
         memory: Bytes that publishing takes, and bytes that are free.
         forecasts: The error to expect of an answer, by what is asked; None where it cannot be told.
         epsilon: What the forecasts are for.
         seconds: How long reading took; publishing reads once more.
+        keys: What is known of keys that are discovered.
     """
 
     rows: int
@@ -81,6 +104,7 @@ class Rehearsal:
     forecasts: Mapping[str, float | None]
     epsilon: str
     seconds: float
+    keys: KeysRehearsal | None = None
 
     @property
     def share(self) -> float:
@@ -106,6 +130,7 @@ def rehearse(
     unit: Unit | str | Mapping[str, Any] | None = None,
     *,
     epsilon: Number = 1,
+    delta: Number | None = None,
     workload: Workload | str | Mapping[str, Any] | None = None,
     records: int = 100_000,
 ) -> Rehearsal:
@@ -120,6 +145,7 @@ def rehearse(
         domain: What the cells are.
         unit: Who is protected, as for `publish`.
         epsilon: What the forecasts of error are for.
+        delta: Where keys are discovered: the chance that their threshold is for.
         workload: What will be asked; cells, ranges and tables of one attribute unless told.
         records: A public guess at the number of records, for forecasts. It is not taken from the records.
 
@@ -140,11 +166,18 @@ def rehearse(
     if isinstance(source, Histogram):
         raise InputError("source: a histogram has no rows left to rehearse with; give the records")
     protected = Unit.parse(unit)
+    unknown = domain.undeclared
+    if unknown is not None and workload is not None:
+        raise InputError(
+            "workload: nobody can say what will be asked of keys that are not known; leave it out"
+        )
     asked = None if workload is None else Workload.parse(domain, workload)
     started = time.perf_counter()
     found = unmatched(source, domain, protected)
+    keys = None if unknown is None else _keys(source, domain, unknown, protected, epsilon, delta)
     seconds = time.perf_counter() - started
     tally = found.tally
+    cells = math.prod(each.size for each in domain.attributes if each is not unknown)
     return Rehearsal(
         rows=tally.rows or 0,
         dropped=tally.dropped or 0,
@@ -153,12 +186,31 @@ def rehearse(
         people=dict(sorted(found.people.items())),
         nobody=found.nobody,
         unit=protected,
-        cells=domain.size,
-        memory=(24 * domain.size, available_memory()),
-        forecasts=_forecasts(domain, epsilon, asked, protected, records),
+        cells=cells,
+        memory=(24 * cells * (1 if keys is None else keys.found), available_memory()),
+        forecasts=_forecasts(domain, epsilon, asked, protected, records)
+        if keys is None
+        else {"the count of a key that is shown": keys.deviation}
+        if keys.deviation is not None
+        else {},
         epsilon=str(epsilon),
         seconds=seconds,
+        keys=keys,
     )
+
+
+def _keys(
+    source: Any, domain: Domain, unknown: Nominal, unit: Unit, epsilon: Number, delta: Number | None
+) -> KeysRehearsal:
+    """How many keys there are, and which threshold they would meet: facts about the records, as all of it is."""
+    _, counts = keys_of(source, domain, unit)
+    if delta is None:
+        return KeysRehearsal(unknown.name, len(counts))
+    budget, chance = terms(epsilon, exact(delta, "delta"), unit, counts.shape[1])
+    price = price_of(budget, unit)
+    level = threshold(price.kind, price.law.size, unit, chance, counts.shape[1])
+    above = int((counts >= level).any(axis=1).sum())
+    return KeysRehearsal(unknown.name, len(counts), level, above, float(price.law.deviation))
 
 
 def _attribute(found: Unmatched, domain: Domain, name: str) -> AttributeRehearsal:
@@ -229,11 +281,14 @@ def _lines(told: Rehearsal) -> list[str]:
                 f"{'(nothing)' if v is None else repr(v)} × {rows:,}" for v, rows, _ in each.values
             )
             lines.append(f"    most frequent: {shown}")
+    if told.keys is not None:
+        lines += _shown(told.keys)
     if told.unit.id is not None:
         lines += _people(told)
     needed, free = told.memory
+    of_each = " for each key" if told.keys is not None else ""
     lines.append(
-        f"cells      {told.cells:,}; publishing takes about {_bytes(needed)}, {_bytes(free)} are free"
+        f"cells      {told.cells:,}{of_each}; publishing takes about {_bytes(needed)}, {_bytes(free)} are free"
         if needed < 2**60
         else f"cells      {told.cells:.3g}: nobody can write them out; tables of few attributes are published"
     )
@@ -244,6 +299,14 @@ def _lines(told: Rehearsal) -> list[str]:
         f"time       reading took {told.seconds:.1f} s; publishing reads once more. Nothing was spent."
     )
     return lines
+
+
+def _shown(keys: KeysRehearsal) -> list[str]:
+    found = f"keys       {keys.found:,} of {keys.name} have rows that are counted"
+    if keys.threshold is None:
+        return [found, "           give a delta, such as 1e-9, to be told how many of them would be shown"]
+    reach = f"           {keys.above:,} have {keys.threshold:,} rows or more"
+    return [found, f"{reach}, from which on a noisy count is shown; near it chance decides"]
 
 
 def _people(told: Rehearsal) -> list[str]:

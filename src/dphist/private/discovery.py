@@ -42,6 +42,7 @@ import numpy as np
 
 from dphist.errors import NotPrivate
 from dphist.model.budget import Budget
+from dphist.model.exact import Number
 from dphist.model.law import Kind
 from dphist.model.unit import Unit
 from dphist.private.noise import Noise
@@ -86,6 +87,42 @@ def threshold(kind: Kind, size: Fraction, unit: Unit, delta: Fraction, cells: in
 def price_of(budget: Budget, unit: Unit) -> Price:
     """The noise of every cell: the gate's own price of asking for all of them."""
     return Purse.of(budget, unit).price(Identity(), Layout((1,), None, 1, None))
+
+
+def terms(
+    epsilon: Number | None, delta: Fraction, unit: Unit, cells: int = 1, kind: Kind | None = None
+) -> tuple[Budget, Fraction]:
+    """How an (ε, δ) is best divided between the noise and the threshold.
+
+    Laplace noise takes all of δ for the threshold; Gaussian noise needs half of it to be worth its ε. All of it is
+    arithmetic on public numbers.
+
+    Args:
+        epsilon: What the release may cost,
+        delta: and with which chance a key of one person alone may appear.
+        unit: Who is protected.
+        cells: How many cells a key has.
+        kind: The noise; the one with the lower threshold unless told.
+
+    Returns:
+        What the noise costs, and the δ of the threshold.
+
+    Example:
+        >>> budget, chance = terms(1, Fraction(1, 10**9), Unit())
+        >>> budget.pure, chance == Fraction(1, 10**9)
+        (True, True)
+    """
+    ways: dict[Kind, tuple[Budget, Fraction]] = {}
+    if kind != "gaussian":
+        ways["laplace"] = Budget.of(epsilon), delta
+    if kind != "laplace":
+        ways["gaussian"] = Budget.of(epsilon, delta=delta / 2), delta / 2
+
+    def level(way: tuple[Budget, Fraction]) -> int:
+        price = price_of(way[0], unit)
+        return threshold(price.kind, price.law.size, unit, way[1], cells)
+
+    return min(ways.values(), key=level)
 
 
 def discover(

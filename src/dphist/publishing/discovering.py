@@ -8,40 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import EpsilonError, InputError, MechanismError, NotPrivate
+from dphist.errors import EpsilonError, MechanismError, NotPrivate
 from dphist.mechanisms import Gaussian, Laplace
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal
 from dphist.model.exact import Number, exact
+from dphist.model.law import Kind
 from dphist.model.unit import Unit
-from dphist.private.discovery import discover, price_of, threshold
+from dphist.private.discovery import discover, price_of, terms, threshold
 from dphist.private.noise import Noise
 from dphist.publishing.account import account
+from dphist.publishing.custody import refuse_dropped
 from dphist.release import Release
 from dphist.release.about import About
 from dphist.release.cells import DenseCells
 from dphist.release.guarantee import Guarantee
 from dphist.sources.discovering import keys_of
+from dphist.sources.tally import Tallied
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
 
 
-def undeclared(domain: Domain) -> bool:
-    """Whether a domain has an attribute whose keys are to be discovered."""
-    return any(isinstance(each, Nominal) and each.discover for each in domain.attributes)
-
-
 def publish_discovered(
     source: Any,
     domain: Domain,
+    unknown: Nominal,
     *,
     epsilon: Number | None,
     rho: Number | None,
@@ -51,15 +51,14 @@ def publish_discovered(
     ledger: Ledger | str | PathLike[str] | None,
     dataset: str | None,
     about: About,
+    allowed: float | None = None,
     noise: Noise | None = None,
 ) -> Release:
-    """Publish the keys that enough people have, with their noisy counts; see `dphist.publish` for the arguments."""
-    hidden = [each for each in domain.attributes if isinstance(each, Nominal) and each.discover]
-    if len(hidden) != 1:
-        raise InputError(
-            "domain: one attribute can be discovered at a time; list the categories of the others"
-        )
-    (unknown,) = hidden
+    """Publish the keys that enough people have, with their noisy counts; see `dphist.publish` for the arguments.
+
+    ``unknown`` is the attribute whose keys are not declared, ``allowed`` the share of rows that may have no cell; None
+    where nobody may learn of a stop.
+    """
     protected = Unit.parse(unit)
     known = [each for each in domain.attributes if each is not unknown]
     shape = tuple(each.size for each in known)
@@ -80,6 +79,9 @@ def publish_discovered(
         return rows[np.asarray(order, dtype=np.int64)]
 
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose, delta=chance) as payer:
+        if allowed is not None:
+            source = source if isinstance(source, Tallied) else Tallied(source)
+            payer.before = partial(refuse_dropped, source.tally, allowed)
         keys, counts = keys_of(source, domain, protected)
         axis = domain.axis(unknown.name)
         kept, transcript = discover(
@@ -129,24 +131,18 @@ def _price(
     chance = exact(delta, "delta")
     if not 0 < chance < 1:
         raise EpsilonError("delta must lie strictly between 0 and 1, far below one over the number of people")
-    known = {Laplace: "laplace", Gaussian: "gaussian"}
-    named = mechanism if isinstance(mechanism, str) else known.get(type(mechanism), "")
-    if named not in ("auto", "laplace", "gaussian"):
+    kinds: dict[object, Kind | None] = {
+        "auto": None,
+        "laplace": "laplace",
+        Laplace: "laplace",
+        "gaussian": "gaussian",
+        Gaussian: "gaussian",
+    }
+    named = mechanism if isinstance(mechanism, str) else type(mechanism)
+    if named not in kinds:
         raise MechanismError("discover: keys are found with laplace or gaussian noise; name one, or auto")
     if rho is not None:
-        if named == "laplace":
+        if kinds[named] == "laplace":
             raise MechanismError("discover: under rho keys are found with gaussian noise")
         return Budget.of(epsilon, rho=rho), chance
-    if epsilon is None:
-        raise EpsilonError("epsilon or rho is missing: say what privacy loss you may spend")
-    # Laplace noise takes all of δ for the threshold; Gaussian noise needs half of it to be worth its ε.
-    ways = {
-        "laplace": (Budget.of(epsilon), chance),
-        "gaussian": (Budget.of(epsilon, delta=chance / 2), chance / 2),
-    }
-
-    def level(way: tuple[Budget, Fraction]) -> int:
-        price = price_of(way[0], unit)
-        return threshold(price.kind, price.law.size, unit, way[1], cells)
-
-    return min(ways.values(), key=level) if named == "auto" else ways[named]
+    return terms(epsilon, chance, unit, cells, kinds[named])

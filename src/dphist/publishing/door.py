@@ -28,7 +28,7 @@ from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account, counts_rho
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_bounds
-from dphist.publishing.discovering import publish_discovered, undeclared
+from dphist.publishing.discovering import publish_discovered
 from dphist.publishing.preflight import empty, preflight
 from dphist.publishing.wide import goes_wide, publish_wide
 from dphist.release.about import About
@@ -117,12 +117,17 @@ def publish(
         >>> dphist.publish(histogram, rho="1/100", mechanism="gaussian").guarantee.describe()
         '0.01-zCDP (zero-concentrated differential privacy) for one row, which may be added or removed'
     """
-    if isinstance(domain, Domain) and not isinstance(source, Histogram) and undeclared(domain):
+    unknown = domain.undeclared if isinstance(domain, Domain) and not isinstance(source, Histogram) else None
+    if domain is not None and unknown is not None:
         if workload is not None or partition_by is not None or measures:
             raise InputError("discover: no workload, measures or partitions while the keys are not known")
+        share = allowed_share(allow_dropped)
+        if not unattended:
+            remind_of(Budget.of(epsilon, rho=rho), kept=ledger is not None)
         return publish_discovered(
             source,
             domain,
+            unknown,
             epsilon=epsilon,
             rho=rho,
             delta=delta,
@@ -131,6 +136,7 @@ def publish(
             ledger=ledger,
             dataset=dataset,
             about=About(created=datetime.now(UTC).date().isoformat()).with_more(about),
+            allowed=None if unattended else share,
         )
     budget = Budget.of(epsilon, rho=rho, delta=delta)
     # Whoever hands over the mechanism of an older release wants the same recipe, not what was chosen then.

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.model.domain import Attribute, Domain
+from dphist.model.domain import Attribute, Domain, Nominal
 from dphist.model.unit import Unit
 from dphist.sources.count import column_of
 from dphist.sources.duck import Duck
-from dphist.sources.engine import Key
+from dphist.sources.engine import Column
 from dphist.sources.keys import place
 from dphist.sources.open import open_source
 from dphist.sources.remote import Remote
@@ -71,7 +71,7 @@ def unmatched(source: Any, domain: Domain, unit: Unit) -> Unmatched:
         )
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     fails = [
-        _fails(attribute, place(attribute, column, engine), engine)
+        _fails(attribute, column, engine)
         for attribute, column in zip(domain.attributes, columns, strict=True)
     ]
     person = None if unit.id is None else engine.person(column_of(engine, unit.id))
@@ -92,8 +92,12 @@ def unmatched(source: Any, domain: Domain, unit: Unit) -> Unmatched:
     return found
 
 
-def _fails(attribute: Attribute, key: Key, engine: Sql) -> str:
+def _fails(attribute: Attribute, column: Column, engine: Duck | Remote) -> str:
     """Whether a row has no cell on an attribute, or only the one for everything else."""
+    if isinstance(attribute, Nominal) and attribute.discover:
+        # Any text may turn out to be a key.
+        return f"(({engine.text(engine.column(column))}) IS NULL)"
+    key = place(attribute, column, engine)
     value = engine._sql(key.value)
     if attribute.other_cell is not None:
         return f"(({value}) = {attribute.other_cell})"

@@ -68,6 +68,16 @@ class Domain:
         """The attributes' names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
 
+    @property
+    def undeclared(self) -> Nominal | None:
+        """The attribute whose keys are to be discovered among the records, if there is one."""
+        hidden = [each for each in self.attributes if isinstance(each, Nominal) and each.discover]
+        if len(hidden) > 1:
+            raise DomainError(
+                "domain: one attribute can be discovered at a time; list the categories of the others"
+            )
+        return hidden[0] if hidden else None
+
     def axis(self, name: str) -> int:
         """The position of an attribute.
 
