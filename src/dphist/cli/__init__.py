@@ -5,6 +5,7 @@ Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 1 anything else.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -22,6 +23,12 @@ def run() -> None:
     from dphist.cli.quickly import plain_command
 
     quick = plain_command(sys.argv[1:]) is not None
+    if quick:
+        # Threads of NumPy's linear algebra spin for 0.03 s of the processor from the moment it is loaded, waiting for
+        # work that does not come; told so before it is, they sleep. As many do the same sums, so the bits are the same.
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+        # What modules are made of stays; to look through it again and again for what does not takes 0.01 s.
+        gc.set_threshold(100_000)
     try:
         main()
     except SystemExit as done:

@@ -254,9 +254,14 @@ def sources() -> str:
     whole = blake2b(digest_size=16)
     for part in (sys.version, np.__version__, (_numba_folder() / "_version.py").read_text()):
         whole.update(part.encode() + b"\0")
-    home = Path(__file__).parent
-    for path in sorted(home.rglob("*.py")):
-        whole.update(str(path.relative_to(home)).encode() + b"\0" + path.read_bytes() + b"\0")
+    home = str(Path(__file__).parent)
+    paths = list[str]()
+    for folder, within, names in os.walk(home):
+        # There lies what was compiled, in many files.
+        within[:] = [name for name in within if name != "__pycache__"]
+        paths += [f"{folder}/{name}" for name in names if name.endswith(".py")]
+    for path in sorted(paths):
+        whole.update(path.removeprefix(home).encode() + b"\0" + Path(path).read_bytes() + b"\0")
     return whole.hexdigest()
 
 

@@ -340,7 +340,8 @@ class Engine:
 
         low, high, ends = self.trials
         sums = box_sums(np.ascontiguousarray(cells, dtype=np.float64).reshape(self.shape), low, high)
-        plain, noise = self.tried[3:] if "tried" in self.__dict__ else self.least_squares(low, high)
+        known = len(self._tried) == len(ends)
+        plain, noise = self.tried[3:] if known else self.least_squares(low, high)
         count = np.diff([*ends, len(low)])
         return np.asarray(np.add.reduceat((sums - plain) ** 2 / noise, ends) / count, dtype=np.float64)
 
@@ -352,11 +353,31 @@ class Engine:
         return low, high, np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
 
     @cached_property
+    def _tried(self) -> dict[int, tuple[FloatArray, ...]]:
+        """What both laws say of the trial boxes of the size classes that were looked at, as `ask_both` gives it."""
+        return {}
+
+    @property
     def tried(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """What the law says of them (mean, variance, inner part) and what plain least squares does (mean, variance)."""
-        low, high, _ = self.trials
-        starts = np.arange(len(low) + 1)
-        return self.ask_both(low, high, starts)
+        classes = range(count_classes(self.shape))
+        self._try(classes)
+        mean, known, inner, plain, noise = (
+            np.concatenate([self._tried[each][part] for each in classes]) for part in range(5)
+        )
+        return mean, known, inner, plain, noise
+
+    def _try(self, classes: Sequence[int]) -> None:
+        """Ask the trial boxes of some size classes; each is a question by itself, whatever else is asked with it."""
+        classes = [each for each in classes if each not in self._tried]
+        if not classes:
+            return
+        boxes = [trial_boxes(self.shape)[each] for each in classes]
+        low, high = (np.concatenate([each[side] for each in boxes]) for side in range(2))
+        ends = np.cumsum([len(each[0]) for each in boxes])
+        said = self.ask_both(low, high, np.arange(len(low) + 1))
+        for each, *parts in zip(classes, *(np.split(answers, ends[:-1]) for answers in said), strict=True):
+            self._tried[each] = tuple(parts)
 
     def _ask_cells(
         self, law: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], cells: IntArray
@@ -414,23 +435,17 @@ class Engine:
         counts twice.
         """
         new = [each for each in classes if each not in self._cautions]
-        if new and "tried" in self.__dict__:
-            new = [each for each in range(count_classes(self.shape)) if each not in self._cautions]
-        if new:
-            trials = [trial_boxes(self.shape)[each] for each in new]
-            low, high = (np.concatenate([each[side] for each in trials]) for side in range(2))
-            ends = np.cumsum([0, *(len(each[0]) for each in trials)])[:-1]
-            # Each box is a question, whichever others are asked with it, so the answers are the same.
-            if len(new) == count_classes(self.shape):
-                mean, known, inner, plain, noise = self.tried
-            else:
-                starts = np.arange(len(low) + 1)
-                mean, known, inner, plain, noise = self.ask_both(low, high, starts)
+        self._try(new)
+        for each in new:
+            low, high = trial_boxes(self.shape)[each]
+            mean, known, inner, plain, noise = self._tried[each]
             squares = (plain - mean) ** 2 - noise + 2.0 * (known + inner)
             cells = np.prod((high - low).astype(np.float64), axis=1)
             claimed = self.hedged(known, noise, cells) + inner
-            ratio = np.add.reduceat(squares, ends) / np.maximum(np.add.reduceat(claimed, ends), 1e-9)
-            self._cautions.update(zip(new, np.maximum(self.least_caution, ratio).tolist(), strict=True))
+            ratio = float(np.add.reduceat(squares, [0])[0]) / max(
+                float(np.add.reduceat(claimed, [0])[0]), 1e-9
+            )
+            self._cautions[each] = max(self.least_caution, ratio)
         return np.array([self._cautions[each] for each in classes], dtype=np.float64)
 
     def hedged(self, known: FloatArray, noise: FloatArray, cells: FloatArray) -> FloatArray:
