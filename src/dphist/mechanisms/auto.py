@@ -17,7 +17,7 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
 from dphist.inference.tables import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+from dphist.mechanisms.choosing.glimpse import Crowd, Glimpse, Look
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain, Ordinal
@@ -124,7 +124,7 @@ class Auto:
                 from dphist.mechanisms.choosing.announced import look_further
 
                 look, seen, data = look_further(look, seen, data, tables)
-            mechanism, reason = self.choose(data, seen.records, seen.dependence, seen.doubt)
+            mechanism, reason = self.choose(data, seen.records, seen.dependence, seen.doubt, seen.crowd)
         # What it makes of what is left is what is published.
         estimate = mechanism.estimate(data.standing_for(whole))
         named = replace(self, look=look, chosen=made_by(mechanism, estimate))
@@ -144,6 +144,7 @@ class Auto:
         records: float | None = None,
         dependence: float | None = None,
         doubt: float | None = None,
+        crowd: Crowd | None = None,
     ) -> tuple[Mechanism, str]:
         """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look.
 
@@ -152,10 +153,17 @@ class Auto:
             records: A noisy total.
             dependence: How far attributes depend on each other (`dphist.mechanisms.choosing.glimpse`).
             doubt: How much noise is in that, if it was seen of pairs (`dphist.mechanisms.choosing.announced`).
+            crowd: How full blocks of a plane are.
 
         Returns:
             The mechanism, and why.
         """
+        if self._waves(data):
+            from dphist.mechanisms.choosing.planes import wavelets_if_better
+
+            waves = wavelets_if_better(data, self._kind(data), crowd)
+            if waves is not None:
+                return waves
         mechanism, reason = self._fitting(data, records, dependence, doubt)
         if not self.guaranteed:
             return mechanism, reason
@@ -241,6 +249,10 @@ class Auto:
             from dphist.mechanisms.choosing.announced import TOTAL
 
             return Look(total=TOTAL, blocks=Fraction(0))
+        if self._waves(data) and not self.guaranteed:
+            from dphist.mechanisms.choosing.planes import crowded_look
+
+            return crowded_look(data.shape)
         return Look(total=_TOTAL, blocks=Fraction(0)) if self._pays_for_total(data) else None
 
     def _looks_first(self, data: PrivateCounts) -> bool:
@@ -389,6 +401,12 @@ class Auto:
         longest = _LONGEST_ROOT if self.guaranteed else _LONGEST_CURVE
         line = len(data.shape) == 1 and data.size <= longest
         return line and self._kind(data) == "prefixes" and data.law().gaussian
+
+    def _waves(self, data: PrivateCounts) -> bool:
+        """Whether long ranges of a plane are announced under a law of noise for which wavelets may be better."""
+        told = self._kind(data) in ("ranges", "all_ranges", "prefixes") and not self._short(data)
+        plane = len(data.shape) > 1 and data.law().gaussian and data.size <= _LARGEST_TABULAR
+        return plane and told and self._space(data) and self._nearly_exact(data) is None
 
     def _space(self, data: PrivateCounts) -> bool:
         """Whether ranges are asked for, or nothing was announced, about a space of points rather than a table.

@@ -86,7 +86,7 @@ class Privelet:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for the coefficients once and rebuild the cells."""
         plain = self._plain(data.shape, data.domain, data.law().exponent)
-        axes = wavelet_axes(data.shape, data.domain, plain, self.calibration)
+        axes = self.transformed(data.shape, data.domain, data.law().exponent)
         if all(isinstance(axis, PlainAxis) for axis in axes):
             # Nothing to transform: this is the Laplace mechanism, whose intervals are exact.
             noisy = data.measure(Identity(), floats=True)
@@ -106,7 +106,11 @@ class Privelet:
 
     def axes(self, domain: Domain) -> tuple[Axis, ...]:
         """Say how each attribute of a domain is transformed; public."""
-        return wavelet_axes(domain.shape, domain, self._plain(domain.shape, domain), self.calibration)
+        return self.transformed(domain.shape, domain)
+
+    def transformed(self, shape: Sequence[int], domain: Domain | None, power: int = 2) -> tuple[Axis, ...]:
+        """The same where cells may have no domain, and for Gaussian noise with a power of 1."""
+        return wavelet_axes(shape, domain, self._plain(shape, domain, power), self.calibration)
 
     def _plain(self, shape: Sequence[int], domain: Domain | None, power: int = 2) -> tuple[int, ...]:
         if self.plain == "auto":

@@ -37,6 +37,19 @@ TOTAL, BLOCKS = Fraction(1, 128), Fraction(3, 128)
 _EXPECTED, _WITHIN = 0.01, 0.02
 
 
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """How full the blocks of a first look are.
+
+    Args:
+        density: Noisy records a cell of every block, an axis an attribute.
+        cells: How many cells each block has.
+    """
+
+    density: FloatArray
+    cells: FloatArray
+
+
 @dataclass(frozen=True)
 class Glimpse:
     """What a first look says.
@@ -46,11 +59,13 @@ class Glimpse:
         dependence: How far attributes depend on each other, from 0, not at all, to 1; None if nobody looked.
         doubt: The deviation of its noise where that is told by pairs, of which it is the mean total variation from
             chance; None where blocks told it.
+        crowd: How full blocks are; None if nobody looked.
     """
 
     records: float | None = None
     dependence: float | None = None
     doubt: float | None = None
+    crowd: Crowd | None = None
 
 
 @checked
@@ -97,7 +112,7 @@ class Look:
         records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
         if self.pairs:
             return self.further(rest, records)
-        return Glimpse(records, self._depends(second[0], records) if second else None), rest
+        return self._blocks(second[0], records) if second else Glimpse(records), rest
 
     def further(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
         """See how far pairs are from independence, once records were counted."""
@@ -113,7 +128,7 @@ class Look:
         first.measure(TableTotals(((),), (Fraction(1),)))
         return rest
 
-    def _depends(self, data: PrivateCounts, records: float) -> float:
+    def _blocks(self, data: PrivateCounts, records: float) -> Glimpse:
         most = max(2, min(self.sides, math.floor(self.cells ** (1.0 / len(data.shape)) + 1e-9)))
         shape = tuple(min(size, most) for size in data.shape)
         labels = np.zeros((1,) * len(shape), dtype=np.int64)
@@ -122,9 +137,13 @@ class Look:
                 [-1 if a == axis else 1 for a in range(len(shape))]
             )
             labels = labels * blocks + place
-        seen = data.partition(np.broadcast_to(labels, data.shape), math.prod(shape)).measure(Totals())
+        labels = np.broadcast_to(labels, data.shape)
+        cells = np.bincount(labels.reshape(-1), minlength=math.prod(shape)).astype(np.float64)
+        seen = data.partition(labels, math.prod(shape)).measure(Totals())
         counts = np.asarray(seen.values, dtype=np.float64).reshape(shape)
-        return dependence(counts, float(seen.variance), records)
+        depends = dependence(counts, float(seen.variance), records)
+        cells = cells.reshape(shape)
+        return Glimpse(records, depends, crowd=Crowd(counts / cells, cells))
 
 
 def dependence(blocks: FloatArray, variance: float, records: float) -> float:

@@ -1,0 +1,110 @@
+"""Full planes under ρ: wavelets where blocks are full, a tree where they are not, and what both promise."""
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.mechanisms import Auto, Privelet
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.choosing.glimpse import Crowd
+from dphist.mechanisms.choosing.planes import crowded_look, wavelets_if_better, within
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.workload import Workload
+from dphist.testing import open_counts
+
+PLANE = Domain([Ordinal("x", range(128)), Ordinal("y", range(96))])
+RANGES = Workload.random(PLANE, 400, seed=3)
+HALF = Budget.of(rho="1/2")
+
+
+def _hill(height):
+    x, y = np.meshgrid(np.arange(128) / 128, np.arange(96) / 96, indexing="ij")
+    return Histogram(PLANE, np.rint(height * (0.3 + x * y)).astype(np.int64))
+
+
+def _lone(height):
+    counts = np.zeros(PLANE.shape, dtype=np.int64)
+    counts[5, 7] = counts[100, 90] = height
+    return Histogram(PLANE, counts)
+
+
+def test_a_full_plane_gets_wavelets_and_few_cells_a_tree():
+    made = {
+        name: Auto().estimate(open_counts(each, HALF, workload=RANGES, seed=4)).made_by
+        for name, each in {"full": _hill(400), "few": _lone(10**6), "thin": _hill(0)}.items()
+    }
+    assert isinstance(made["full"].chosen, Privelet)
+    assert isinstance(made["few"].chosen, AdaptiveTree)
+    assert isinstance(made["thin"].chosen, AdaptiveTree)
+    assert {each.look for each in made.values()} == {crowded_look(PLANE.shape)}
+
+
+def test_rectangles_of_a_full_plane_are_off_by_much_less_than_from_a_tree():
+    full = _hill(400)
+    truth = np.asarray(RANGES.answer(full.counts))
+
+    def off(mechanism):
+        squares = [
+            np.asarray(RANGES.answer(mechanism.estimate(right).counts.reshape(PLANE.shape))) - truth
+            for right in (open_counts(full, HALF, workload=RANGES, seed=seed) for seed in (1, 2, 3))
+        ]
+        return np.sqrt(np.mean(np.square(squares)))
+
+    assert off(Auto()) < 0.8 * off(AdaptiveTree(estimator="averaged", near=True))
+
+
+def test_nobody_pays_for_blocks_under_epsilon_or_where_nothing_was_announced():
+    for budget, asked in ((Budget.of(epsilon=1), RANGES), (HALF, None), (HALF, Workload.cells(PLANE))):
+        assert Auto()._first_look(open_counts(_hill(400), budget, workload=asked)) is None
+
+
+def test_what_is_published_says_why_replays_and_holds():
+    release = dphist.publish(_hill(400), rho="1/2", workload=RANGES)
+    assert "wavelets are measured (privelet)" in release.mechanism.why
+    release.verify()
+    answers = release.answer(RANGES, confidence=0.95)
+    truth = np.asarray(RANGES.answer(_hill(400).counts))
+    # The noise of each is normal and known: half of 400 ranges beyond two deviations
+    # does not happen.
+    assert np.mean((answers.low <= truth) & (truth <= answers.high)) > 0.5
+    assert np.isfinite(answers.high - answers.low).all()
+
+
+def test_for_narrow_guarantees_a_full_plane_is_reckoned_with():
+    right = open_counts(_lone(10**6), HALF, workload=RANGES)
+    mechanism, why = Auto(guaranteed=True).choose(right)
+    assert isinstance(mechanism, Privelet)
+    assert "most of the blocks" not in why
+
+
+def test_the_forecast_is_the_noise_that_the_release_states():
+    right = open_counts(_hill(400), HALF, workload=RANGES)
+    chosen = wavelets_if_better(right, "ranges", None)
+    assert chosen is not None
+    errors = Privelet().estimate(right).errors
+    stated = float(np.sqrt(errors.spread(RANGES).variance.mean()))  # type: ignore[attr-defined]
+    told = float(chosen[1].split("off by ")[1].split(",")[0])
+    assert told == pytest.approx(stated, rel=0.01)
+
+
+def test_blocks_are_as_uneven_inside_as_beside_each_other():
+    density, cells = np.array([[0.0, 4.0], [2.0, 2.0], [5.0, 7.0]]), np.full((3, 2), 8.0)
+    parts, weight = within(Crowd(density, cells))
+    # As many records as before, none of them anywhere in a block that is empty.
+    assert parts @ weight == pytest.approx(float((density * cells).sum()))
+    assert weight.sum() == pytest.approx(cells.sum())
+    assert (parts[:4] == 0.0).all()
+    # Neighbours with nothing between them say nothing.
+    assert (within(Crowd(np.zeros((2, 2)), np.ones((2, 2))))[0] == 0.0).all()
+
+
+def test_spaces_with_a_nominal_attribute_may_have_wavelets_as_well():
+    space = Domain([Ordinal("x", range(32)), Ordinal("y", range(32)), Nominal("sex", ["F", "M"])])
+    asked = Workload.random(space, 200, seed=1)
+    right = open_counts(
+        Histogram(space, np.full(space.shape, 500, dtype=np.int64)), HALF, workload=asked, seed=2
+    )
+    made = Auto().estimate(right).made_by
+    assert made.chosen is not None
