@@ -276,8 +276,37 @@ def shrink_together(
     return found
 
 
+def departures(energy: FloatArray, freedom: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Say how far tables may depart from a model, and how likely each does, by what all of them show together.
+
+    Args:
+        energy: What each is away from the model beyond its margins, squared, in units of its noise's variance.
+        freedom: Its degrees of freedom.
+
+    Returns:
+        Departures as variances, in the same units, a column for each table; and how likely each is, by columns.
+
+    Example:
+        >>> import numpy as np
+        >>> apart, likely = departures(np.array([1.0, 500.0]), np.array([4.0, 4.0]))
+        >>> ((apart * likely).sum(axis=0) > 10.0).tolist()
+        [False, True]
+    """
+    none = np.zeros(energy.size)
+    apart, part = _likely(energy, freedom, none, none + np.inf)
+    return apart, part / part.sum(axis=0)
+
+
 def _kept(energy: FloatArray, freedom: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:
     """The part of its difference that every table keeps: an average over departures, learned from all tables."""
+    apart, part = _likely(energy, freedom, least, most)
+    return np.asarray((part * (apart / (1.0 + apart))).sum(axis=0) / part.sum(axis=0), dtype=np.float64)
+
+
+def _likely(
+    energy: FloatArray, freedom: FloatArray, least: FloatArray, most: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Departures of every table, and how likely each is, up to a factor (expectation–maximisation)."""
     apart = np.minimum(least + _TAU[:, None], most)
     grown = 1.0 + apart
     log = -0.5 * (freedom * np.log(grown) + energy / grown)
@@ -287,8 +316,7 @@ def _kept(energy: FloatArray, freedom: FloatArray, least: FloatArray, most: Floa
         part = often[:, None] * fits
         # As if one more table had been any of them.
         often = ((part / part.sum(axis=0)).sum(axis=1) + 1.0 / _TAU.size) / (energy.size + 1.0)
-    part = often[:, None] * fits
-    return np.asarray((part * (apart / grown)).sum(axis=0) / part.sum(axis=0), dtype=np.float64)
+    return apart, often[:, None] * fits
 
 
 def _drawn(measured: TableResiduals, axes: Axes, model: FloatArray) -> float:

@@ -21,13 +21,15 @@ from dphist.mechanisms.options import checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
 from dphist.mechanisms.wide.chosen import ChosenPairs
 from dphist.mechanisms.wide.fit import fit_together
+from dphist.mechanisms.wide.looks import goes_on, look, part, seen, strongest
 from dphist.mechanisms.wide.outlook import Outlook, ring
 from dphist.mechanisms.wide.plan import wanted_tables
+from dphist.mechanisms.wide.singles import plan_singles
 from dphist.mechanisms.wide.strength import COUNT_SHARE, Strength
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
-from dphist.private.queries.dependence import Dependence
+from dphist.private.queries.dependence import Dependence, TopDependence
 from dphist.private.queries.tables import Residuals as ResidualQuery
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
@@ -46,6 +48,8 @@ class Course:
         look: The share of what was left then that a look at dependence cost; 0 for none.
         trial: The share of what was left then that trying out some pairs cost; 0 for none.
         way: Whether all wanted tables were measured "together" then, or single columns and perhaps pairs "apart".
+        top: How many of the most dependent pairs the look was at; 0 for all.
+        part: Whether a trial was a part of everything, after which "apart" is single columns alone.
 
     Example:
         >>> Course(count="1/400", way="apart").look
@@ -56,6 +60,8 @@ class Course:
     look: Fraction = Fraction(0)
     trial: Fraction = Fraction(0)
     way: Literal["together", "apart"] = "together"
+    top: int = 0
+    part: bool = False
 
     def __post_init__(self) -> None:
         if not (0 < self.count < 1 and 0 <= self.look < 1 and 0 <= self.trial < 1):
@@ -152,32 +158,42 @@ class Mixture:
         """
         shape, wanted, pairs = outlook.shape, outlook.wanted, list(outlook.pairs)
         asked = [tuple(sorted(set(axes))) for axes in announced(rest, self.tables, self.ways)]
-        course = self.course
-        look = outlook.look() if course is None else course.look
-        if look:
-            looking, rest = rest.split(look, 1 - look)
-            seen = looking.measure(Dependence(tuple(pairs)))
-            unit = 2.0 * outlook.total * len(pairs)
-            doubt = math.sqrt(float(np.max(seen.variance))) / unit
-            outlook = outlook.seen(float(seen.values[0]) / unit, doubt)
+        course = self.course or Course(
+            count=COUNT_SHARE[outlook.law.kind], look=look(outlook)[0], top=strongest(pairs)
+        )
+        if course.look:
+            looking, rest = rest.split(course.look, 1 - course.look)
+            outlook = _look(looking, outlook, course.top)
         some = [pair for pair in ring(len(shape)) if pair in set(pairs)] or pairs[: len(shape)]
-        trial, before = outlook.trial(some) if course is None else course.trial, None
-        if trial:
-            trying, rest = rest.split(trial, 1 - trial)
-            before = _try(trying, some)
-            outlook = outlook.tried(before, some)
-        if course is None:
-            together, apart = outlook.losses()
-            course = Course(
-                count=COUNT_SHARE[outlook.law.kind],
-                look=look,
-                trial=trial,
-                way="together" if together <= apart else "apart",
-            )
+        if self.course is None:
+            (trial, lost), (most, least) = outlook.trial(some), part(outlook)
+            course = replace(course, part=least < lost, trial=most if least < lost else trial)
+        kinds = () if self.tables else announced_kinds(rest)
+        before = None
+        if course.trial:
+            trying, rest = rest.split(course.trial, 1 - course.trial)
+            if course.part:
+                before = measure_residuals(trying, wanted, kinds=kinds, blocks=self.blocks)
+            else:
+                before = _try(trying, some)
+                outlook = outlook.tried(before, some)
+        if self.course is None:
+            if before is not None and course.part:
+                together = goes_on(outlook, before, float(course.trial))
+            else:
+                losses = outlook.losses()
+                together = bool(losses[0] <= losses[1])
+            course = replace(course, way="together" if together else "apart")
         if course.way == "together":
             found = self._planned(rest, asked, wanted, before)
+        elif before is not None and course.part:
+            singles = plan_singles(rest.law(), shape).measure(rest)
+            note = (
+                f"{_tables(len(wanted))} measured together with a part of the budget, which showed little beyond "
+                "single attributes: these had the rest; and a mixture of products fitted to all"
+            )
+            found = self.together(TableResiduals(shape, [*before.measured, *singles]), asked, note)
         else:
-            kinds = () if self.tables else announced_kinds(rest)
             chosen = ChosenPairs(asked, pairs, self.classes, self.steps, kinds)
             found = chosen.estimate(rest, Strength(rest.law(), outlook.total), before)
         return replace(found, made_by=replace(self, course=course))
@@ -194,7 +210,7 @@ class Mixture:
         residuals = measure_residuals(data, wanted, kinds=kinds, blocks=self.blocks)
         if before is not None:
             residuals = TableResiduals(data.shape, [*before.measured, *residuals.measured])
-        note = f"{len(wanted)} tables were measured together, and a mixture of products fitted to them"
+        note = f"{_tables(len(wanted))} measured together, and a mixture of products fitted to them"
         return self.together(residuals, asked, note)
 
     def together(self, residuals: TableResiduals, asked: Sequence[Axes], note: str) -> TableEstimate:
@@ -237,6 +253,19 @@ def counted(
     likely = max(float(count.values[0]), doubt / 2.0)
     kinds = () if tables else announced_kinds(data)
     return rest, Outlook(law, shape, wanted, tuple(pairs), kinds=kinds).counted(likely)
+
+
+def _tables(number: int) -> str:
+    return "1 table was" if number == 1 else f"{number} tables were"
+
+
+def _look(data: PrivateRecords, outlook: Outlook, top: int) -> Outlook:
+    """Ask how far pairs are from independence, the strongest of them or all, and what to expect then."""
+    query = TopDependence(outlook.pairs, top) if top else Dependence(outlook.pairs)
+    asked = data.measure(query)
+    unit = 2.0 * outlook.total * (top or len(outlook.pairs))
+    doubt = math.sqrt(float(np.max(asked.variance))) / unit
+    return (seen if top else Outlook.seen)(outlook, float(asked.values[0]) / unit, doubt)
 
 
 def _try(data: PrivateRecords, pairs: Sequence[Axes]) -> TableResiduals:

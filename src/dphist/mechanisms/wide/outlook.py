@@ -43,11 +43,11 @@ from dphist.model.law import NoiseLaw
 FloatArray = NDArray[np.float64]
 
 # Dependence that sampling makes between independent columns, over √(c · cells ÷ records).
-_SAMPLING = 0.3
+SAMPLING = 0.3
 # How much more of a pair shrinking sees than its mean dependence says: dependence is not spread evenly.
-_UNEVEN = 1.4
+UNEVEN = 1.4
 # Shrinking does not know how far pairs depart from a model, the less the fewer cells tell it: so much of y.
-_UNSURE = 0.3
+UNSURE = 0.3
 # What pairs chosen one by one leave of dependence where they see it: this part of the noise that all pairs would have.
 _CHOSEN = 0.35
 _MOST_CHOSEN = 0.6
@@ -116,12 +116,12 @@ class Outlook:
     def sampling(self) -> float:
         """The dependence that sampling makes."""
         freedom = np.array([(self.shape[a] - 1) * (self.shape[b] - 1) for a, b in self.pairs])
-        return float(_SAMPLING * np.mean(np.sqrt(freedom / self.total)))
+        return float(SAMPLING * np.mean(np.sqrt(freedom / self.total)))
 
     @cached_property
     def sizes(self) -> FloatArray:
         """The dependences that are thought of."""
-        return np.asarray(np.minimum(np.sqrt(self.sampling**2 + self._beyond**2), 1.0), dtype=np.float64)
+        return np.asarray(np.minimum(np.sqrt(self.sampling**2 + self.beyond**2), 1.0), dtype=np.float64)
 
     @cached_property
     def _spread(self) -> float:
@@ -131,7 +131,7 @@ class Outlook:
         )
 
     @cached_property
-    def _beyond(self) -> FloatArray:
+    def beyond(self) -> FloatArray:
         """What dependence has beyond sampling: columns of few values cannot be as far from independence as others."""
         return np.asarray(self._spread * _SIZES, dtype=np.float64)
 
@@ -146,33 +146,33 @@ class Outlook:
     @cached_property
     def together(self) -> FloatArray:
         """The error of all pairs measured together, for each dependence."""
-        whole, low = (_cut(HALF_MEAN * np.sqrt(v) * self.cells / self.total) for v in self.variances)
+        whole, low = (cut(HALF_MEAN * np.sqrt(v) * self.cells / self.total) for v in self.variances)
         freedom = sum((self.shape[a] - 1) * (self.shape[b] - 1) for a, b in self.pairs)
-        seen = (_UNEVEN * self.sizes[:, None] / whole) ** 2 + _UNSURE / math.sqrt(freedom)
+        seen = (UNEVEN * self.sizes[:, None] / whole) ** 2 + UNSURE / math.sqrt(freedom)
         pair = np.maximum(whole**2 - low**2, 0.0)
-        return self._mean(np.sqrt(low**2 + pair * seen / (1.0 + seen)))
+        return self.mean(np.sqrt(low**2 + pair * seen / (1.0 + seen)))
 
     @cached_property
     def apart(self) -> FloatArray:
         """The error of single columns, and of pairs chosen where there is much to see, for each dependence."""
         noise = self.single_noise
-        single = _cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
-        left, strength = self._beyond, Strength(self.law, self.total)
+        single = cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
+        left, strength = self.beyond, Strength(self.law, self.total)
         chosen = strength.picks(len(self.shape), len(self.pairs)) / len(self.pairs)
         # Whoever would measure most pairs anyhow measures all of them.
         if not too_weak(strength) and chosen < _MOST_CHOSEN:
             # The more values columns have, the more a model says of pairs that were not chosen.
             missed = (1.0 - chosen) ** (2.0 * self._spread)
-            less = np.maximum(np.minimum(self._beyond, _CHOSEN * self.plain), missed * self._beyond)
+            less = np.maximum(np.minimum(self.beyond, _CHOSEN * self.plain), missed * self.beyond)
             left = np.where(self.sizes > seen_from(strength, self.shape, self.pairs, self.total), less, left)
-        return self._mean(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2))
+        return self.mean(np.sqrt(single**2 + self.sampling**2 + left[:, None] ** 2))
 
     @cached_property
     def plain(self) -> float:
         """The error of all pairs measured together, each cut by itself to a table without negative cells."""
-        return float(self._mean(_cut(HALF_MEAN * np.sqrt(self.variances[0]) * self.cells / self.total)))
+        return float(self.mean(cut(HALF_MEAN * np.sqrt(self.variances[0]) * self.cells / self.total)))
 
-    def _mean(self, errors: FloatArray) -> FloatArray:
+    def mean(self, errors: FloatArray) -> FloatArray:
         """Over pairs: all alike, or by the weights of the kinds of tables that hold them."""
         if not self.kinds:
             return np.asarray(errors.mean(axis=-1))
@@ -190,18 +190,21 @@ class Outlook:
     @cached_property
     def _lost(self) -> FloatArray:
         """For both ways and each dependence, what they are worse by than the better one; and than without us."""
-        ways = np.stack([self.together, self.apart])
+        return self.lost(np.stack([self.together, self.apart]))
+
+    def lost(self, ways: FloatArray) -> FloatArray:
+        """What some ways are worse by than the better of both, and than without us, for each dependence."""
         above = np.maximum(ways / np.minimum(self.alone, self.plain) - 1.0, 0.0)
-        return np.asarray(ways / ways.min(axis=0) - 1.0 + _ABOVE * above)
+        return np.asarray(ways / np.minimum(self.together, self.apart) - 1.0 + _ABOVE * above)
 
     @cached_property
     def alone(self) -> FloatArray:
         """The error of single columns, each asked value by value with an equal share, for each dependence."""
         columns = len(self.shape)
-        deviation = self._deviation(1.0 / columns) / self.total
+        deviation = self.deviation(1.0 / columns) / self.total
         noise = [HALF_MEAN * math.sqrt(size * (size - 1)) * deviation for size in self.shape]
-        single = _cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
-        return self._mean(np.sqrt(single**2 + self.sizes[:, None] ** 2))
+        single = cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
+        return self.mean(np.sqrt(single**2 + self.sizes[:, None] ** 2))
 
     def counted(self, total: float) -> Outlook:
         """The outlook once records were counted."""
@@ -209,7 +212,7 @@ class Outlook:
 
     def seen(self, dependence: float, doubt: float) -> Outlook:
         """The outlook after a noisy look at dependence."""
-        return self._given(self._like((dependence - self.sizes) / doubt))
+        return self.given(self.like((dependence - self.sizes) / doubt))
 
     def tried(self, part: TableResiduals, pairs: Sequence[Axes]) -> Outlook:
         """The outlook after some pairs' residuals, and those of all single columns, were measured.
@@ -228,10 +231,10 @@ class Outlook:
                 noise += uneven / part.residuals[(one,)].precision
             precisions.append(1.0 / noise)
             shown += float((away**2).sum()) / noise
-        mean, spread = self._shown(pairs, precisions)
-        return self._given(-0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread))
+        mean, spread = self.shown(pairs, precisions)
+        return self.given(-0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread))
 
-    def _shown(self, pairs: Sequence[Axes], precisions: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    def shown(self, pairs: Sequence[Axes], precisions: Sequence[float]) -> tuple[FloatArray, FloatArray]:
         """The mean and the variance of what pairs would show, for each dependence.
 
         For a dependence δ spread evenly over its cells a pair's residual adds (2 δ n)² · precision ÷ cells to its χ²,
@@ -242,19 +245,22 @@ class Outlook:
             (2.0 * self.total) ** 2 * precision / (self.shape[a] * self.shape[b])
             for (a, b), precision in zip(pairs, precisions, strict=True)
         )
-        added = _UNEVEN * signal * self.sizes**2
+        added = UNEVEN * signal * self.sizes**2
         return freedom + added, 2.0 * freedom + 4.0 * added + added**2 / len(pairs)
 
     def look(self) -> Fraction:
         """The share of the budget that a look at dependence is worth: none, if nothing would be done otherwise."""
-        doubts = [2.0 * self._deviation(float(share)) / self.total for share in _LOOKS]
-        losses = [self._preview(self.sizes, np.full(self.sizes.size, doubt**2)) for doubt in doubts]
-        return self._best(_LOOKS, losses)
+        doubts = [2.0 * self.deviation(float(share)) / self.total for share in _LOOKS]
+        losses = [self.preview(self.sizes, np.full(self.sizes.size, doubt**2)) for doubt in doubts]
+        return self.best(_LOOKS, losses)[0]
 
-    def trial(self, pairs: Sequence[Axes]) -> Fraction:
-        """The share that it is worth to try out some pairs; none where budgets that are split are worth less."""
+    def trial(self, pairs: Sequence[Axes]) -> tuple[Fraction, float]:
+        """The share that it is worth to try out some pairs, and what is lost with it.
+
+        No share where budgets that are split are worth less.
+        """
         if not self.law.gaussian:
-            return Fraction(0)
+            return Fraction(0), float(self.losses().min())
         losses, asked = [], 1 + len(self.shape) + len(pairs)
         for share in _TRIALS:
             precisions = [
@@ -264,40 +270,52 @@ class Outlook:
                 / (_COLUMNS_TOO * float(self.law.variance))
                 for pair in pairs
             ]
-            losses.append(self._preview(*self._shown(pairs, precisions)))
+            losses.append(self.preview(*self.shown(pairs, precisions)))
         # Single columns are measured in any case: only pairs are lost.
-        return self._best(_TRIALS, losses, len(pairs) / asked)
+        return self.best(_TRIALS, losses, len(pairs) / asked)
 
-    def _best(self, shares: Sequence[Fraction], losses: Sequence[float], lost: float = 1.0) -> Fraction:
-        """The share that loses least together with what it costs all that follows: the part of it that is lost."""
+    def best(
+        self, shares: Sequence[Fraction], losses: Sequence[float], lost: float = 1.0
+    ) -> tuple[Fraction, float]:
+        """The share that loses least together with what it costs all that follows, and that loss.
+
+        The cost is of the part of it that is lost; there is no share if none loses less than nothing asked.
+        """
         cost = 0.5 * self.law.exponent * lost
         each = [loss + cost * float(share) for share, loss in zip(shares, losses, strict=True)]
-        place = int(np.argmin(each))
-        return shares[place] if each[place] < float(self.losses().min()) else Fraction(0)
+        place, now = int(np.argmin(each)), float(self.losses().min())
+        return (shares[place], each[place]) if each[place] < now else (Fraction(0), now)
 
-    def _deviation(self, share: float) -> float:
+    def deviation(self, share: float) -> float:
+        """Of the noise that a share of the budget buys."""
         return float(float(self.law.deviation) * share ** (-0.5 * self.law.exponent))
 
-    def _like(self, deviations: FloatArray) -> FloatArray:
+    def like(self, deviations: FloatArray) -> FloatArray:
         """The log-density of an answer so many deviations away: Laplace noise is far off more often."""
         if self.law.gaussian:
             return np.asarray(-0.5 * deviations**2)
         return np.asarray(-math.sqrt(2.0) * np.abs(deviations))
 
-    def _preview(self, mean: FloatArray, variance: FloatArray) -> float:
-        """What the better way is expected to lose after an answer whose mean tells the dependence."""
+    def preview(self, mean: FloatArray, variance: FloatArray, lost: FloatArray | None = None) -> float:
+        """What the better way is expected to lose after an answer whose mean tells the dependence.
+
+        Where that mean is known up to a guess, each row is for one guess, and all are alike likely.
+        """
         even = np.full(_LAPLACE.size, 1.0 / _LAPLACE.size)
         nodes, often = (_NODES, _OFTEN) if self.law.gaussian else (_LAPLACE, even)
-        spread = np.sqrt(variance)
+        guesses = 1 if mean.ndim == 1 else len(mean)
+        likely = np.tile(self.likely / guesses, guesses)
+        mean, spread = mean.reshape(-1), np.sqrt(variance.reshape(-1))
         answers = (mean[:, None] + spread[:, None] * nodes).reshape(-1)
-        log = self._like((answers[:, None] - mean) / spread) - np.log(spread)
-        log += np.log(np.maximum(self.likely, 1e-300))
+        log = self.like((answers[:, None] - mean) / spread) - np.log(spread)
+        log += np.log(np.maximum(likely, 1e-300))
         weights = np.exp(log - log.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        lost = (weights @ self._lost.T).min(axis=1)
-        return float((np.outer(self.likely, often).reshape(-1) * lost).sum())
+        ways = np.tile(self._lost if lost is None else lost, guesses)
+        return float((np.outer(likely, often).reshape(-1) * (weights @ ways.T).min(axis=1)).sum())
 
-    def _given(self, log: FloatArray) -> Outlook:
+    def given(self, log: FloatArray) -> Outlook:
+        """The outlook after an answer that has this log-density for each dependence."""
         log = log + np.log(np.maximum(self.likely, 1e-300))
         weights = np.exp(log - log.max())
         return replace(self, weights=weights / weights.sum())
@@ -370,6 +388,6 @@ def ring(columns: int) -> list[Axes]:
     return sorted({tuple(sorted((a, (a + step) % columns))) for a in range(columns) if columns > 1})
 
 
-def _cut(noise: FloatArray) -> FloatArray:
+def cut(noise: FloatArray) -> FloatArray:
     """What is left of noise in tables that have no negative cells."""
     return noise / (1.0 + noise)

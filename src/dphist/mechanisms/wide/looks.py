@@ -1,0 +1,200 @@
+"""What a noisy look at the most dependent pairs tells of all pairs, and when to measure some of everything first.
+
+Two ways to learn how dependent pairs are before the budget is gone (`dphist.mechanisms.wide.outlook` says what each
+dependence means for what is done):
+
+* **The strongest pairs** (`dphist.private.queries.dependence.TopDependence`): dependence is uneven, and the mean over
+  the most dependent tenth of the pairs is known as well as the mean over all. It lies 1.3 times above that mean where
+  all pairs depend alike, and up to nine times where few do; nobody knows which, so all are thought of.
+* **A part of everything**, under ρ alone, where measuring twice costs nothing: the best plan of all wanted tables with
+  a part t of what is left. If pairs are dependent, the rest goes the same way, and nothing is lost. If not, it goes to
+  single columns, which then have all but the pairs' share of t. What is better is judged pair by pair from what each
+  showed (empirical Bayes, as in `dphist.inference.shrinking`): a mean would not do, since few pairs may hold it all.
+
+Arithmetic on public numbers and on answers that were paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.estimate import nonnegative
+from dphist.inference.residuals import TableResiduals
+from dphist.inference.shrinking import departures
+from dphist.inference.tables import Axes, centred
+from dphist.mechanisms.wide.outlook import SAMPLING, UNEVEN, UNSURE, Outlook, cut
+from dphist.mechanisms.wide.singles import HALF_MEAN
+
+FloatArray = NDArray[np.float64]
+
+# One in so many pairs is among the strongest.
+_TENTH = 10
+# What the strongest pairs have of dependence, in parts of its mean; each alike likely.
+_STRONGER = np.array([1.3, 2.5, 5.0, 9.0])
+# How far sampling alone lets the strongest of pairs with one free cell stand out; less where more cells add up.
+_STANDS_OUT = 1.5
+# Squares of dependence beside the square of its mean, in the same way.
+_SQUARES = np.array([1.4, 3.0, 8.0])
+# Shares that a look may cost, and that a part of everything may be.
+LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25), Fraction(2, 25))
+PARTS = (Fraction(3, 25), Fraction(1, 4), Fraction(2, 5))
+
+
+def strongest(pairs: Sequence[Axes]) -> int:
+    """How many pairs a look adds up.
+
+    Args:
+        pairs: All pairs.
+
+    Returns:
+        A tenth of them, at least one.
+
+    Example:
+        >>> strongest([(0, 1), (0, 2), (1, 2)])
+        1
+    """
+    return max(1, len(pairs) // _TENTH)
+
+
+def look(outlook: Outlook) -> tuple[Fraction, float]:
+    """The share that a look at the strongest pairs is worth, and what is expected to be lost with it.
+
+    Args:
+        outlook: What is expected so far.
+
+    Returns:
+        The share, none if nothing would be done otherwise; and the loss.
+    """
+    mean = _top(outlook)
+    losses = []
+    for share in LOOKS:
+        doubt = 2.0 * outlook.deviation(float(share)) / outlook.total
+        losses.append(outlook.preview(mean, np.full(mean.shape, doubt**2)))
+    return outlook.best(LOOKS, losses)
+
+
+def seen(outlook: Outlook, dependence: float, doubt: float) -> Outlook:
+    """The outlook after a noisy look at the strongest pairs.
+
+    Args:
+        outlook: What was expected before.
+        dependence: Their mean dependence, with noise.
+        doubt: Its deviation.
+
+    Returns:
+        What is expected now.
+    """
+    like = outlook.like((dependence - _top(outlook)) / doubt)
+    most = like.max(axis=0)
+    return outlook.given(most + np.log(np.exp(like - most).mean(axis=0)))
+
+
+def _top(outlook: Outlook) -> FloatArray:
+    """What the strongest pairs are expected to have: a row for each guess how much more, a column a dependence."""
+    top = strongest(outlook.pairs)
+    free = np.array([(outlook.shape[a] - 1) * (outlook.shape[b] - 1) for a, b in outlook.pairs], dtype=float)
+    by_chance = (
+        SAMPLING * np.sqrt(free / outlook.total) * (1.0 + _STANDS_OUT / np.sqrt(np.maximum(free, 1.0)))
+    )
+    sampling = float(np.sort(by_chance)[-top:].mean()) if len(outlook.pairs) > 1 else outlook.sampling
+    more = np.minimum(_STRONGER, len(outlook.pairs) / top)
+    return np.asarray(np.minimum(np.hypot(sampling, more[:, None] * outlook.beyond), 1.0))
+
+
+def part(outlook: Outlook) -> tuple[Fraction, float]:
+    """The part of everything that it is worth to measure first, and what is expected to be lost with it.
+
+    Args:
+        outlook: What is expected so far.
+
+    Returns:
+        The part, none where budgets that are split are worth less, or if nothing would be done otherwise; the loss.
+    """
+    least = float(outlook.losses().min())
+    if not outlook.law.gaussian:
+        return Fraction(0), least
+    whole, low = outlook.variances
+    centre = np.array(
+        [(1.0 - 1.0 / outlook.shape[a]) * (1.0 - 1.0 / outlook.shape[b]) for a, b in outlook.pairs]
+    )
+    found = Fraction(0)
+    for share in PARTS:
+        precise = float(share) * centre / np.maximum(whole - low, 1e-300) / UNEVEN
+        shown = [outlook.shown(outlook.pairs, (many * precise).tolist()) for many in _SQUARES]
+        mean, variance = (np.stack(each) for each in zip(*shown, strict=True))
+        ways = np.stack([outlook.together, after_part(outlook, float(share))])
+        lost = outlook.preview(mean, variance, outlook.lost(ways))
+        if lost < least:
+            least, found = lost, share
+    return found, least
+
+
+def after_part(outlook: Outlook, share: float) -> FloatArray:
+    """The error if a part of everything was measured and single columns get the rest, for each dependence.
+
+    Args:
+        outlook: What is expected.
+        share: The part.
+
+    Returns:
+        The errors.
+    """
+    whole, low = outlook.variances
+    scale = HALF_MEAN * outlook.cells / outlook.total
+    single = _singles(outlook, share)
+    noise = cut(scale * np.sqrt(whole / share))
+    free = sum((outlook.shape[a] - 1) * (outlook.shape[b] - 1) for a, b in outlook.pairs)
+    told = (UNEVEN * outlook.sizes[:, None] / noise) ** 2 + UNSURE / math.sqrt(free)
+    pair = cut(scale * np.sqrt((whole - low) / share)) ** 2
+    return outlook.mean(np.sqrt(single**2 + pair * told / (1.0 + told)))
+
+
+def _singles(outlook: Outlook, share: float) -> FloatArray:
+    """What single columns bring to the error of pairs if a part was measured of everything and they get the rest."""
+    own = np.array([math.hypot(outlook.single_noise[a], outlook.single_noise[b]) for a, b in outlook.pairs])
+    planned = HALF_MEAN * outlook.cells / outlook.total * np.sqrt(np.maximum(outlook.variances[1], 1e-300))
+    return cut(1.0 / np.sqrt((1.0 - share) / own**2 + share / planned**2))
+
+
+def goes_on(outlook: Outlook, measured: TableResiduals, share: float) -> bool:
+    """Whether the rest is better spent on everything again than on single columns, by what a part of it showed.
+
+    Args:
+        outlook: What is expected.
+        measured: A part of everything.
+        share: Which part.
+
+    Returns:
+        Whether pairs, each by how far it departs from chance, are expected to be off by less so.
+    """
+    pairs = [pair for pair in outlook.pairs if pair in measured.residuals]
+    total = max(1.0, float(measured.table(())))
+    shape = outlook.shape
+    ones = {axis: nonnegative(measured.table((axis,)), total) / total for pair in pairs for axis in pair}
+    energy, free, more = [], [], []
+    for a, b in pairs:
+        own = 1.0 / measured.residuals[(a, b)].precision
+        # The columns' own noise is in their product too.
+        noise = own
+        for one, other in ((a, b), (b, a)):
+            uneven = float(np.mean((ones[other] - 1.0 / shape[other]) ** 2))
+            noise += uneven / measured.residuals[(one,)].precision
+        away = measured.residuals[(a, b)].values - centred(total * np.outer(ones[a], ones[b]))
+        energy.append(float((away**2).sum()) / noise)
+        free.append((shape[a] - 1) * (shape[b] - 1))
+        more.append(noise / own)
+    # How far each pair departs, in units of its noise in the part; and what is left of it with all and with a part.
+    apart, likely = departures(np.array(energy), np.array(free, dtype=np.float64))
+    apart = apart * np.array(more)
+    whole, low = outlook.variances
+    here = np.array([pair in measured.residuals for pair in outlook.pairs])
+    scale = (HALF_MEAN * outlook.cells / outlook.total)[here]
+    pair = (whole - low)[here]
+    every = scale**2 * (low[here] + pair * (apart / share) / (1.0 + apart / share))
+    rest = _singles(outlook, share)[here] ** 2 + scale**2 * pair / share * apart / (1.0 + apart)
+    return bool((likely * np.sqrt(every)).sum() <= (likely * np.sqrt(rest)).sum())
