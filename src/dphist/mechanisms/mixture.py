@@ -48,6 +48,7 @@ class Course:
         look: The share of what was left then that a look at dependence cost; 0 for none.
         trial: The share of what was left then that trying out some pairs cost; 0 for none.
         way: Whether all wanted tables were measured "together" then, or single columns and perhaps pairs "apart".
+        again: The share of what was left then that a second look cost; 0 for none.
         top: How many of the most dependent pairs the look was at; 0 for all.
         part: Whether a trial was a part of everything, after which "apart" is single columns alone.
 
@@ -60,11 +61,12 @@ class Course:
     look: Fraction = Fraction(0)
     trial: Fraction = Fraction(0)
     way: Literal["together", "apart"] = "together"
+    again: Fraction = Fraction(0)
     top: int = 0
     part: bool = False
 
     def __post_init__(self) -> None:
-        if not (0 < self.count < 1 and 0 <= self.look < 1 and 0 <= self.trial < 1):
+        if not (0 < self.count < 1 and all(0 <= each < 1 for each in (self.look, self.again, self.trial))):
             raise MechanismError("course: shares must lie between 0 and 1")
 
 
@@ -159,10 +161,15 @@ class Mixture:
         shape, wanted, pairs = outlook.shape, outlook.wanted, list(outlook.pairs)
         asked = [tuple(sorted(set(axes))) for axes in announced(rest, self.tables, self.ways)]
         course = self.course or Course(
-            count=COUNT_SHARE[outlook.law.kind], look=look(outlook)[0], top=strongest(pairs)
+            count=COUNT_SHARE[outlook.law.kind], look=look(outlook), top=strongest(pairs)
         )
         if course.look:
             looking, rest = rest.split(course.look, 1 - course.look)
+            outlook = _look(looking, outlook, course.top)
+            if self.course is None:
+                course = replace(course, again=look(outlook, again=True))
+        if course.again:
+            looking, rest = rest.split(course.again, 1 - course.again)
             outlook = _look(looking, outlook, course.top)
         some = [pair for pair in ring(len(shape)) if pair in set(pairs)] or pairs[: len(shape)]
         if self.course is None:

@@ -40,8 +40,9 @@ _STRONGER = np.array([1.3, 2.5, 5.0, 9.0])
 _STANDS_OUT = 1.5
 # Squares of dependence beside the square of its mean, in the same way.
 _SQUARES = np.array([1.4, 3.0, 8.0])
-# Shares that a look may cost, and that a part of everything may be.
-LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25), Fraction(2, 25))
+# Shares that a look may cost: a small one first, and another if that left doubts; and a part of everything.
+LOOKS = (Fraction(1, 256), Fraction(1, 128), Fraction(1, 64))
+AGAIN = (Fraction(1, 128), Fraction(1, 64), Fraction(1, 32), Fraction(1, 16))
 PARTS = (Fraction(3, 25), Fraction(1, 4), Fraction(2, 5))
 
 
@@ -61,21 +62,21 @@ def strongest(pairs: Sequence[Axes]) -> int:
     return max(1, len(pairs) // _TENTH)
 
 
-def look(outlook: Outlook) -> tuple[Fraction, float]:
-    """The share that a look at the strongest pairs is worth, and what is expected to be lost with it.
+def look(outlook: Outlook, *, again: bool = False) -> Fraction:
+    """The share that a look at the strongest pairs is worth.
 
     Args:
         outlook: What is expected so far.
+        again: Whether it is the second look.
 
     Returns:
-        The share, none if nothing would be done otherwise; and the loss.
+        The share, none if nothing would be done otherwise, or if a part of everything is expected to lose less.
     """
-    mean = _top(outlook)
-    losses = []
-    for share in LOOKS:
-        doubt = 2.0 * outlook.deviation(float(share)) / outlook.total
-        losses.append(outlook.preview(mean, np.full(mean.shape, doubt**2)))
-    return outlook.best(LOOKS, losses)
+    mean, shares = _top(outlook), AGAIN if again else LOOKS
+    doubts = [2.0 * outlook.deviation(float(share)) / outlook.total for share in shares]
+    spread = [np.full(mean.shape, doubt**2) for doubt in doubts]
+    share, lost = outlook.best(shares, [mean] * len(shares), spread)
+    return share if lost <= part(outlook)[1] else Fraction(0)
 
 
 def seen(outlook: Outlook, dependence: float, doubt: float) -> Outlook:

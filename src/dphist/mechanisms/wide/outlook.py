@@ -185,12 +185,7 @@ class Outlook:
 
     def losses(self) -> FloatArray:
         """What each way is expected to lose: together, apart."""
-        return self._lost @ self.likely
-
-    @cached_property
-    def _lost(self) -> FloatArray:
-        """For both ways and each dependence, what they are worse by than the better one; and than without us."""
-        return self.lost(np.stack([self.together, self.apart]))
+        return self.lost(np.stack([self.together, self.apart])) @ self.likely
 
     def lost(self, ways: FloatArray) -> FloatArray:
         """What some ways are worse by than the better of both, and than without us, for each dependence."""
@@ -251,8 +246,8 @@ class Outlook:
     def look(self) -> Fraction:
         """The share of the budget that a look at dependence is worth: none, if nothing would be done otherwise."""
         doubts = [2.0 * self.deviation(float(share)) / self.total for share in _LOOKS]
-        losses = [self.preview(self.sizes, np.full(self.sizes.size, doubt**2)) for doubt in doubts]
-        return self.best(_LOOKS, losses)[0]
+        spread = [np.full(self.sizes.size, doubt**2) for doubt in doubts]
+        return self.best(_LOOKS, [self.sizes] * len(doubts), spread)[0]
 
     def trial(self, pairs: Sequence[Axes]) -> tuple[Fraction, float]:
         """The share that it is worth to try out some pairs, and what is lost with it.
@@ -261,7 +256,7 @@ class Outlook:
         """
         if not self.law.gaussian:
             return Fraction(0), float(self.losses().min())
-        losses, asked = [], 1 + len(self.shape) + len(pairs)
+        shown, asked = [], 1 + len(self.shape) + len(pairs)
         for share in _TRIALS:
             precisions = [
                 float(share)
@@ -270,21 +265,36 @@ class Outlook:
                 / (_COLUMNS_TOO * float(self.law.variance))
                 for pair in pairs
             ]
-            losses.append(self.preview(*self.shown(pairs, precisions)))
+            shown.append(self.shown(pairs, precisions))
+        means, variances = zip(*shown, strict=True)
         # Single columns are measured in any case: only pairs are lost.
-        return self.best(_TRIALS, losses, len(pairs) / asked)
+        return self.best(_TRIALS, means, variances, len(pairs) / asked)
 
     def best(
-        self, shares: Sequence[Fraction], losses: Sequence[float], lost: float = 1.0
+        self,
+        shares: Sequence[Fraction],
+        means: Sequence[FloatArray],
+        variances: Sequence[FloatArray],
+        gone: float = 1.0,
     ) -> tuple[Fraction, float]:
-        """The share that loses least together with what it costs all that follows, and that loss.
+        """The share whose answer loses least, with what it costs all that follows, and that loss.
 
-        The cost is of the part of it that is lost; there is no share if none loses less than nothing asked.
+        Args:
+            shares: That an answer may cost.
+            means: Of the answer to each, for each dependence.
+            variances: Of the same.
+            gone: The part of a share that is worth nothing for what is published.
+
+        Returns:
+            The share, none if nothing loses less than asking nothing.
         """
-        cost = 0.5 * self.law.exponent * lost
-        each = [loss + cost * float(share) for share, loss in zip(shares, losses, strict=True)]
-        place, now = int(np.argmin(each)), float(self.losses().min())
-        return (shares[place], each[place]) if each[place] < now else (Fraction(0), now)
+        found, least = Fraction(0), float(self.losses().min())
+        for share, mean, variance in zip(shares, means, variances, strict=True):
+            dearer = (1.0 - gone * float(share)) ** (-0.5 * self.law.exponent)
+            lost = self.preview(mean, variance, self.lost(dearer * np.stack([self.together, self.apart])))
+            if lost < least:
+                found, least = share, lost
+        return found, least
 
     def deviation(self, share: float) -> float:
         """Of the noise that a share of the budget buys."""
@@ -296,7 +306,7 @@ class Outlook:
             return np.asarray(-0.5 * deviations**2)
         return np.asarray(-math.sqrt(2.0) * np.abs(deviations))
 
-    def preview(self, mean: FloatArray, variance: FloatArray, lost: FloatArray | None = None) -> float:
+    def preview(self, mean: FloatArray, variance: FloatArray, lost: FloatArray) -> float:
         """What the better way is expected to lose after an answer whose mean tells the dependence.
 
         Where that mean is known up to a guess, each row is for one guess, and all are alike likely.
@@ -311,7 +321,7 @@ class Outlook:
         log += np.log(np.maximum(likely, 1e-300))
         weights = np.exp(log - log.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        ways = np.tile(self._lost if lost is None else lost, guesses)
+        ways = np.tile(lost, guesses)
         return float((np.outer(likely, often).reshape(-1) * (weights @ ways.T).min(axis=1)).sum())
 
     def given(self, log: FloatArray) -> Outlook:
