@@ -142,7 +142,7 @@ def one_table(
                 spent += time.process_time() - start
                 errors.append(away(estimate.tables.__getitem__))
                 own, note = estimate.errors.residuals, estimate.note  # type: ignore[attr-defined]
-                if all(own.covers(pair) for pair in pairs):
+                if all(own.covers(pair) for pair in pairs) and not _mostly_single(estimate.made_by):
                     dearer = float(np.mean([own.cell_variance(pair) for pair in pairs]) / planned.mean())
                     same = away(lambda axes, own=own: nonnegative(own.table(axes)))  # type: ignore[misc]
                     beside.append((True, same, whole * math.sqrt(dearer)))
@@ -159,6 +159,11 @@ def one_table(
                    "mixture": float(np.mean(errors)), "steadied": steadied, "ratio": steadied / better,
                    "doubt": doubt(np.array(errors), beside, drawn) if better > none else 0.0,
                    "CPU s": spent / runs, "how": note.split(" were measured")[0][-40:]}  # fmt: skip
+
+
+def _mostly_single(made_by: Any) -> bool:
+    """Whether pairs were measured with a part of the budget, and single columns had the rest."""
+    return bool(made_by is not None and made_by.course.part and made_by.course.way == "apart")
 
 
 def steady(errors: FloatArray, beside: Sequence[tuple[bool, float, float]]) -> float:

@@ -42,7 +42,7 @@ _STANDS_OUT = 1.5
 _SQUARES = np.array([1.4, 3.0, 8.0])
 # Shares that a look may cost: a small one first, and another if that left doubts; and a part of everything.
 LOOKS = (Fraction(1, 256), Fraction(1, 128), Fraction(1, 64))
-AGAIN = (Fraction(1, 128), Fraction(1, 64), Fraction(1, 32), Fraction(1, 16))
+AGAIN = (Fraction(1, 128), Fraction(1, 64))
 PARTS = (Fraction(3, 25), Fraction(1, 4), Fraction(2, 5))
 
 
