@@ -42,7 +42,7 @@ def otherwise(monkeypatch):
         monkeypatch.setattr(Auto, "_first_look", lambda *_: Look(total=Fraction(1, 3), blocks=Fraction(1, 7)))
         # Which of the two a table gets is another matter: the one that it did not get asks otherwise.
         monkeypatch.setattr(choice, "publish_tables", lambda data: ("", None, *_swapped(data)))
-        monkeypatch.setattr(Outlook, "look", lambda *_: Fraction(1, 3))
+        monkeypatch.setattr(mixture, "look", lambda *_, **__: Fraction(1, 3))
         monkeypatch.setattr(Outlook, "losses", lambda *_: (0.0, 1.0))
         monkeypatch.setattr(mixture, "COUNT_SHARE", {"laplace": Fraction(1, 2), "gaussian": Fraction(1, 2)})
 

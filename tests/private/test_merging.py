@@ -12,8 +12,9 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
-from dphist.private.queries.dependence import Dependence, TableDistances
+from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence
 from dphist.private.queries.tables import TableTotals
+from dphist.private.questions import Layout
 from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
 
 DOMAIN = Domain([Ordinal("age", range(5)), Nominal("sex", ["F", "M"])])
@@ -96,3 +97,21 @@ def test_dependence_and_distances_are_what_they_say():
         opened()[0].measure(TableDistances(((0,),), guess, np.array([0])))
     with pytest.raises(MechanismError, match="penalties"):
         TableDistances(((0,),), guess, np.array([0, 1]))
+
+
+def test_one_record_moves_the_strongest_pairs_together():
+    """One record unlike all others makes every pair dependent: the price is of all pairs that are added up."""
+    same = np.zeros((2, 2, 2), dtype=np.int64)
+    same[0, 0, 0] = 1_000
+    other = same.copy()
+    other[1, 1, 1] += 1
+    layout = Layout((2, 2, 2))
+    for top in (1, 2, 3):
+        asked = TopDependence(((0, 1), (0, 2), (1, 2)), top)
+        moved = int(asked.answer(other.reshape(-1), layout)[0] - asked.answer(same.reshape(-1), layout)[0])
+        assert moved == 3 * top
+        assert 3 * asked.scales(layout) == 4 * moved
+    with pytest.raises(MechanismError, match="top"):
+        TopDependence(((0, 1),), 2)
+    with pytest.raises(MechanismError, match="pairs"):
+        TopDependence(((0,),), 1)

@@ -15,6 +15,8 @@ _PLAN = "src/dphist/mechanisms/wide/plan.py"
 _COVERING = "tests/mechanisms/test_covering_blocks.py"
 _RANGED = "tests/private/test_ranged.py"
 _TESTS = "tests/mechanisms/test_outlook.py"
+_LOOKS, _LOOKED = "src/dphist/mechanisms/wide/looks.py", "tests/mechanisms/test_looks.py"
+_DEPENDENCE, _LAWS = "src/dphist/private/queries/dependence.py", "tests/private/test_merging.py"
 
 
 def _bug(file: str, tests: str, old: str, new: str, why: str) -> dict[str, Any]:
@@ -22,6 +24,20 @@ def _bug(file: str, tests: str, old: str, new: str, why: str) -> dict[str, Any]:
 
 
 MUTANTS = [
+    _bug(
+        _DEPENDENCE,
+        _LAWS,
+        "return Fraction(4 * self.top)\n",
+        "return Fraction(4)\n",
+        "many strong pairs are asked at the price of one",
+    ),
+    _bug(
+        _LOOKS,
+        _LOOKED,
+        "return bool((likely * np.sqrt(every)).sum() <= (likely * np.sqrt(rest)).sum())",
+        "return bool((likely * np.sqrt(every)).sum() >= (likely * np.sqrt(rest)).sum())",
+        "the rest is spent the way that is expected to be worse",
+    ),
     _bug(
         _CONTRASTS,
         _RANGED,
@@ -60,22 +76,22 @@ MUTANTS = [
     _bug(
         _OUTLOOK,
         _TESTS,
-        "return self._given(self._like((dependence - self.sizes) / doubt))",
-        "return self._given(-self._like((dependence - self.sizes) / doubt))",
+        "return self.given(self.like((dependence - self.sizes) / doubt))",
+        "return self.given(-self.like((dependence - self.sizes) / doubt))",
         "a look makes what was seen less likely",
     ),
     _bug(
         _OUTLOOK,
         _TESTS,
-        "return self._given(-0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread))",
-        "return self._given(-0.5 * np.log(spread))",
+        "log = -0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread)",
+        "log = -0.5 * np.log(spread)",
         "what a trial shows is forgotten",
     ),
     _bug(
         _OUTLOOK,
         _TESTS,
-        "return shares[place] if each[place] < float(self.losses().min()) else Fraction(0)",
-        "return shares[place]",
+        "if lost < least:\n                found, least = share, lost\n        return found, least\n\n    def deviation",
+        "found, least = share, lost\n        return found, least\n\n    def deviation",
         "a look is paid for that changes nothing",
     ),
     _bug(

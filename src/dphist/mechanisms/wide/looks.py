@@ -38,8 +38,6 @@ _TENTH = 10
 _STRONGER = np.array([1.3, 2.5, 5.0, 9.0])
 # How far sampling alone lets the strongest of pairs with one free cell stand out; less where more cells add up.
 _STANDS_OUT = 1.5
-# Squares of dependence beside the square of its mean, in the same way.
-_SQUARES = np.array([1.4, 3.0, 8.0])
 # Shares that a look may cost: a small one first, and another if that left doubts; and a part of everything.
 LOOKS = (Fraction(1, 256), Fraction(1, 128), Fraction(1, 64))
 AGAIN = (Fraction(1, 128), Fraction(1, 64))
@@ -125,9 +123,8 @@ def part(outlook: Outlook) -> tuple[Fraction, float]:
     )
     found = Fraction(0)
     for share in PARTS:
-        precise = float(share) * centre / np.maximum(whole - low, 1e-300) / UNEVEN
-        shown = [outlook.shown(outlook.pairs, (many * precise).tolist()) for many in _SQUARES]
-        mean, variance = (np.stack(each) for each in zip(*shown, strict=True))
+        precise = float(share) * centre / np.maximum(whole - low, 1e-300)
+        mean, variance = outlook.guessed(outlook.pairs, precise.tolist())
         ways = np.stack([outlook.together, after_part(outlook, float(share))])
         lost = outlook.preview(mean, variance, outlook.lost(ways))
         if lost < least:

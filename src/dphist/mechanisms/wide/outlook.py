@@ -46,6 +46,8 @@ FloatArray = NDArray[np.float64]
 SAMPLING = 0.3
 # How much more of a pair shrinking sees than its mean dependence says: dependence is not spread evenly.
 UNEVEN = 1.4
+# Squares of dependence beside the square of its mean: nobody knows how uneven it is, so all are thought of.
+_SQUARES = (1.4, 3.0, 8.0)
 # Shrinking does not know how far pairs depart from a model, the less the fewer cells tell it: so much of y.
 UNSURE = 0.3
 # What pairs chosen one by one leave of dependence where they see it: this part of the noise that all pairs would have.
@@ -183,9 +185,13 @@ class Outlook:
         """The error of each single column, if these have the whole budget."""
         return [each / self.total for each in plan_singles(self.law, self.shape).noise(self.law)]
 
+    @cached_property
+    def _ways(self) -> FloatArray:
+        return np.stack([self.together, self.apart])
+
     def losses(self) -> FloatArray:
         """What each way is expected to lose: together, apart."""
-        return self.lost(np.stack([self.together, self.apart])) @ self.likely
+        return self.lost(self._ways) @ self.likely
 
     def lost(self, ways: FloatArray) -> FloatArray:
         """What some ways are worse by than the better of both, and than without us, for each dependence."""
@@ -226,8 +232,10 @@ class Outlook:
                 noise += uneven / part.residuals[(one,)].precision
             precisions.append(1.0 / noise)
             shown += float((away**2).sum()) / noise
-        mean, spread = self.shown(pairs, precisions)
-        return self.given(-0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread))
+        mean, spread = self.guessed(pairs, precisions)
+        log = -0.5 * (shown - mean) ** 2 / spread - 0.5 * np.log(spread)
+        most = log.max(axis=0)
+        return self.given(most + np.log(np.exp(log - most).mean(axis=0)))
 
     def shown(self, pairs: Sequence[Axes], precisions: Sequence[float]) -> tuple[FloatArray, FloatArray]:
         """The mean and the variance of what pairs would show, for each dependence.
@@ -243,11 +251,22 @@ class Outlook:
         added = UNEVEN * signal * self.sizes**2
         return freedom + added, 2.0 * freedom + 4.0 * added + added**2 / len(pairs)
 
+    def guessed(self, pairs: Sequence[Axes], precisions: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """The same before anything was shown: a row for each guess how uneven dependence is."""
+        each = [self.shown(pairs, [many / UNEVEN * one for one in precisions]) for many in _SQUARES]
+        mean, variance = (np.stack(both) for both in zip(*each, strict=True))
+        return mean, variance
+
     def look(self) -> Fraction:
         """The share of the budget that a look at dependence is worth: none, if nothing would be done otherwise."""
-        doubts = [2.0 * self.deviation(float(share)) / self.total for share in _LOOKS]
-        spread = [np.full(self.sizes.size, doubt**2) for doubt in doubts]
-        return self.best(_LOOKS, [self.sizes] * len(doubts), spread)[0]
+        lost, found, least = self.lost(self._ways), Fraction(0), float(self.losses().min())
+        for share in _LOOKS:
+            doubt = 2.0 * self.deviation(float(share)) / self.total
+            each = self.preview(self.sizes, np.full(self.sizes.size, doubt**2), lost)
+            each += 0.5 * self.law.exponent * float(share)
+            if each < least:
+                found, least = share, each
+        return found
 
     def trial(self, pairs: Sequence[Axes]) -> tuple[Fraction, float]:
         """The share that it is worth to try out some pairs, and what is lost with it.
@@ -265,7 +284,7 @@ class Outlook:
                 / (_COLUMNS_TOO * float(self.law.variance))
                 for pair in pairs
             ]
-            shown.append(self.shown(pairs, precisions))
+            shown.append(self.guessed(pairs, precisions))
         means, variances = zip(*shown, strict=True)
         # Single columns are measured in any case: only pairs are lost.
         return self.best(_TRIALS, means, variances, len(pairs) / asked)
@@ -291,7 +310,7 @@ class Outlook:
         found, least = Fraction(0), float(self.losses().min())
         for share, mean, variance in zip(shares, means, variances, strict=True):
             dearer = (1.0 - gone * float(share)) ** (-0.5 * self.law.exponent)
-            lost = self.preview(mean, variance, self.lost(dearer * np.stack([self.together, self.apart])))
+            lost = self.preview(mean, variance, self.lost(dearer * self._ways))
             if lost < least:
                 found, least = share, lost
         return found, least
