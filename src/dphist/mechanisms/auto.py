@@ -21,6 +21,7 @@ from dphist.mechanisms.choosing.glimpse import Crowd, Glimpse, Look
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.phrases import mended
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.records import PrivateRecords
@@ -136,7 +137,7 @@ class Auto:
         if reason is not None:
             return reason + end
         plain = self.why.isprintable() and len(self.why) - len(end) <= _LONGEST_REASON
-        return self.why if plain and self.why.endswith(end) else note
+        return self.why if plain and mended(self.why).endswith(mended(end)) else note
 
     def choose(
         self,

@@ -13,6 +13,7 @@ from dphist.errors import InputError, MechanismError, NotPrivate
 from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
 from dphist.kernels.bisection import LATTICE, best_bisections, run_errors
 from dphist.mechanisms.options import checked
+from dphist.model.phrases import so_many
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity, Totals
 from dphist.private.scores.bisections import Bisections, Configurations
@@ -76,7 +77,7 @@ class PHPartition:
         totals, scale = _measure([measuring, *unspent], labels, starts.size)
         sizes = np.bincount(labels)
         errors = PieceNoise(shape, labels, np.full(starts.size, scale))
-        return Estimate((totals / sizes)[labels].reshape(shape), errors, f"{starts.size} parts")
+        return Estimate((totals / sizes)[labels].reshape(shape), errors, so_many(starts.size, "part"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
 from dphist.model.law import Kind
+from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -111,7 +112,8 @@ class Marginals:
         called = [f"axis {a}" for a in range(len(data.shape))] if data.domain is None else data.domain.names
         names = ", ".join("×".join(called[a] for a in table) or "the total" for table in axes)
         how = "an equal share" if len(set(shares)) == 1 else "a share of its own"
-        note = f"{len(axes)} tables were measured directly, each with {how} ({names})"
+        were = "was" if len(axes) == 1 else "were"
+        note = f"{so_many(len(axes), 'table')} {were} measured directly, each with {how} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
         if self.shrink:

@@ -27,6 +27,7 @@ from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.mechanisms.wide.singles import plan_singles
 from dphist.mechanisms.wide.strength import COUNT_SHARE, Strength
 from dphist.model.domain import Domain
+from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries.dependence import Dependence, TopDependence
@@ -263,7 +264,7 @@ def counted(
 
 
 def _tables(number: int) -> str:
-    return "1 table was" if number == 1 else f"{number} tables were"
+    return f"{so_many(number, 'table')} {'was' if number == 1 else 'were'}"
 
 
 def _look(data: PrivateRecords, outlook: Outlook, top: int) -> Outlook:

@@ -22,6 +22,7 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
+from dphist.model.phrases import mended
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.questions import Published
@@ -299,7 +300,7 @@ class Release(Tables, Doors):
             raise VerificationError("replaying the transcript gives other counts than the published ones")
         # What is said about the estimate is published with it, so it must follow from paid answers as well.
         for said in {self.note, getattr(self.mechanism, "why", "")} - {""}:
-            if said != self._estimate.note:
+            if mended(said) != mended(self._estimate.note):
                 raise VerificationError("the release says of itself what its replay does not")
         # Bounds of all cells first: they need every split, and what was learned some of them.
         written = written_bounds(self)

@@ -15,6 +15,7 @@ from dphist.inference.published import TableEstimate
 from dphist.inference.residuals import bounded_kinds
 from dphist.inference.tables import Axes
 from dphist.model.domain import Domain
+from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.records import PrivateRecords
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
@@ -82,7 +83,7 @@ class TableCells:
     def dense(self, domain: Domain) -> FloatArray:
         """There is no array of the whole product, and there never was one."""
         raise TooLargeError(
-            f"counts: this release holds {len(self.tables):,} tables of few attributes out of a domain of "
+            f"counts: this release holds {so_many(len(self.tables), 'table')} of few attributes out of a domain of "
             f"{domain.size:,} cells, which nobody counted: ask answer(), project() on the attributes of one table, or "
             "to_pandas() for all tables"
         )
@@ -293,4 +294,4 @@ class TableCells:
     def describe(self) -> str:
         """Say how many tables are published."""
         largest = max(len(axes) for axes in self.order)
-        return f"{len(self.order):,} tables of up to {largest} attributes"
+        return f"{so_many(len(self.order), 'table')} of up to {so_many(largest, 'attribute')}"

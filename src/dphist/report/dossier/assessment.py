@@ -7,6 +7,7 @@ marked.
 
 from __future__ import annotations
 
+from dphist.model.phrases import so_many
 from dphist.report.dossier.known import Known, to_fill, variant
 from dphist.report.facts import accuracy
 
@@ -54,7 +55,7 @@ def _promise(known: Known) -> list[tuple[str, str]]:
         ),
         (
             "Composition and the budget",
-            f"{release.questions:,} questions, {release.spent} of {release.budget.amount} "
+            f"{so_many(release.questions, 'question')}, {release.spent} of {release.budget.amount} "
             f"{release.budget.symbol} spent, in exact fractions. {_paid(known)}",
         ),
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from dphist.model.phrases import so_many
 from dphist.report.dossier.known import Known, to_fill
 from dphist.report.facts import Spend, budget_tree
 
@@ -16,8 +17,8 @@ def memo(known: Known) -> str:
     parts = [
         f"# Budget memo: {known.title}",
         f"The release promises {release.guarantee.describe()}. It was made on {known.created} by "
-        f"{known.mechanism['written']} and asked {release.questions:,} questions of the records, at a price of "
-        f"{release.spent} of {release.budget.amount} {release.budget.symbol}.",
+        f"{known.mechanism['written']} and asked {so_many(release.questions, 'question')} of the records, at a price "
+        f"of {release.spent} of {release.budget.amount} {release.budget.symbol}.",
         "## What the price bought",
         "\n".join(_spent(budget_tree(release), 0)),
         "## Who paid",

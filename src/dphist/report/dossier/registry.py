@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from dphist.model.phrases import so_many
 from dphist.report.dossier.known import Known, to_fill, variant
 
 _NO_DAY = "1900-01-01"
@@ -69,7 +70,7 @@ def registry_record(known: Known) -> dict[str, Any]:
                     f"The estimate is computed from noisy answers alone. Polishing: {steps}."
                 ),
                 "composition": (
-                    f"{release.questions:,} questions; budgets of questions about the same cells add up, of "
+                    f"{so_many(release.questions, 'question')}; budgets of questions about the same cells add up, of "
                     "questions about disjoint cells the largest counts. Exact fractions; the transcript is in the file "
                     "and replays without data."
                 ),
