@@ -46,7 +46,7 @@ MUTANTS = [
     ),
     dict(
         file=_RELEASE,
-        old="            if said != self._estimate.note:",
+        old="            if mended(said) != mended(self._estimate.note):",
         new="            if said is None:",
         tests=_FORGED,
         why="a note that nobody paid for verifies",
