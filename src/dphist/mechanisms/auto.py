@@ -297,8 +297,10 @@ class Auto:
 
             return single_cells(data, records, dependence)
         if kind == "cells" or (kind == "marginals" and not several):
+            # How few records are few was tried under Laplace noise alone.
+            counted = not several and not data.law().gaussian
             return (
-                Posterior(fine=not several),
+                Posterior(fine=not several, counted=counted),
                 "single cells will be asked for, so every cell is measured by itself (posterior)",
             )
         if self._short(data):

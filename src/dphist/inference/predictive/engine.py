@@ -123,13 +123,18 @@ class Engine:
         return cls(*(tuple(tree.shape), left, low, high, size, best, spread, least, doubt), overlap=overlap)
 
     @classmethod
-    def of_cells(cls, noisy: NDArray[Any], variance: float) -> Engine:
-        """Read noisy cells that all carry noise of the same variance."""
+    def of_cells(
+        cls, noisy: NDArray[Any], variance: float, total: tuple[float, float] | None = None
+    ) -> Engine:
+        """Read noisy cells that all carry noise of the same variance, and perhaps a total with its own."""
         left, low, high, cell = halve_cells(np.array(noisy.shape, dtype=np.int64))
         leaves = cell >= 0
         value = np.zeros(cell.size)
         value[leaves] = noisy.reshape(-1)[cell[leaves]]
-        best, spread = best_totals(left, value, np.where(leaves, variance, np.inf))
+        known = np.where(leaves, variance, np.inf)
+        if total is not None:
+            value[0], known[0] = total
+        best, spread = best_totals(left, value, known)
         size = np.prod((high - low).astype(np.float64), axis=1)
         return cls(
             *(tuple(noisy.shape), left, low, high, size, best, spread), doubt=_DOUBT, doubted_from=_LONG_SUM
