@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 
+from dphist import Histogram, publish
 from dphist.audit import audit
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
 from dphist.testing import check_mechanism, run
 
 
@@ -151,3 +155,43 @@ def test_finer_levels_join_where_counts_hardly_scatter():
 def test_finer_models_are_an_option_that_is_saved():
     assert parse("posterior(fine=true)") == Posterior(fine=True)
     assert parse("posterior") == Posterior()
+
+
+@pytest.mark.parametrize(
+    ("records", "asked", "words"),
+    [
+        (100_000, [1, 1024], "every cell was noised"),
+        (100, [1, 1, 1024], "records are few"),
+        (0, [1, 1], "next to nothing"),
+    ],
+)
+def test_records_are_counted_first_and_fewer_ask_for_more_of_their_total(records, asked, words):
+    # Fixed noise. One noise scale is a record: many, a hundred, and none of them.
+    counts = np.full(1024, records // 1024) + (np.arange(1024) < records % 1024)
+    noise, histogram = Noise(Keystream.for_tests(1)), Histogram(Domain([Ordinal("x", range(1024))]), counts)
+    right, transcript = open_gate(histogram, 1, Unit(), noise=noise)
+    found = Posterior(counted=True).estimate(right)
+    assert [np.size(entry.answer) for entry in transcript][: len(asked)] == asked
+    # Blocks of one step are disjoint: each path pays for what it was asked.
+    assert records == 0 or sum(entry.cost for entry in transcript) == 1
+    assert words in found.note
+
+
+def test_few_records_are_moved_to_their_total():
+    # A hundred among 1,024 cells at a noise scale of one: cells alone do not tell how many. Fixed noise.
+    counts = np.random.default_rng(3).multinomial(100, np.full(1024, 1 / 1024))
+    alone, told = (
+        [abs(run(Posterior(counted=counted), counts, 1, seed=seed).counts.sum() - 100) for seed in range(6)]
+        for counted in (False, True)
+    )
+    assert np.mean(told) < 0.75 * np.mean(alone)
+
+
+def test_counted_spends_the_whole_budget_once_and_replays():
+    domain = Domain([Ordinal("x", range(1024))])
+    for records in (30_000, 60, 0):
+        counts = np.full(1024, records // 1024) + (np.arange(1024) < records % 1024)
+        release = publish(Histogram(domain, counts), epsilon=1, workload="cells")
+        release.verify()
+        assert release.mechanism.chosen == Posterior(fine=True, counted=True)
+        assert not np.isnan(release.answer(Workload.random(domain, 20, seed=1)).low).any()
