@@ -68,6 +68,8 @@ class Residuals:
             stand on least squares as before. Where ranges are asked for, tables are not moved.
         blocks: Under ε tables of few values are read off larger tables that hold many of them; if not, every table is
             measured by itself, as in releases before.
+        by_cells: Whether every cell of the announced tables counts alike when shares are planned, not every table:
+            large tables then have more of the budget. Where kinds of tables have weights, these count.
 
     Example:
         >>> from dphist.mechanisms import Residuals
@@ -81,6 +83,7 @@ class Residuals:
     ranges: tuple[int, ...] | None = None
     shrink: bool = False
     blocks: bool = True
+    by_cells: bool = False
 
     def __post_init__(self) -> None:
         if self.ways < 1:
@@ -95,7 +98,8 @@ class Residuals:
         wanted = wanted_tables(data.shape, announced(data, self.tables, self.ways))
         kinds = () if self.tables else announced_kinds(data)
         ranges = asked_ranges(data, self.ranges)
-        return wanted, measure_residuals(data, wanted, ranges, kinds, blocks=self.blocks)
+        found = measure_residuals(data, wanted, ranges, kinds, blocks=self.blocks, by_cells=self.by_cells)
+        return wanted, found
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure and publish tables, whatever the size of the domain."""
@@ -156,6 +160,7 @@ def measure_residuals(
     kinds: Kinds = (),
     *,
     blocks: bool = True,
+    by_cells: bool = False,
 ) -> TableResiduals:
     """Use a right up on the best residuals (under ρ) or tables (under ε) for some wanted tables.
 
@@ -165,6 +170,7 @@ def measure_residuals(
         ranges: The axes whose ranges will be asked inside them.
         kinds: Kinds of tables that do not count alike.
         blocks: Whether under ε larger tables may stand for several wanted ones.
+        by_cells: Whether every cell counts alike in the plan, not every table.
 
     Returns:
         All that was measured, by residuals.
@@ -172,12 +178,12 @@ def measure_residuals(
     shape = data.shape
     trees = plan_axes(data.domain, ranges, gaussian=data.law().gaussian)
     if trees:
-        return _measure_ranged(data, wanted, trees, kinds)
+        return _measure_ranged(data, wanted, trees, kinds, by_cells=by_cells)
     if data.law().gaussian:
-        plan = plan_residuals(shape, wanted, kinds=kinds)
+        plan = plan_residuals(shape, wanted, kinds=kinds, by_cells=by_cells)
         noisy = data.measure(ResidualQuery(plan.tables, plan.shares))
     else:
-        plan = plan_totals(shape, wanted, kinds=kinds, blocks=blocks)
+        plan = plan_totals(shape, wanted, kinds=kinds, blocks=blocks, by_cells=by_cells)
         noisy = data.measure(TableTotals(plan.tables, plan.shares, plan.differences))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
     # A block holds more than was announced: what nobody asked for stays unknown.
@@ -199,11 +205,16 @@ def measure_residuals(
 
 
 def _measure_ranged(
-    data: PrivateRecords, wanted: Sequence[Axes], trees: Mapping[int, AxisPlan], kinds: Kinds
+    data: PrivateRecords,
+    wanted: Sequence[Axes],
+    trees: Mapping[int, AxisPlan],
+    kinds: Kinds,
+    *,
+    by_cells: bool,
 ) -> TableResiduals:
     """The same, by contrasts along the axes with a tree."""
     shape, gaussian = data.shape, data.law().gaussian
-    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees, kinds)
+    plan = (plan_residuals if gaussian else plan_totals)(shape, wanted, trees, kinds, by_cells=by_cells)
     weights = tuple((axis, each.weights) for axis, each in trees.items())
     noisy = data.measure(RangedTables(plan.tables, plan.shares, weights, centred=gaussian))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)

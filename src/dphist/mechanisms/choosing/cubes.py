@@ -111,10 +111,10 @@ def tables_or_tree(
         from dphist.mechanisms.residuals import Residuals
         from dphist.mechanisms.wide.choice import residual_error
 
-        own = residual_error(data.law(), data.shape, tables_of(data.workload))
+        own = residual_error(data.law(), data.shape, tables_of(data.workload), by_cells=True)
         if own < _RESIDUALS * mean:
             return (
-                Residuals(tables=tables_of(data.workload), shrink=shrink),
+                Residuals(tables=tables_of(data.workload), shrink=shrink, by_cells=True),
                 f"{said}, so their residuals are measured (residuals): they are expected to be off by {own:,.3g}, "
                 f"whole tables by {mean:,.3g}",
             )

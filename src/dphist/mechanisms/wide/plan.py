@@ -87,6 +87,8 @@ def plan_residuals(
     wanted: Sequence[Axes],
     trees: Mapping[int, AxisPlan] | None = None,
     kinds: Kinds = (),
+    *,
+    by_cells: bool = False,
 ) -> ResidualPlan:
     """The best residuals to measure under ρ.
 
@@ -95,6 +97,7 @@ def plan_residuals(
         wanted: The tables that will be asked for.
         trees: Axes that are asked by contrasts.
         kinds: Kinds of tables that do not count alike.
+        by_cells: Whether every cell counts alike, not every table; where there are no kinds.
 
     Returns:
         Residuals and their shares.
@@ -105,7 +108,7 @@ def plan_residuals(
         (((), (0,), (1,), (0, 1)), True)
     """
     trees = trees or {}
-    value = _values(shape, wanted, trees)
+    value = _values(shape, wanted, trees, by_cells=by_cells)
     cost = {axes: math.prod(1.0 - 1.0 / shape[axis] for axis in axes if axis not in trees) for axes in value}
     tables = tuple(sorted(value, key=lambda axes: (len(axes), axes)))
     if kinds:
@@ -132,6 +135,7 @@ def plan_totals(
     kinds: Kinds = (),
     *,
     blocks: bool = True,
+    by_cells: bool = False,
 ) -> ResidualPlan:
     """The best tables to measure under ε.
 
@@ -141,6 +145,7 @@ def plan_totals(
         trees: Axes that are asked by contrasts.
         kinds: Kinds of tables that do not count alike.
         blocks: Whether larger tables may stand for several wanted ones.
+        by_cells: Whether every cell counts alike, not every table; where there are no kinds.
 
     Returns:
         Tables, their shares, and the axes asked by difference.
@@ -151,8 +156,8 @@ def plan_totals(
         (True, True)
     """
     if trees:
-        return _totals(shape, wanted, trees, kinds, blocks=False)
-    return _plain_totals(tuple(shape), tuple(wanted), _kept(kinds), blocks=blocks)
+        return _totals(shape, wanted, trees, kinds, blocks=False, by_cells=by_cells)
+    return _plain_totals(tuple(shape), tuple(wanted), _kept(kinds), blocks=blocks, by_cells=by_cells)
 
 
 def _kept(kinds: Kinds) -> Kinds:
@@ -162,10 +167,10 @@ def _kept(kinds: Kinds) -> Kinds:
 
 @lru_cache(maxsize=32)
 def _plain_totals(
-    shape: tuple[int, ...], wanted: tuple[Axes, ...], kinds: Kinds, *, blocks: bool
+    shape: tuple[int, ...], wanted: tuple[Axes, ...], kinds: Kinds, *, blocks: bool, by_cells: bool
 ) -> ResidualPlan:
     """Plans are asked for when they are forecast and again when they are measured: each is made once."""
-    return _totals(shape, wanted, {}, kinds, blocks=blocks)
+    return _totals(shape, wanted, {}, kinds, blocks=blocks, by_cells=by_cells)
 
 
 def _totals(
@@ -175,8 +180,9 @@ def _totals(
     kinds: Kinds,
     *,
     blocks: bool,
+    by_cells: bool,
 ) -> ResidualPlan:
-    value = _values(shape, wanted, trees)
+    value = _values(shape, wanted, trees, by_cells=by_cells)
     residuals = sorted(value, key=lambda axes: (len(axes), axes))
     wants = np.array([value[axes] for axes in residuals])
     # Contrasts cannot be asked beside differences in one question: an axis of two values is asked as it is there.
@@ -278,8 +284,10 @@ def pair_weights(kinds: Kinds, pairs: Sequence[Axes]) -> FloatArray:
     return np.asarray(held / held.sum() if held.any() else np.full(len(pairs), 1.0 / max(1, len(pairs))))
 
 
-def _values(shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan]) -> dict[Axes, float]:
-    """How much the variance of every residual counts in the mean squared error of the wanted tables."""
+def _values(
+    shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, AxisPlan], *, by_cells: bool = False
+) -> dict[Axes, float]:
+    """How much the variance of every residual counts in the mean squared error of wanted tables, or of their cells."""
     shares = {
         axis: trees[axis].shares if axis in trees else float(n) ** -2 for axis, n in enumerate(shape) if n
     }
@@ -288,10 +296,11 @@ def _values(shape: Sequence[int], wanted: Sequence[Axes], trees: Mapping[int, Ax
     }
     value: dict[Axes, float] = {}
     for axes in wanted:
+        often = float(math.prod(shape[axis] for axis in axes)) if by_cells else 1.0
         for subset in subsets(axes):
             others = math.prod(shares[axis] for axis in axes if axis not in subset)
             left = math.prod(squares[axis] for axis in subset)
-            value[subset] = value.get(subset, 0.0) + left * others
+            value[subset] = value.get(subset, 0.0) + often * left * others
     return value
 
 
