@@ -100,6 +100,80 @@ def test_guarantees_are_the_same_from_python_and_machine_code(monkeypatch):
     assert {"whole_nodes", "cut_boxes"} <= set(tried)
 
 
+def _both(kernel: Any, *arguments: Any) -> tuple[Any, list[Any]]:
+    """What a kernel makes of its arguments, compiled and not: the same bits."""
+    copies = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
+    given = [each.copy() if isinstance(each, np.ndarray) else each for each in arguments]
+    expected = kernel.compiled()(*given)
+    assert _same(expected, kernel._uncompiled(*copies)), kernel.__name__
+    assert all(map(_same, given, copies)), kernel.__name__
+    return expected, given
+
+
+@pytest.mark.parametrize(
+    ("scatter", "ratio", "clump", "normal"),
+    [(0.1, 1.15, 0.0, 0.0), (1.0, 1.35, 2.0, 0.0), (0.1, 1.15, 2.0, 3.0), (1.0, 1.35, 0.0, 0.3)],
+)
+def test_hidden_levels_are_the_same_before_they_are_compiled(scatter, ratio, clump, normal):
+    from dphist.kernels.levels import chain, likelihood
+
+    rng = np.random.default_rng(7)
+    values = np.concatenate([np.arange(-12, 40), [90, 333, 900]])
+    grid = likelihood.level_grid(values, 0.7, ratio, normal)
+    blank = np.zeros((values.size, grid.size))
+    if normal:
+        _, (*_, table) = _both(likelihood._normal_logs, values, grid, scatter, clump, normal, 0, blank)
+    else:
+        _, (*_, table) = _both(likelihood._laplace_logs, values, grid, scatter, clump, 0.7, 0, blank)
+    _, (table,) = _both(likelihood._rescaled, table)
+    if normal:
+        known = likelihood._normal_moments, values, grid, scatter, clump, normal
+    else:
+        known = likelihood._laplace_moments, values, grid, scatter, clump, 0.7, table
+    _, (*_, first, second) = _both(*known, blank, blank)
+    spans, _ = _both(chain._possible, table)
+    assert normal or (spans[:, 0] > 0).any()
+    jump, weights = rng.dirichlet(np.ones(grid.size)), np.array([0.9, 0.04, 0.03, 0.03])
+    none, empty = np.empty(0), np.empty((0, 0))
+    for cells in (1, 2, 60):
+        rows, forward = rng.integers(0, values.size, cells), np.zeros((cells, grid.size))
+        asked = table, spans, rows, jump, weights, forward
+        _both(chain._stretch, *asked, np.ones(grid.size), np.ones(4), empty, empty, none, none, none)
+        means = (np.zeros(cells) for _ in range(3))
+        _both(chain._stretch, *asked, none, np.zeros(4), first, second, *means)
+
+
+def test_tables_are_counted_alike_before_that_is_compiled():
+    from dphist.kernels import tables
+
+    rng = np.random.default_rng(8)
+    sizes = np.array([3, 5, 2, 7])
+    codes = np.stack([rng.integers(0, size, 1000) for size in sizes]).astype(np.uint8)
+    axes, starts = np.array([1, 0, 3, 0, 1, 2, 0, 1, 3]), np.array([0, 0, 1, 3, 6, 9])
+    cells = [int(np.prod(sizes[axes[a:b]])) for a, b in itertools.pairwise(starts)]
+    offsets = np.cumsum([0, *cells])[:-1]
+    out = np.zeros(sum(cells), dtype=np.int64)
+    _, given = _both(tables.count_tables, codes, sizes, axes, starts, offsets, out, 128)
+    assert given[5].sum() == 1000 * len(cells)
+
+
+def test_what_is_foreseen_to_take_long_is_compiled_first(monkeypatch):
+    """Twins do not begin what machine code would have to finish."""
+    from dphist.kernels.levels import chain
+
+    kernel: Any = chain._stretch
+    monkeypatch.setattr(kernel, "foreseen", 0.0)
+    monkeypatch.setattr(kernel, "spent", 0.0)
+    monkeypatch.setattr(compiling, "_numba", None)
+    monkeypatch.setattr(compiling, "_patience", 1e6)
+    arguments = np.zeros((4, 9)), np.zeros((4, 2)), np.zeros(10)
+    assert not kernel._is_hot(arguments)
+    chain.foresee_passes(10, 50, 30)
+    assert not kernel._is_hot(arguments)
+    chain.foresee_passes(5_000, 50, 30)
+    assert kernel._is_hot(arguments)
+
+
 def test_boxes_of_one_question_share_what_they_cut():
     from dphist.inference.predictive.engine import Engine
 

@@ -102,6 +102,7 @@ class _Kernel:
         self.twin = twin
         self.cost = cost
         self.spent = 0.0
+        self.foreseen = 0.0
         self.linking = 0.0
         self._compiled: Any = None
         self._kept = False
@@ -155,7 +156,7 @@ class _Kernel:
         if self.cost is None or _eager:
             return True
         cost = self.cost(*arguments)
-        if machine.worn(self.function, cost):
+        if self.foreseen > machine.COMPILING or machine.worn(self.function, cost):
             return True
         if _numba is None:
             if cost <= _patience:
@@ -205,6 +206,16 @@ def expect_much() -> None:
     """Say that much is to be done: what was compiled before is linked at its first call, not after some of twins."""
     global _spare
     _spare = 0.0
+
+
+def foresee(function: Callable[..., Any], cost: float) -> None:
+    """Say how much a kernel is about to do in all: if compiling takes less than its twin would, that comes first.
+
+    Args:
+        function: The kernel.
+        cost: Microseconds that its twin would take for all calls together.
+    """
+    cast(_Kernel, function).foreseen = cost
 
 
 _eager = False

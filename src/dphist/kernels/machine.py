@@ -41,7 +41,7 @@ Code = Callable[..., Any]
 _HOME = "dphist.kernels."
 # What is lost is written down for these kernels alone: they work on what was released. How long others take may follow
 # from how many records there are, which no file may tell.
-_PUBLIC = (f"{_HOME}trees.", f"{_HOME}predictive.")
+_PUBLIC = (f"{_HOME}trees.", f"{_HOME}predictive.", f"{_HOME}levels.")
 # Bits of an array's flags, as NumPy documents them.
 _C_ORDER, _F_ORDER, _ALIGNED, _WRITEABLE = 0x1, 0x2, 0x100, 0x400
 _NUMBERS = frozenset("?bhilqBHILQfd")
@@ -53,7 +53,7 @@ _MATHEMATICS = (
     "tanh", "tgamma", "trunc",
 )  # fmt: skip
 # Microseconds of a long call, and those that compiling a kernel takes: one to three seconds, once.
-_LONG, _COMPILING = 100_000.0, 2_000_000.0
+_LONG, COMPILING = 100_000.0, 2_000_000.0
 _HEAT, _MOST_HEAT = "heat.txt", 1 << 16
 _heat: dict[str, float] = {}
 _added: dict[str, float] = {}
@@ -160,7 +160,7 @@ def worn(function: Callable[..., Any], cost: float) -> bool:
         return False
     name = f"{function.__module__.removeprefix(_HOME)}.{function.__qualname__}"
     _added[name] = _added.get(name, 0.0) + cost
-    return _heat.get(name, 0.0) + _added[name] > _COMPILING
+    return _heat.get(name, 0.0) + _added[name] > COMPILING
 
 
 def _heat_before() -> dict[str, float]:

@@ -7,12 +7,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel_with_twin
 
 IntArray = NDArray[np.int64]
 
 
-@kernel
+# Rows that the twin takes at a time.
+_AT_A_TIME = 1 << 16
+
+
+def _twin(
+    codes: Any,
+    sizes: IntArray,
+    axes: IntArray,
+    starts: IntArray,
+    offsets: IntArray,
+    out: IntArray,
+    block: int,
+) -> None:
+    rows, places = codes.shape[1], starts.tolist()
+    for low in range(0, rows, _AT_A_TIME):
+        part = codes[:, low : low + _AT_A_TIME]
+        for begin, end, offset in zip(places[:-1], places[1:], offsets.tolist(), strict=False):
+            cell = np.zeros(part.shape[1], dtype=np.int64)
+            cells = 1
+            for axis in axes[begin:end].tolist():
+                cell *= sizes[axis]
+                cell += part[axis]
+                cells *= int(sizes[axis])
+            out[offset : offset + cells] += np.bincount(cell, minlength=cells)
+
+
+def _twin_cost(codes: Any, sizes: IntArray, axes: IntArray, starts: IntArray, *others: Any) -> float:
+    """Microseconds: so much for every row and column of a table, and for every table of some rows."""
+    rows = codes.shape[1]
+    return 0.006 * rows * (axes.size + starts.size) + 10.0 * starts.size * (1 + rows // _AT_A_TIME)
+
+
+@kernel_with_twin(_twin, cost=_twin_cost)
 def count_tables(
     codes: Any,
     sizes: IntArray,

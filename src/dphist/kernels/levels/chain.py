@@ -14,7 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import foresee, kernel_once_hot, kernel_with_twin
+from dphist.kernels.levels import twins
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -24,7 +25,7 @@ SMALL_STEP = 0.5
 LARGE_STEP = 0.9
 
 
-@kernel
+@kernel_once_hot(8.0)
 def _possible(table: FloatArray) -> IntArray:
     """For each row of the table the levels that are possible at all, as [from, to)."""
     spans = np.empty((table.shape[0], 2), dtype=np.int64)
@@ -40,7 +41,7 @@ def _possible(table: FloatArray) -> IntArray:
     return spans
 
 
-@kernel
+@kernel_with_twin(twins.stretch, cost=twins.stretch_cost)
 def _stretch(
     table: FloatArray,
     spans: IntArray,
@@ -185,6 +186,11 @@ def _stretch(
             for k in range(low, high):
                 starts[k] += j * jump[k] * v[k]
     return evidence
+
+
+def foresee_passes(cells: int, levels: int, passes: int) -> None:
+    """Say how many passes over how many cells are to come, so that many are not begun by what is slow."""
+    foresee(_stretch, passes * twins.stretch_cost(np.empty((0, levels)), np.empty(0), np.empty(cells)))
 
 
 def expect(

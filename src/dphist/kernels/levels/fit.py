@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.levels.chain import expect, infer
+from dphist.kernels.levels.chain import expect, foresee_passes, infer
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
 
 FloatArray = NDArray[np.float64]
@@ -35,6 +35,8 @@ _GROUP = 32
 _SURE = 0.999
 # Expectation–maximisation rounds: all candidates, then the better two, then the winner.
 _ROUNDS = (2, 5, 5)
+# About as many passes as that takes.
+_PASSES = 30
 # The model is fitted on at most this many cells, in stretches spread evenly over all of them.
 _FIT_CELLS = 1 << 14
 _STRETCH = 1 << 12
@@ -139,6 +141,7 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
     stretches = np.stack([ends - [piece.size for piece in pieces], ends], axis=1).astype(np.int64)
     distinct, rows = _distinct(np.concatenate(pieces))
     race: list[_Candidate] = []
+    foresee_passes(rows.size, level_grid(values, rate, _SCATTER[0][1], normal).size, _PASSES)
     times = np.bincount(rows, minlength=distinct.size)
 
     def enter(scatter: float, clump: float, ratio: float, starts: tuple[tuple[float, ...], ...]) -> None:

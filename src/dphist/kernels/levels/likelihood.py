@@ -11,11 +11,13 @@ Everything here reads values that are already private. Arrays in, arrays out.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel
+from dphist.kernels.compile import kernel, kernel_once_hot, kernel_with_twin
+from dphist.kernels.levels import twins
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -102,6 +104,13 @@ def _truncated(t: float, tail: float) -> tuple[float, float]:
 
 
 @kernel
+def tail_of(level: float, c: float) -> int:
+    """The largest count that is listed for a level."""
+    v = level + (c * level) * (c * level)
+    return int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * min(v / level, MOST_SKEWED))
+
+
+@kernel
 def _count_weights(level: float, c: float, tail: int) -> FloatArray:
     """Poisson (c = 0) or negative binomial probabilities of 0 … tail, by their recurrence, normalised."""
     p = np.empty(tail + 1)
@@ -128,8 +137,7 @@ def _count_weights(level: float, c: float, tail: int) -> FloatArray:
 @kernel
 def _small_level(values: IntArray, level: float, c: float, rate: float, order: int, out: FloatArray) -> None:
     """Exact log-likelihood (order 0) or else E[count^order | seen], for a level whose counts are few enough to list."""
-    v = level + (c * level) ** 2
-    tail = int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * min(v / level, MOST_SKEWED))
+    tail = tail_of(level, c)
     p = _count_weights(level, c, tail)
     # below[j] = Σ_{x≤j} p(x) e^{rate(x−j)} and above[j] = Σ_{x>j} p(x) e^{−rate(x−j)}: running, so nothing overflows.
     fade = math.exp(-rate)
@@ -176,13 +184,12 @@ def _normal_base(normal: float) -> float:
     return -math.log(1.0 + 2.0 * math.exp(-0.5 / normal) + 2.0 * math.exp(-2.0 / normal))
 
 
-@kernel
+@kernel_with_twin(twins.small_level_normal)
 def _small_level_normal(
     values: IntArray, level: float, c: float, normal: float, order: int, out: FloatArray
 ) -> None:
     """As `_small_level`, under Gaussian noise: the listed counts one by one, those near the value only."""
-    v = level + (c * level) ** 2
-    tail = int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * min(v / level, MOST_SKEWED))
+    tail = tail_of(level, c)
     p = _count_weights(level, c, tail)
     logs = np.empty(tail + 1)
     for x in range(tail + 1):
@@ -220,9 +227,14 @@ def likelihoods(
     return table, _rescaled(table)
 
 
+def _by_entry(each: float) -> Callable[..., float]:
+    """About how many microseconds Python takes for a value and a level."""
+    return lambda values, grid, *others: each * values.size * grid.size
+
+
 # Loops are spelled out: numba takes seconds to compile the assignment of a slice, and the same bits come of both. The
 # order is handed over, not written in: numba compiles what is called with a constant once more for each.
-@kernel
+@kernel_once_hot(_by_entry(5.0))
 def _normal_logs(
     values: IntArray, grid: FloatArray, c: float, clump: float, normal: float, order: int, table: FloatArray
 ) -> None:
@@ -230,18 +242,18 @@ def _normal_logs(
     column = np.empty(n)
     for k in range(grid.size):
         level = grid[k]
-        v = (1.0 + clump) * level + (c * level) ** 2
+        v = (1.0 + clump) * level + (c * level) * (c * level)
         if level == 0.0 or v >= GAUSSIAN_FROM:
             base = _normal_base(normal) if level == 0.0 else -0.5 * math.log(2.0 * math.pi * (v + normal))
             for i in range(n):
-                table[i, k] = base - 0.5 * (values[i] - level) ** 2 / (v + normal)
+                table[i, k] = base - 0.5 * ((values[i] - level) * (values[i] - level)) / (v + normal)
         else:
             _small_level_normal(values, level, math.sqrt(c * c + clump / level), normal, order, column)
             for i in range(n):
                 table[i, k] = column[i]
 
 
-@kernel
+@kernel_once_hot(_by_entry(6.0))
 def _laplace_logs(
     values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, order: int, table: FloatArray
 ) -> None:
@@ -249,7 +261,7 @@ def _laplace_logs(
     column = np.empty(n)
     for k in range(grid.size):
         level = grid[k]
-        v = (1.0 + clump) * level + (c * level) ** 2
+        v = (1.0 + clump) * level + (c * level) * (c * level)
         if level == 0.0:
             base = math.log(math.tanh(0.5 * rate))
             for i in range(n):
@@ -268,7 +280,7 @@ def _laplace_logs(
                 table[i, k] = base + shift + math.log(below + above)
 
 
-@kernel
+@kernel_once_hot(lambda table: 1.2 * table.size)
 def _rescaled(table: FloatArray) -> FloatArray:
     """Take exponentials beside the largest of every row, in place; give the logs of these."""
     n, levels = table.shape
@@ -302,7 +314,7 @@ def moments(
     return first, second
 
 
-@kernel
+@kernel_once_hot(_by_entry(10.0))
 def _normal_moments(
     values: IntArray,
     grid: FloatArray,
@@ -316,7 +328,7 @@ def _normal_moments(
     column = np.empty(n)
     for k in range(1, grid.size):
         level = grid[k]
-        v = (1.0 + clump) * level + (c * level) ** 2
+        v = (1.0 + clump) * level + (c * level) * (c * level)
         if v >= GAUSSIAN_FROM:
             for i in range(n):
                 first[i, k] = max(level + v / (v + normal) * (values[i] - level), 0.0)
@@ -332,7 +344,7 @@ def _normal_moments(
                     second[i, k] = max(column[i] - first[i, k] * first[i, k], 0.0)
 
 
-@kernel
+@kernel_once_hot(_by_entry(12.0))
 def _laplace_moments(
     values: IntArray,
     grid: FloatArray,
@@ -347,7 +359,7 @@ def _laplace_moments(
     column = np.empty(n)
     for k in range(1, grid.size):
         level = grid[k]
-        v = (1.0 + clump) * level + (c * level) ** 2
+        v = (1.0 + clump) * level + (c * level) * (c * level)
         if v < GAUSSIAN_FROM:
             scatter = math.sqrt(c * c + clump / level)
             for order in range(1, 3):
