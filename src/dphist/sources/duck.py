@@ -45,6 +45,8 @@ _WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
 # The types of codes, and how many rows are handed over at a time.
 _CODES: dict[Any, str] = {np.uint8: "UTINYINT", np.uint16: "USMALLINT", np.int32: "INTEGER"}
 _BATCH = 1 << 18
+# Bits of a number that a cell and the values of a row may take together.
+_WORD = 62
 _STREAM = "dphist rows with bins"
 _WIDTHS = (("SMALLINT", 2**15), ("INTEGER", 2**31))
 
@@ -311,10 +313,10 @@ class Duck(Sql):
     ) -> str:
         """Each row that counts as its person, cell and values: people one after the other, each one's rows in order.
 
-        In no order where people are numbers and there are no values: `side_by_side` sorts pairs of numbers sooner.
+        In no order where people are numbers: `side_by_side` sorts pairs of numbers sooner.
         """
-        if not values and self.numbers(bound.id):
-            return self.placed(cell, bound, part)
+        if self.numbers(bound.id):
+            return self.placed(cell, bound, part, values)
         names = ["person", "cell", *(f"v{place}" for place in range(len(values)))]
         # The direction is said, because a connection that we were handed may have another by default.
         order = ", ".join(f"{name} ASC" for name in names)
@@ -342,7 +344,7 @@ class Duck(Sql):
             columns = tuple(
                 np.array(found.pop(name), dtype=np.int64, copy=None) for name in ["person", *names]
             )
-            return columns if values else side_by_side(*columns)
+            return _in_order(*columns)
         table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
         return table.column("person"), *(table.column(name).to_numpy().astype(np.int64) for name in names)
 
@@ -362,6 +364,29 @@ class Duck(Sql):
         starts = np.empty(len(people), dtype=np.int64)
         starts[found["place"]] = found["start"].byteswap() >> np.uint64(64 - 4 * DIGITS)
         return starts
+
+
+def _in_order(people: Integers, cells: Integers, *values: Integers) -> tuple[Integers, ...]:
+    """Rows of a person side by side, in the order of their cells and then of their values.
+
+    A row's cell and values become one number, whose leading bits are the cell: where the values lie decides how many
+    bits they take, never the order.
+    """
+    if not len(cells) or not values:
+        return side_by_side(people, cells)
+    least = [int(each.min()) for each in values]
+    bits = [(int(each.max()) - low).bit_length() for each, low in zip(values, least, strict=True)]
+    if int(cells.max()).bit_length() + sum(bits) > _WORD:
+        order = np.lexsort((*reversed(values), cells, people))
+        return tuple(each[order] for each in (people, cells, *values))
+    for each, low, width in zip(values, least, bits, strict=True):
+        cells = (cells << width) | (each - low)
+    people, cells = side_by_side(people, cells)
+    found = []
+    for low, width in zip(reversed(least), reversed(bits), strict=True):
+        found.append((cells & ((1 << width) - 1)) + low)
+        cells = cells >> width
+    return people, cells, *reversed(found)
 
 
 def _binned(column: Any, edges: npt.NDArray[Any]) -> npt.NDArray[np.int32]:

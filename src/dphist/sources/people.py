@@ -172,20 +172,34 @@ def counted(
         chosen = _by_cell(changes, cells, totals, bound, hashes)
     if not values:
         return _tallied(cells[chosen])
-    found, place, kept = np.unique(cells[chosen], return_inverse=True, return_counts=True)
-    whose = (np.cumsum(changes) - 1)[chosen]
+    picked = cells[chosen]
+    place: Integers
+    if _few_cells(picked):
+        place, rows = picked, np.bincount(picked)
+        found = np.flatnonzero(rows)
+        kept, there = rows[found], found
+    else:
+        found, place, kept = np.unique(picked, return_inverse=True, return_counts=True)
+        place, there = place.reshape(-1), np.arange(found.size)
     sums = []
     for amounts, limit in values:
-        cut = amounts[chosen] if limit is None else limited(amounts[chosen], whose, limit)
-        total = np.zeros(found.size, dtype=np.int64)
-        np.add.at(total, place.reshape(-1), cut)
-        sums.append(total)
+        cut = amounts[chosen]
+        if limit is not None:
+            cut = limited(cut, (np.cumsum(changes) - 1)[chosen], limit)
+        total = np.zeros(int(there[-1]) + 1 if there.size else 0, dtype=np.int64)
+        np.add.at(total, place, cut)
+        sums.append(total[there])
     return found, kept.astype(np.int64), *sums
 
 
+def _few_cells(cells: Integers) -> bool:
+    """Whether cells are counted by place: where there are about as many rows as cells."""
+    return bool(cells.size) and int(cells.max()) <= 4 * cells.size
+
+
 def _tallied(cells: Integers) -> tuple[Integers, Integers]:
-    """Each cell once, and how often it occurs: counted by place where there are about as many rows as cells."""
-    if not cells.size or int(cells.max()) > 4 * cells.size:
+    """Each cell once, and how often it occurs."""
+    if not _few_cells(cells):
         found, kept = np.unique(cells, return_counts=True)
         return found, kept.astype(np.int64)
     rows = np.bincount(cells)

@@ -59,6 +59,41 @@ class Postgres(Remote):
         """An aggregate: all values of a group, as a list in order."""
         return f"array_agg({value} ORDER BY {value} ASC)"
 
+    def once_in_order(self, value: str) -> str:
+        """An aggregate: the different values of a group, as a list in order."""
+        return f"array_agg(DISTINCT {value} ORDER BY {value} ASC)"
+
+    def rows_in_order(self, names: Sequence[str]) -> str:
+        """An aggregate: the rows of a group as a list of lists, which PostgreSQL compares number by number."""
+        row = f"ARRAY[{', '.join(f'CAST({name} AS BIGINT)' for name in names)}]"
+        return f"array_agg({row} ORDER BY {row} ASC)"
+
+    def length(self, values: str) -> str:
+        """How long a list is."""
+        return f"CAST(cardinality({values}) AS BIGINT)"
+
+    def kept_rows(self, begun: str, names: Sequence[str], limit: int, limited: Sequence[int] = ()) -> str:
+        """A query for the rows at the kept places of the lists."""
+
+        def at(i: str, column: int) -> str:
+            place = f"CASE WHEN total <= {limit} THEN {i} ELSE (first + {i} * total) / {limit} END"
+            return f"cells[1 + {place}][{column + 1}]"
+
+        sums = ""
+        for value in limited:
+            column = names.index(f"v{value}")
+            if limit > WRITTEN_OUT:
+                each = f"generate_series(0, least(total, {limit}) - 1) AS i"
+                total = f"(SELECT CAST(sum(abs({at('i', column)})) AS BIGINT) FROM {each})"
+            else:
+                # Beyond the end of a list there is nothing.
+                total = " + ".join(f"coalesce(abs({at(str(i), column)}), 0)" for i in range(limit))
+            sums += f", {total} AS t{value}"
+        each = f"SELECT cells, total, first{sums}, generate_series(0, least(total, {limit}) - 1) AS i"
+        columns = [f"{at('i', column)} AS {name}" for column, name in enumerate(names)]
+        columns += [f"t{value}" for value in limited]
+        return f"SELECT {', '.join(columns)} FROM ({each} FROM ({begun}) AS begun) AS each_of"
+
     def each_of(self, values: str) -> str:
         """A row for each value of a list."""
         return f"unnest({values})"

@@ -60,24 +60,87 @@ class Remote(Sql):
         """Count the rows that are kept, by cell: one aggregation by person, no window and no join.
 
         The cells of a person are put in order, and those at the places ⌊(r + i·n) / L⌋ are taken out: what
-        `dphist.sources.people` says in its own words. Only people of more than L rows are hashed, and each once. With
-        measures, or where cells are bounded, rows are ranked instead.
+        `dphist.sources.people` says in its own words. Only people of more than L rows are hashed, and each once.
+
+        *With measures* the list is of rows, in the order of their cells and then of their values: the same places of
+        the same order. What a person adds up to is a sum over that person's kept rows, as they lie in the list.
+
+        *Where cells are bounded* rows of one cell are the same to the counts, so of a person's different cells, in
+        order, those at the places ⌊(r + i·d) / k⌋ are taken out, each with how many rows it has, at most c. With
+        measures as well, which rows of a cell are kept hangs on d; those are ranked by windows.
+
+        Each list is made of one person's rows and nobody else's, so the theorem there holds as it stands.
         """
-        if values or bound.cells is not None:
+        if values and bound.cells is not None:
             return super().bounded_statement(cell, bound, part, values)
-        limit = most(bound.rows)
-        each = f"SELECT person, {self.in_order('cell')} AS cells, count(*) AS total"
-        people = f"{each} FROM ({self.placed(cell, bound, part)}{self.sent}) AS placed GROUP BY person"
-        first = f"CASE WHEN total > {limit} THEN {self.start('person')} % total END"
-        # Without the fence an engine may hash a person for every place.
-        begun = f"SELECT cells, total, {first} AS first FROM ({people}) AS people{self.fence}"
+        placed = f"{self.placed(cell, bound, part, values)}{self.sent}"
+        if values:
+            return self._listed_rows(placed, most(bound.rows), values)
+        if bound.cells is None:
+            each = f"SELECT person, {self.in_order('cell')} AS cells, count(*) AS total"
+            people = f"{each} FROM ({placed}) AS placed GROUP BY person"
+            return self._listed_cells(people, most(bound.rows))
+        if bound.per_cell == 1:
+            each = f"SELECT person, {self.once_in_order('cell')} AS cells"
+            people = f"{each} FROM ({placed}) AS placed GROUP BY person"
+            people = f"SELECT person, cells, {self.length('cells')} AS total FROM ({people}) AS listed"
+            return self._listed_cells(people, most(bound.cells))
+        rows = f"least(count(*), {most(bound.per_cell)})"
+        cells = f"SELECT person, cell, {rows} AS n FROM ({placed}) AS placed GROUP BY person, cell"
+        kept = self.kept_rows(
+            self._begun(cells, ["cell", "n"], most(bound.cells)), ["cell", "n"], most(bound.cells)
+        )
+        return f"SELECT cell, CAST(sum(n) AS BIGINT) AS n FROM ({kept}) AS kept GROUP BY cell"
+
+    def _listed_cells(self, people: str, limit: int) -> str:
+        """Count cells: those at the kept places of every person's list."""
+        begun = self._with_first(people, limit)
         kept = f"CASE WHEN total <= {limit} THEN cells ELSE {self.at_places(limit)} END"
         rows = f"SELECT {self.each_of(kept)} AS cell FROM ({begun}) AS begun"
         return f"SELECT cell, count(*) AS n FROM ({rows}) AS kept GROUP BY cell"
 
+    def _listed_rows(self, placed: str, limit: int, values: Sequence[Value]) -> str:
+        """Count cells and add values up: of the rows at the kept places of every person's list."""
+        names = ["cell", *(f"v{place}" for place in range(len(values)))]
+        limited = [place for place, value in enumerate(values) if value.limit is not None]
+        kept = self.kept_rows(self._begun(placed, names, limit), names, limit, limited)
+        if limited:
+            kept = f"SELECT cell, {', '.join(self.cut(values))} FROM ({kept}) AS summed"
+        return f"SELECT cell, count(*) AS n{self.totals(values)} FROM ({kept}) AS kept GROUP BY cell"
+
+    def _begun(self, rows: str, names: Sequence[str], limit: int) -> str:
+        """Every person's rows as a list in order, how many there are, and where to begin if these are too many."""
+        each = f"SELECT person, {self.rows_in_order(names)} AS cells, count(*) AS total"
+        return self._with_first(f"{each} FROM ({rows}) AS placed GROUP BY person", limit)
+
+    def _with_first(self, people: str, limit: int) -> str:
+        first = f"CASE WHEN total > {limit} THEN {self.start('person')} % total END"
+        # Without the fence an engine may hash a person for every place.
+        return f"SELECT cells, total, {first} AS first FROM ({people}) AS people{self.fence}"
+
     @abstractmethod
     def in_order(self, value: str) -> str:
         """An aggregate: all values of a group, as a list in order."""
+
+    @abstractmethod
+    def once_in_order(self, value: str) -> str:
+        """An aggregate: the different values of a group, as a list in order."""
+
+    @abstractmethod
+    def rows_in_order(self, names: Sequence[str]) -> str:
+        """An aggregate: the rows of a group, as a list in the order of these columns of whole numbers."""
+
+    @abstractmethod
+    def length(self, values: str) -> str:
+        """How long a list is, as a 64-bit integer."""
+
+    @abstractmethod
+    def kept_rows(self, begun: str, names: Sequence[str], limit: int, limited: Sequence[int] = ()) -> str:
+        """A query for the rows at the kept places of the lists ``cells``, of ``total`` rows from ``first`` on.
+
+        Beside the columns the lists were made of, ``t0`` and so on: the sum of |v0| over all that are kept of the same
+        person, for the values that are ``limited``.
+        """
 
     @abstractmethod
     def each_of(self, values: str) -> str:

@@ -1,5 +1,7 @@
 """Spark: the GROUP BY runs on its executors, and a Java from pip if the machine has none."""
 
+# ruff: noqa: S608 -- SQL is what this file writes; names and public values went through quote() and literal()
+
 from __future__ import annotations
 
 import math
@@ -119,6 +121,29 @@ class Spark(Remote):
     def in_order(self, value: str) -> str:
         """An aggregate: all values of a group, as a list in order."""
         return f"sort_array(collect_list({value}))"
+
+    def once_in_order(self, value: str) -> str:
+        """An aggregate: the different values of a group, as a list in order."""
+        return f"sort_array(collect_set({value}))"
+
+    def rows_in_order(self, names: Sequence[str]) -> str:
+        """An aggregate: the rows of a group, as a list of structures in order."""
+        return f"sort_array(collect_list(struct({', '.join(names)})))"
+
+    def length(self, values: str) -> str:
+        """How long a list is."""
+        return f"CAST(size({values}) AS BIGINT)"
+
+    def kept_rows(self, begun: str, names: Sequence[str], limit: int, limited: Sequence[int] = ()) -> str:
+        """A query for the rows at the kept places of the lists."""
+        kept = f"CASE WHEN total <= {limit} THEN cells ELSE {self.at_places(limit)} END"
+        sums = "".join(
+            f", aggregate(kept, 0L, (sum, row) -> sum + abs(row.v{value})) AS t{value}" for value in limited
+        )
+        picked = f"SELECT {kept} AS kept FROM ({begun}) AS begun"
+        each = f"SELECT explode(kept) AS row{sums} FROM ({picked}) AS picked"
+        columns = [f"row.{name} AS {name}" for name in names] + [f"t{value}" for value in limited]
+        return f"SELECT {', '.join(columns)} FROM ({each}) AS each_of"
 
     def each_of(self, values: str) -> str:
         """A row for each value of a list."""

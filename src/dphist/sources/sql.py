@@ -272,23 +272,31 @@ class Sql(ABC):
         return f"SELECT cell, count(*) AS n{self.totals(values)} FROM ({kept}) AS kept GROUP BY cell"
 
     def _limited(self, kept: str, values: Sequence[Value]) -> str:
-        """Cut the values of a person who has more than the limit, all by the same factor, towards zero.
+        """Cut the values of a person who has more than the limit, all by the same factor, towards zero."""
+        sums = [
+            f"CAST(sum(abs(v{place})) OVER (PARTITION BY person) AS BIGINT) AS t{place}"
+            for place, value in enumerate(values)
+            if value.limit is not None
+        ]
+        summed = f"SELECT *, {', '.join(sums)} FROM ({kept}) AS chosen"
+        return f"SELECT cell, {', '.join(self.cut(values))} FROM ({summed}) AS summed"
+
+    def cut(self, values: Sequence[Value]) -> list[str]:
+        """The values v0 and so on, cut where t0 and so on, what the row's person adds up to, is more than the limit.
 
         Σ ⌊|v|·limit ÷ t⌋ ≤ limit where t = Σ |v|: in whole numbers, so that it holds exactly.
         """
-        sums, cut = [], []
+        cut = []
         for place, value in enumerate(values):
             name = f"v{place}"
             if value.limit is None:
                 cut.append(name)
                 continue
-            sums.append(f"CAST(sum(abs({name})) OVER (PARTITION BY person) AS BIGINT) AS t{place}")
             up = self.divide(f"({name} * {value.limit})", f"t{place}")
             down = self.divide(f"(-{name} * {value.limit})", f"t{place}")
             whole = f"WHEN t{place} <= {value.limit} THEN {name}"
             cut.append(f"CASE {whole} WHEN {name} < 0 THEN -({down}) ELSE {up} END AS {name}")
-        summed = f"SELECT *, {', '.join(sums)} FROM ({kept}) AS chosen"
-        return f"SELECT cell, {', '.join(cut)} FROM ({summed}) AS summed"
+        return cut
 
     def code(self, key: Key, size: int) -> str:
         """The number of an attribute's cell; NULL for a row that has none there."""
