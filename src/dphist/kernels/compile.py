@@ -27,7 +27,7 @@ Cost = Callable[..., float]
 _patience = 1_300_000.0
 # Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once. Long
 # calls count over all processes (`machine.worn`).
-_COLD = 500_000.0
+_COLD = 1_500_000.0
 # Microseconds that they may take before the linker is loaded, which takes as long, for kernels compiled by then.
 _spare = 100_000.0
 # Microseconds that linking one of them takes.

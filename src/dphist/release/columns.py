@@ -154,9 +154,15 @@ def _nominal(attribute: Nominal) -> Iterator[Part]:
 
         if kind is str or (kind is int and max(map(abs, map(int, categories))) > LARGEST):
             return text_array([OTHER if p == inside else str(categories[int(p)]) for p in places])
-        listed = [None if p == inside else categories[int(p)] for p in places]
-        # pyarrow reads Python values without loading pandas, which it would for numpy arrays.
-        return pa.array(listed, pa.bool_() if kind is bool else pa.int64())
+        missing = np.asarray(places) == inside
+        listed = np.array([kind(0) if p == inside else categories[int(p)] for p in places], dtype=kind)
+        if kind is int:
+            return as_arrow(listed.astype(np.int64), missing=missing)
+        packed = np.packbits(listed, bitorder="little")
+        return pa.Array.from_buffers(
+            *(pa.bool_(), listed.size),
+            [pa.py_buffer(np.packbits(~missing, bitorder="little")), pa.py_buffer(packed)],
+        )
 
     words = {str: "a category", bool: "yes or no", int: "a category, a whole number"}[kind]
     yield "", words + (empty if kind is not str else ""), typed

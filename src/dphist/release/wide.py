@@ -20,7 +20,7 @@ from dphist.model.workload import Workload
 from dphist.private.records import PrivateRecords
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
 from dphist.release.cells import Cells
-from dphist.release.columns import as_arrow, free, label_columns, label_table, to_frame
+from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -111,7 +111,7 @@ class TableCells:
         rows = np.arange(begin, end, dtype=np.int64)
         which = np.searchsorted(self.starts, rows, side="right") - 1
         first, last = (int(which[0]), int(which[-1]) + 1) if rows.size else (0, 0)
-        names = pa.array([self.name(axes) for axes in self.order[first:last]], pa.string())
+        names = text_array([self.name(axes) for axes in self.order[first:last]])
         columns: dict[str, Any] = {
             self.table_column(): pa.DictionaryArray.from_arrays(
                 as_arrow((which - first).astype(np.int32)), names

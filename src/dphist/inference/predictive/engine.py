@@ -186,6 +186,11 @@ class Engine:
         return mean, slope, rest, variance, self._unevenness
 
     @cached_property
+    def _asked(self) -> list[int]:
+        """How many boxes were asked about, each time."""
+        return []
+
+    @cached_property
     def _ready(self) -> NDArray[np.bool_]:
         return np.zeros(self.left.size, dtype=bool)
 
@@ -193,8 +198,10 @@ class Engine:
         self, low: IntArray, high: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """The law as far as these boxes need it: of a very large tree, the splits that they cut."""
-        nodes = self.left.size
-        if "_posterior" in self.__dict__ or nodes <= max(_ALL_AT_ONCE, _NODES_A_BOX * len(low)):
+        # Who asks again and again is told of all splits at last: to look for those that are not ready takes time, too.
+        self._asked.append(len(low))
+        most = max(_ALL_AT_ONCE * len(self._asked), _NODES_A_BOX * sum(self._asked))
+        if "_posterior" in self.__dict__ or self.left.size <= most:
             return self._posterior
         mean, slope, rest, variance, _ = self._begun
         infer_for_boxes(

@@ -12,7 +12,7 @@ from dphist.kernels.compile import kernel, kernel_once_hot
 FloatArray = NDArray[np.float64]
 
 
-@kernel_once_hot(12.0)
+@kernel_once_hot(30.0)
 def likeliest_counts(
     published: FloatArray, deviation: FloatArray, deviations: float, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
