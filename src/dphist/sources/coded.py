@@ -34,11 +34,11 @@ from dphist.model.coded import (
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
+from dphist.sources.allowance import available_memory
 from dphist.sources.count import column_of, occupied, pass_through
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Bound, Engine, Key
 from dphist.sources.keys import place, read
-from dphist.sources.machine import available_memory
 from dphist.sources.open import open_source
 from dphist.sources.remote import Remote
 from dphist.sources.tally import tally_of

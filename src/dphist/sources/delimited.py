@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import SourceError
+from dphist.sources.allowance import unreadable
 from dphist.sources.lines import (
     LONGEST,
     Refused,
@@ -21,7 +22,6 @@ from dphist.sources.lines import (
     side_by_side,
     whole_lines,
 )
-from dphist.sources.machine import unreadable
 from dphist.sources.text import Rows, Text
 
 _VERDICTS = {1: "quote", 2: "carriage", 3: "long"}

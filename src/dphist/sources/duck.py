@@ -21,8 +21,8 @@ from dphist.errors import SourceError
 from dphist.kernels.bins import bins_of
 from dphist.kernels.pairs import side_by_side
 from dphist.model.coded import code_type
+from dphist.sources.allowance import count_by_position, rows_at_once, shown_progress, unreadable
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
-from dphist.sources.machine import count_by_position, rows_at_once, shown_progress, unreadable
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
 from dphist.sources.sql import Sql, quote
 from dphist.sources.tally import Tally

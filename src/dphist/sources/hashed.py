@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.kernels.pairs import side_by_side
+from dphist.sources.allowance import rows_at_once
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Bound, Integers
-from dphist.sources.machine import rows_at_once
 from dphist.sources.people import counted
 
 # Known cells a key may have: what they take of the code, the hash lacks.

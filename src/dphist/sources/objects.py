@@ -11,8 +11,8 @@ from typing import IO, Any
 import numpy as np
 
 from dphist.errors import SourceError
+from dphist.sources.allowance import unreadable
 from dphist.sources.lines import LONGEST, Refused, files, is_text, pieces, refusal, side_by_side, whole_lines
-from dphist.sources.machine import unreadable
 from dphist.sources.sql import literal
 from dphist.sources.text import Rows, Text
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from dphist.errors import SourceError
 from dphist.model.unit import Unit
+from dphist.sources.allowance import configure, reach_network
 from dphist.sources.delimited import open_csv
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Engine
 from dphist.sources.frames import arrow_of
-from dphist.sources.machine import configure, reach_network
 from dphist.sources.objects import field_names, open_json
 from dphist.sources.parquet import parquet_files
 from dphist.sources.sql import quote

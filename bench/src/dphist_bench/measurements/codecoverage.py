@@ -48,7 +48,7 @@ WHY: dict[str, str] = {
     "sources/frames.py": "columns of types that other tests use; polars queries that fail",
     "sources/ibis_table.py": "types and functions for engines other than SQLite; errors of engines",
     "sources/lines.py": "runs in threads of DuckDB's",
-    "sources/machine.py": "limits of a control group, which this machine has not",
+    "sources/allowance.py": "limits of a control group, which this machine has not",
     "sources/objects.py": "runs in threads of DuckDB's (`tests/attacks/test_lines.py` compares what is read)",
     "sources/remote.py": "rows per person and ids of floats elsewhere, in slow tests; errors of engines",
     "sources/spark.py": "types that quick tests do not use; a launcher for a Java that is installed already",
