@@ -22,7 +22,7 @@ from dphist.errors import InputError, SourceError
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
-from dphist.sources import count, duck, machine
+from dphist.sources import allowance, count, duck
 from dphist.sources.coded import coded
 from dphist.sources.count import count_and_sum, rows_of_people
 from dphist.sources.discovering import keys_of
@@ -243,7 +243,7 @@ def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     ).fetchall()
     assert (memory, spill, threads) == ("286.1 MiB", str(tmp_path / "spill"), 1)
     # A third of the limit, at 52 bytes a row: fewer than the hundred million of a roomy machine.
-    assert 1_800_000 < machine.rows_at_once(connection) < 2_000_000
+    assert 1_800_000 < allowance.rows_at_once(connection) < 2_000_000
     monkeypatch.setenv("DPHIST_MEMORY", "plenty")
     with pytest.raises(InputError, match="DPHIST_MEMORY"):
         connect()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.sources import count, duck, machine
+from dphist.sources import allowance, count, duck
 
 
 @pytest.fixture
@@ -59,6 +59,6 @@ def test_positions_fit_the_machine(rows, threads, memory, bits, monkeypatch):
     connection = duckdb.connect()
     connection.execute(f"SET threads = {threads}")
     connection.execute(f"SET memory_limit = '{memory}'")
-    machine.count_by_position(connection, rows)
+    allowance.count_by_position(connection, rows)
     ((found,),) = connection.execute("SELECT current_setting('perfect_ht_threshold')").fetchall()
     assert int(found) == bits
