@@ -249,7 +249,7 @@ def test_the_machine_is_respected(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         connect()
     monkeypatch.delenv("DPHIST_MEMORY")
     monkeypatch.setenv("DPHIST_PROGRESS", "1")
-    monkeypatch.setattr(machine, "_PATIENCE", 0.0)
+    monkeypatch.setattr(allowance, "_PATIENCE", 0.0)
     count(table_of([(1, 2, "F", 0)] * 10), DOMAIN)
     said = capsys.readouterr()
     assert said.out == ""

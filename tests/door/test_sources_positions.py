@@ -55,7 +55,7 @@ def test_it_makes_no_difference_to_the_counts(records, monkeypatch):
     ],
 )
 def test_positions_fit_the_machine(rows, threads, memory, bits, monkeypatch):
-    monkeypatch.setattr(machine, "available_memory", lambda: 1 << 40)
+    monkeypatch.setattr(allowance, "available_memory", lambda: 1 << 40)
     connection = duckdb.connect()
     connection.execute(f"SET threads = {threads}")
     connection.execute(f"SET memory_limit = '{memory}'")

@@ -142,7 +142,7 @@ def _occupied(
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     added = [amount(each, column_of(engine, each.measure.source), engine) for each in quantities]
     if unit.id is not None:
-        bound = Bound.of(column_of(engine, unit.id), unit)
+        bound = Bound.of(column_of(engine, unit.id), unit, domain.size)
         cells = [place(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
         counted = engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
         if tally is not None:

@@ -38,17 +38,21 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """At most ``rows`` rows for each value of the column ``id``; ``per_cell`` in each of ``cells`` cells, if said."""
+    """At most ``rows`` rows for each value of the column ``id``; ``per_cell`` in each of ``cells`` cells, if said.
+
+    ``size`` is how many cells there are in all, where they are numbered.
+    """
 
     id: Column
     rows: int
     cells: int | None = None
     per_cell: int = 1
+    size: int | None = None
 
     @staticmethod
-    def of(person: Column, unit: Unit) -> Bound:
+    def of(person: Column, unit: Unit, size: int | None = None) -> Bound:
         """How a unit bounds what a person adds."""
-        return Bound(person, unit.rows, unit.cells, unit.per_cell or 1)
+        return Bound(person, unit.rows, unit.cells, unit.per_cell or 1, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,12 @@ class Key:
 class Value:
     """What a row adds to its cell for a measure, in whole steps; NULL for a row that is in no cell.
 
-    ``limit`` is what the rows of one person may add up to, in absolute values, where people are told apart.
+    ``limit`` is what the rows of one person may add up to, in absolute values, where people are told apart. ``bounds``
+    are the least and the largest amount that there can be, as everybody knows.
     """
 
     amount: Expression
+    bounds: tuple[int, int]
     limit: int | None = None
 
 

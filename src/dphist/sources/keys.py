@@ -97,15 +97,15 @@ def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
         beyond = engine.before(engine.literal(float(Fraction(measure.high))), value)
         outside = engine.when(below, 1, engine.when(beyond, 1, 0))
         found = engine.when(known, outside, None)
-        return Value(found if measure.missing is None else engine.otherwise(found, 0))
+        return Value(found if measure.missing is None else engine.otherwise(found, 0), quantity.bounds)
     clipped = engine.when(below, low, engine.when(inside, steps, high))
     found = engine.when(known, clipped, None)
     if measure.missing is not None:
         found = engine.otherwise(found, int(Fraction(measure.missing) / measure.size))
     if quantity.squared:
         away = engine.steps(found, measure.middle, 1)
-        return Value(engine.times(away, away))
-    return Value(found, None if measure.per_person is None else measure.limit)
+        return Value(engine.times(away, away), quantity.bounds)
+    return Value(found, quantity.bounds, None if measure.per_person is None else measure.limit)
 
 
 def _found(attribute: Attribute, categories: Sequence[Any], column: Column, engine: Engine) -> Key:

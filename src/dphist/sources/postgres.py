@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dphist.errors import SourceError
@@ -71,6 +71,13 @@ class Postgres(Remote):
     def length(self, values: str) -> str:
         """How long a list is."""
         return f"CAST(cardinality({values}) AS BIGINT)"
+
+    def added_up(self, values: str, value: Callable[[str], str], limit: int) -> str:
+        """The sum over a list of the absolute of what each number stands for."""
+        if limit > WRITTEN_OUT:
+            return f"(SELECT CAST(sum(abs({value('x')})) AS BIGINT) FROM unnest({values}) AS x)"
+        # Beyond the end of a list there is nothing.
+        return " + ".join(f"coalesce(abs({value(f'{values}[{i + 1}]')}), 0)" for i in range(limit))
 
     def kept_rows(self, begun: str, names: Sequence[str], limit: int, limited: Sequence[int] = ()) -> str:
         """A query for the rows at the kept places of the lists."""

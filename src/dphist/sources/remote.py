@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from dphist.sources.tally import Tally
 
 # Places that are written out one by one: sooner done than a list of numbers that is gone through.
 WRITTEN_OUT = 8
+# Numbers below this fit into 64 bits with a sign.
+_WITHIN = 1 << 62
 
 
 class Remote(Sql):
@@ -75,7 +79,7 @@ class Remote(Sql):
             return super().bounded_statement(cell, bound, part, values)
         placed = f"{self.placed(cell, bound, part, values)}{self.sent}"
         if values:
-            return self._listed_rows(placed, most(bound.rows), values)
+            return self._listed_rows(placed, bound, values)
         if bound.cells is None:
             each = f"SELECT person, {self.in_order('cell')} AS cells, count(*) AS total"
             people = f"{each} FROM ({placed}) AS placed GROUP BY person"
@@ -87,9 +91,7 @@ class Remote(Sql):
             return self._listed_cells(people, most(bound.cells))
         rows = f"least(count(*), {most(bound.per_cell)})"
         cells = f"SELECT person, cell, {rows} AS n FROM ({placed}) AS placed GROUP BY person, cell"
-        kept = self.kept_rows(
-            self._begun(cells, ["cell", "n"], most(bound.cells)), ["cell", "n"], most(bound.cells)
-        )
+        kept = self._kept(cells, {"n": (1, bound.per_cell)}, bound.size, most(bound.cells))
         return f"SELECT cell, CAST(sum(n) AS BIGINT) AS n FROM ({kept}) AS kept GROUP BY cell"
 
     def _listed_cells(self, people: str, limit: int) -> str:
@@ -99,19 +101,58 @@ class Remote(Sql):
         rows = f"SELECT {self.each_of(kept)} AS cell FROM ({begun}) AS begun"
         return f"SELECT cell, count(*) AS n FROM ({rows}) AS kept GROUP BY cell"
 
-    def _listed_rows(self, placed: str, limit: int, values: Sequence[Value]) -> str:
+    def _listed_rows(self, placed: str, bound: Bound, values: Sequence[Value]) -> str:
         """Count cells and add values up: of the rows at the kept places of every person's list."""
-        names = ["cell", *(f"v{place}" for place in range(len(values)))]
+        bounds = {f"v{place}": value.bounds for place, value in enumerate(values)}
         limited = [place for place, value in enumerate(values) if value.limit is not None]
-        kept = self.kept_rows(self._begun(placed, names, limit), names, limit, limited)
+        kept = self._kept(placed, bounds, bound.size, most(bound.rows), limited)
         if limited:
             kept = f"SELECT cell, {', '.join(self.cut(values))} FROM ({kept}) AS summed"
         return f"SELECT cell, count(*) AS n{self.totals(values)} FROM ({kept}) AS kept GROUP BY cell"
 
-    def _begun(self, rows: str, names: Sequence[str], limit: int) -> str:
-        """Every person's rows as a list in order, how many there are, and where to begin if these are too many."""
-        each = f"SELECT person, {self.rows_in_order(names)} AS cells, count(*) AS total"
-        return self._with_first(f"{each} FROM ({rows}) AS placed GROUP BY person", limit)
+    def _kept(
+        self,
+        rows: str,
+        bounds: Mapping[str, tuple[int, int]],
+        size: int | None,
+        limit: int,
+        limited: Sequence[int] = (),
+    ) -> str:
+        """The rows at the kept places of every person's list, in the order of their cells and then of these columns.
+
+        A row is one number where all that there can be fits into one, cell first, so that the order is the same: lists
+        of numbers are sorted sooner than lists of rows.
+        """
+        spans = [high - low + 1 for low, high in bounds.values()]
+        if size is None or size * math.prod(spans) >= _WITHIN:
+            names = ["cell", *bounds]
+            each = f"SELECT person, {self.rows_in_order(names)} AS cells, count(*) AS total"
+            people = f"{each} FROM ({rows}) AS placed GROUP BY person"
+            return self.kept_rows(self._with_first(people, limit), names, limit, limited)
+        code = "cell"
+        for (name, (low, _)), span in zip(bounds.items(), spans, strict=True):
+            code = f"({code}) * {span} + ({name} - ({low}))"
+        coded = f"SELECT person, {code} AS code FROM ({rows}) AS placed"
+        each = f"SELECT person, {self.in_order('code')} AS cells, count(*) AS total"
+        begun = self._with_first(f"{each} FROM ({coded}) AS coded GROUP BY person", limit)
+
+        def value(name: str, code: str) -> str:
+            """What a column was, read off the number."""
+            place = list(bounds).index(name)
+            found = self.divide(f"({code})", math.prod(spans[place + 1 :]))
+            return f"(({found}) % {spans[place]} + ({bounds[name][0]}))"
+
+        picked = f"CASE WHEN total <= {limit} THEN cells ELSE {self.at_places(limit)} END"
+        sums = "".join(
+            f", {self.added_up('kept', functools.partial(value, f'v{each}'), limit)} AS t{each}"
+            for each in limited
+        )
+        kept = f"SELECT {picked} AS kept FROM ({begun}) AS begun{self.fence}"
+        listed = f"SELECT {self.each_of('kept')} AS code{sums} FROM ({kept}) AS picked"
+        columns = [f"{self.divide('code', math.prod(spans))} AS cell"]
+        columns += [f"{value(name, 'code')} AS {name}" for name in bounds]
+        columns += [f"t{each}" for each in limited]
+        return f"SELECT {', '.join(columns)} FROM ({listed}) AS listed"
 
     def _with_first(self, people: str, limit: int) -> str:
         first = f"CASE WHEN total > {limit} THEN {self.start('person')} % total END"
@@ -133,6 +174,10 @@ class Remote(Sql):
     @abstractmethod
     def length(self, values: str) -> str:
         """How long a list is, as a 64-bit integer."""
+
+    @abstractmethod
+    def added_up(self, values: str, value: Callable[[str], str], limit: int) -> str:
+        """The sum over a list of at most ``limit`` numbers of the absolute of what each stands for."""
 
     @abstractmethod
     def kept_rows(self, begun: str, names: Sequence[str], limit: int, limited: Sequence[int] = ()) -> str:

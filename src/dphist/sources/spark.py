@@ -8,7 +8,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,10 @@ class Spark(Remote):
     def length(self, values: str) -> str:
         """How long a list is."""
         return f"CAST(size({values}) AS BIGINT)"
+
+    def added_up(self, values: str, value: Callable[[str], str], limit: int) -> str:
+        """The sum over a list of the absolute of what each number stands for."""
+        return f"aggregate({values}, 0L, (sum, x) -> sum + abs({value('x')}))"
 
     def kept_rows(self, begun: str, names: Sequence[str], limit: int, limited: Sequence[int] = ()) -> str:
         """A query for the rows at the kept places of the lists."""
