@@ -40,7 +40,7 @@ def _twin(
 
 def _twin_cost(codes: Any, sizes: IntArray, axes: IntArray, starts: IntArray, *others: Any) -> float:
     """Microseconds: so much for every row and column of a table, and for every table of some rows."""
-    rows = codes.shape[1]
+    rows = int(codes.shape[1])
     return 0.006 * rows * (axes.size + starts.size) + 10.0 * starts.size * (1 + rows // _AT_A_TIME)
 
 

@@ -98,7 +98,7 @@ def _stretch(
             s = 0.0
             t = 0.0
             for down in range(high - low):
-                k = high - one - down
+                k = high - one - down  # type: ignore[assignment]
                 s *= r
                 t *= g
                 x = b[k] * (stay[k] + w1 * s + w2 * t)
@@ -165,7 +165,7 @@ def _stretch(
         c1 = 0.0
         c2 = 0.0
         for down in range(high - low):
-            k = high - one - down
+            k = high - one - down  # type: ignore[assignment]
             x = up_small[k] + s * r
             z = up_large[k] + t * g
             s = s * r + v[k]
@@ -190,7 +190,7 @@ def _stretch(
 
 def foresee_passes(cells: int, levels: int, passes: int) -> None:
     """Say how many passes over how many cells are to come, so that many are not begun by what is slow."""
-    foresee(_stretch, passes * twins.stretch_cost(np.empty((0, levels)), np.empty(0), np.empty(cells)))
+    foresee(_stretch, passes * twins.passes_cost(cells, levels))
 
 
 def expect(

@@ -35,7 +35,12 @@ def _fading(values: list[float], ratio: float) -> list[float]:
 
 def stretch_cost(table: FloatArray, spans: IntArray, rows: IntArray, *others: Any) -> float:
     """About how many microseconds the twin takes for a stretch."""
-    return rows.size * (75.0 + 0.6 * table.shape[1])
+    return passes_cost(rows.size, table.shape[1])
+
+
+def passes_cost(cells: int, levels: int) -> float:
+    """The same for so many cells and levels."""
+    return cells * (75.0 + 0.6 * levels)
 
 
 def stretch(
