@@ -126,10 +126,9 @@ def test_hidden_levels_are_the_same_before_they_are_compiled(scatter, ratio, clu
     else:
         _, (*_, table) = _both(likelihood._laplace_logs, values, grid, scatter, clump, 0.7, 0, blank)
     _, (table,) = _both(likelihood._rescaled, table)
+    known: tuple[Any, ...] = likelihood._laplace_moments, values, grid, scatter, clump, 0.7, table
     if normal:
         known = likelihood._normal_moments, values, grid, scatter, clump, normal
-    else:
-        known = likelihood._laplace_moments, values, grid, scatter, clump, 0.7, table
     _, (*_, first, second) = _both(*known, blank, blank)
     spans, _ = _both(chain._possible, table)
     assert normal or (spans[:, 0] > 0).any()

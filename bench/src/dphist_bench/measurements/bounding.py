@@ -53,7 +53,8 @@ def measure(
 ) -> Iterator[Line]:
     """Give the processor seconds of both, for ids of numbers, of text and skewed ones, and their ratio."""
     rows, repeats = (20_000, 1) if quick else (rows, repeats)
-    bounded = {each: _bounded(each, limit) for each in (("rows", "two a cell", "limited") if quick else by)}
+    kinds: Sequence[str] = ("rows", "two a cell", "limited") if quick else by
+    bounded = {each: _bounded(each, limit) for each in kinds}
     if duckdb:
         yield from _duckdb(rows, bounded, repeats, only)
     if postgres:
