@@ -19,7 +19,7 @@ from dphist import publish
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
-from dphist.sources import count
+from dphist.sources import count, duck, remote
 from dphist.sources.coded import coded
 from dphist.sources.count import count_and_sum
 from dphist.sources.people import kept_by_cell
@@ -107,6 +107,28 @@ def test_every_engine_keeps_the_same_rows_by_cells(engine: Any, unit: Unit) -> N
     both = count_and_sum(put, DOMAIN, unit, [Quantity(Measure("cost", 0, 49))])
     assert np.array_equal(both[0].counts, expected)
     assert np.array_equal(np.asarray(both[1][0]).reshape(DOMAIN.shape), sums)
+
+
+@pytest.mark.parametrize("unit", [UNITS[2], Unit(rows=2, id="user"), Unit(rows=9, id="user")], ids=str)
+def test_rows_that_fit_into_no_number_are_kept_alike(
+    engine: Any,  # noqa: F811
+    unit: Unit,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cells and values are one number where that is large enough for them, and rows in a list where it is not."""
+    put = engine.put(people(600))
+    measures = [
+        Quantity(Measure("cost", 0, 49, per_person=60)),
+        Quantity(Measure("cost", 0, 49), squared=True),
+    ]
+    asked = measures if unit.cells is None else []
+    histogram, sums = count_and_sum(put, DOMAIN, unit, asked)
+    monkeypatch.setattr(remote, "_WITHIN", 0)
+    monkeypatch.setattr(duck, "_WORD", 0)
+    again, others = count_and_sum(put, DOMAIN, unit, asked)
+    assert histogram.counts.sum() > 0
+    assert np.array_equal(again.counts, histogram.counts)
+    assert np.array_equal(np.array(others), np.array(sums))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)

@@ -70,10 +70,24 @@ MUTANTS = [
     ),
     dict(
         file=_PEOPLE,
-        old="cut = amounts[chosen] if limit is None else limited(amounts[chosen], whose, limit)",
-        new="cut = amounts[chosen]",
+        old="            cut = limited(cut, (np.cumsum(changes) - 1)[chosen], limit)",
+        new="            pass",
         tests=_SUMMED,
         why="DuckDB does not limit what a person adds up to",
+    ),
+    dict(
+        file=_REMOTE,
+        old='rows = f"least(count(*), {most(bound.per_cell)})"',
+        new='rows = "count(*)"',
+        tests=("tests/door/test_bounding_by_cell.py", "-k", "every_engine and postgres"),
+        why="all rows of a kept cell are kept",
+    ),
+    dict(
+        file=_POSTGRES,
+        old="""{values}[{i + 1}]')}), 0)" for i in range(limit))""",
+        new="""{values}[{i + 1}]')}), 0)" for i in range(1, limit))""",
+        tests=("tests/door/test_sums.py", "-k", "engine and postgres"),
+        why="what a person adds up to leaves a row out",
     ),
     dict(
         file=_PEOPLE,
