@@ -11,7 +11,7 @@ import numpy as np
 
 import dphist.private
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.private.queries.counting import Identity, Totals
+from dphist.private.queries.counting import Heights, Identity, Totals
 from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence
 from dphist.private.queries.fourier import Frequencies
 from dphist.private.queries.linear import Linear
@@ -93,6 +93,11 @@ QUERIES: dict[type, list[tuple[Any, Layout]]] = {
     # Fused questions whose law is that of another: see `test_laws`.
     WaveletCells: [(WaveletCells(), LINE), (WaveletCells(), TREE), (WaveletCells((0,)), MIXED)],
     Above: [(Above(1), LINE)],
+    Heights: [
+        (Heights(height, falling), layout)
+        for falling in (False, True)
+        for height, layout in ((1, LINE), (2, PAIRS), (3, TABLE))
+    ],
 }
 
 INDEX = np.indices((2, 2)).reshape(2, -1)

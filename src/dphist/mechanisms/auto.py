@@ -125,7 +125,15 @@ class Auto:
                 from dphist.mechanisms.choosing.announced import look_further
 
                 look, seen, data = look_further(look, seen, data, tables)
-            mechanism, reason = self.choose(data, seen.records, seen.dependence, seen.doubt, seen.crowd)
+            few = None
+            if self._few(data) and look is not None:
+                from dphist.mechanisms.choosing.planes import cells_if_few, look_higher
+
+                look, seen, data = look_higher(look, seen, data)
+                few = cells_if_few(data, self._kind(data), seen)
+            mechanism, reason = few or self.choose(
+                data, seen.records, seen.dependence, seen.doubt, seen.crowd
+            )
         # What it makes of what is left is what is published.
         estimate = mechanism.estimate(data.standing_for(whole))
         named = replace(self, look=look, chosen=made_by(mechanism, estimate))
@@ -250,6 +258,10 @@ class Auto:
             from dphist.mechanisms.choosing.announced import TOTAL
 
             return Look(total=TOTAL, blocks=Fraction(0))
+        if self._few(data):
+            from dphist.mechanisms.choosing.planes import counted_look
+
+            return counted_look()
         if self._waves(data) and not self.guaranteed:
             from dphist.mechanisms.choosing.planes import crowded_look
 
@@ -406,10 +418,18 @@ class Auto:
         return line and self._kind(data) == "prefixes" and data.law().gaussian
 
     def _waves(self, data: PrivateCounts) -> bool:
-        """Whether long ranges of a plane are announced under a law of noise for which wavelets may be better."""
+        """Whether long ranges of a space are announced under a law of noise for which wavelets may be better."""
+        return len(data.shape) > 1 and data.law().gaussian and self._long_ranges(data)
+
+    def _few(self, data: PrivateCounts) -> bool:
+        """Whether long ranges of a plane are announced under a law of noise for which few tall cells may be."""
+        plane = len(data.shape) == 2 and not data.law().gaussian and not self.guaranteed
+        return plane and self._long_ranges(data)
+
+    def _long_ranges(self, data: PrivateCounts) -> bool:
         told = self._kind(data) in ("ranges", "all_ranges", "prefixes") and not self._short(data)
-        plane = len(data.shape) > 1 and data.law().gaussian and data.size <= _LARGEST_TABULAR
-        return plane and told and self._space(data) and self._nearly_exact(data) is None
+        small = data.size <= _LARGEST_TABULAR
+        return small and told and self._space(data) and self._nearly_exact(data) is None
 
     def _space(self, data: PrivateCounts) -> bool:
         """Whether ranges are asked for, or nothing was announced, about a space of points rather than a table.

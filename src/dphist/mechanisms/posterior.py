@@ -12,6 +12,7 @@ from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.guaranteed import NoisySums
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
+from dphist.model.law import NoiseLaw
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
 
@@ -49,6 +50,8 @@ class Posterior:
         counted: On a line of 1,024 cells or more, count the records first. Of few records cells do not tell even their
             sum: then a better total is measured and cells are moved to it together, and where there is next to nothing
             a tree of blocks is measured instead of cells. Every decision reads totals that were paid for.
+        elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
+            elsewhere; answers and intervals then rely on that. 0 where nothing of the kind is known.
 
     Example:
         >>> from dphist.mechanisms import Posterior
@@ -62,6 +65,7 @@ class Posterior:
 
     fine: bool = False
     counted: bool = False
+    elsewhere: float = 0.0
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once, then infer; perhaps for the total before."""
@@ -95,7 +99,8 @@ class Posterior:
         proof = partial(NoisySums, values, noisy.law)
         if data.published is not None:
             told = data.published
-            return Estimate(told.counts, PredictiveErrors(law, proof, told.counts, told=told.learned))
+            errors = self._errors(PredictiveErrors(law, proof, told.counts, told=told.learned), noisy.law)
+            return Estimate(told.counts, errors)
         # Loaded here: who only asks needs none of it.
         from dphist.inference.fields import denoise_field
 
@@ -113,4 +118,15 @@ class Posterior:
             note += "averaged over the boxes that explain the noisy counts best"
         else:
             note += f"inferred from its neighbours; levels hold on from cell to cell with probability {model.stay:.2f}"
-        return Estimate(counts, PredictiveErrors(law, proof, counts), note)
+        return Estimate(counts, self._errors(PredictiveErrors(law, proof, counts), noisy.law), note)
+
+    def _errors(self, errors: PredictiveErrors, law: NoiseLaw) -> PredictiveErrors:
+        """Errors that know of tall cells, if there are."""
+        if self.elsewhere <= 0.0 or errors.counts is None:
+            return errors
+        from dphist.inference.predictive.few import FewErrors
+
+        return FewErrors(
+            *(errors.make, errors.prove, errors.counts, errors.pruned, errors.told),
+            *(float(law.scale), float(law.variance), self.elsewhere),
+        )

@@ -5,8 +5,8 @@ attribute say nearly all, and whatever is spent on the rest measures noise. Evid
 is cut into a few blocks, the coarse cube of them is measured once, and its tables of two attributes are set beside
 what chance alone would make of their margins.
 
-Private because it is two measurements, each with its own share of the right: a total, and disjoint blocks, or how far
-pairs are from independence (`dphist.private.queries.dependence` has the proof).
+Private because it is measurements, each with its own share of the right: a total, and disjoint blocks, or how far pairs
+are from independence (`dphist.private.queries.dependence` has the proof), or what lies in low cells (`Heights`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dphist.errors import MechanismError
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
-from dphist.private.queries import Totals
+from dphist.private.queries import Heights, Totals
 from dphist.private.queries.dependence import Dependence
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
@@ -33,6 +33,8 @@ FloatArray = NDArray[np.float64]
 # What the total and the coarse cube cost, together three percent; with half of it all kinds of questions about made-up
 # cubes of three attributes had 1.18 of the best candidate's error instead of 1.14.
 TOTAL, BLOCKS = Fraction(1, 128), Fraction(3, 128)
+# Of a look at heights, what low cells get: they decide by few noise scales, tall ones are seen by their height.
+FOR_LOW = Fraction(4, 5)
 # What is believed of dependence before anything was seen: its mean and how far it may lie from that.
 _EXPECTED, _WITHIN = 0.01, 0.02
 
@@ -60,12 +62,16 @@ class Glimpse:
         doubt: The deviation of its noise where that is told by pairs, of which it is the mean total variation from
             chance; None where blocks told it.
         crowd: How full blocks are; None if nobody looked.
+        low: How many records lie in low cells, about; None if nobody looked.
+        tall: How many cells are tall, about.
     """
 
     records: float | None = None
     dependence: float | None = None
     doubt: float | None = None
     crowd: Crowd | None = None
+    low: float | None = None
+    tall: float | None = None
 
 
 @checked
@@ -80,6 +86,9 @@ class Look:
         cells: The coarse cube has at most so many cells.
         pairs: The share of what is left then that buys how far some pairs of attributes are from independence.
         among: These pairs, each by its two axes.
+        heights: The share of what is left after the total that buys how much lies in cells up to a height; four fifths
+            of it for those that are low, one for how many are tall.
+        height: This height.
 
     Example:
         >>> from dphist.testing import open_counts
@@ -94,6 +103,8 @@ class Look:
     cells: int = 1024
     pairs: Fraction = Fraction(0)
     among: tuple[Axes, ...] = ()
+    heights: Fraction = Fraction(0)
+    height: int = 0
 
     def __post_init__(self) -> None:
         if not (0 < self.total < 1 and 0 <= self.blocks < 1 - self.total):
@@ -102,6 +113,8 @@ class Look:
             raise MechanismError("look: sides and cells must be at least 1")
         if not 0 <= self.pairs < 1 or bool(self.pairs) != bool(self.among):
             raise MechanismError("look: pairs must be a share below 1, and among says of which")
+        if not 0 <= self.heights < 1 or bool(self.heights) != (self.height > 0) or self.height < 0:
+            raise MechanismError("look: heights must be a share below 1, and height says up to which")
 
     def at(self, data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
         """Look, and give back what is left of the right."""
@@ -112,6 +125,8 @@ class Look:
         records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
         if self.pairs:
             return self.further(rest, records)
+        if self.heights:
+            return self.higher(rest, records)
         return self._blocks(second[0], records) if second else Glimpse(records), rest
 
     def further(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
@@ -121,6 +136,15 @@ class Look:
         unit = 2.0 * records * len(self.among)
         doubt = math.sqrt(float(np.max(seen.variance))) / unit
         return Glimpse(records, float(seen.values[0]) / unit, doubt), rest
+
+    def higher(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
+        """See how much lies in low cells and how many are tall, once records were counted."""
+        first, second, rest = data.split(
+            FOR_LOW * self.heights, (1 - FOR_LOW) * self.heights, 1 - self.heights
+        )
+        low = float(first.measure(Heights(self.height, falling=True)).values.sum())
+        under = float(second.measure(Heights(self.height)).values.sum())
+        return Glimpse(records, low=low, tall=max(under - max(low, 0.0), 0.0) / self.height), rest
 
     def count(self, data: PrivateRecords) -> PrivateRecords:
         """Count records of very many columns, and give back what is left of the right."""

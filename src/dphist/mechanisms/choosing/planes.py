@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.mechanisms.choosing.asked import asked_kinds
+from dphist.mechanisms.choosing.cubes import two_digits
 from dphist.mechanisms.choosing.forecast import Forecaster
-from dphist.mechanisms.choosing.glimpse import Crowd, Look
+from dphist.mechanisms.choosing.glimpse import FOR_LOW, Crowd, Glimpse, Look
+from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.privelet import Privelet, WaveletNoise
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.workload import Kind, Workload
@@ -30,6 +32,20 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.queries.wavelet import reference_law
 
 FloatArray = NDArray[np.float64]
+
+# ---- few tall cells ----
+# A plane of which nearly all records are in few tall cells is better measured cell by cell, where `Posterior` believes
+# what is tall and takes the rest for noise: each tall cell has its own noise only, and empty land none. What it does
+# not believe is lost, at worst. So it is asked how much lies in cells below so many noise scales (`Heights`): for 1/48
+# of what a total, which costs 1/256, has left, if there are enough records that it may be so.
+_COUNT, _HEIGHTS = Fraction(1, 256), Fraction(1, 48)
+_BELIEVED, _ENOUGH = 17, 3e5
+# In noise scales, ranges that hold a part a of a plane's cells with k tall cells are off by √(2ak) cell by cell, beside
+# which a^_SPREAD of what is low is lost, and from a tree by _TREES·√(ak), or _FULL of what a full plane has if that is
+# less. What noise may have added to the low ones, _DOUBT of its scale, is taken off: mostly there is nothing.
+_SPREAD, _TREES, _FULL, _DOUBT = 0.87, 3.0, 0.5, 0.5
+# Intervals allow for so many noise scales of records in low cells beyond those seen, which noise may have hidden.
+_LEAST_LOST = 30.0
 
 # What a look at the blocks costs: under two percent together, so under one of the error. They have about so many cells,
 # and there are at most so many along an axis.
@@ -62,6 +78,64 @@ def crowded_look(shape: tuple[int, ...]) -> Look:
     sides = 2 * round((math.prod(shape) / _CELLS) ** (1.0 / len(shape)) / 2.0)
     sides = min(max(sides, 2), _SIDES)
     return Look(total=_TOTAL, blocks=_BLOCKS, sides=sides, cells=sides ** len(shape))
+
+
+def counted_look() -> Look:
+    """The look that tells whether heights are worth asking for: a total.
+
+    Returns:
+        What is asked, and for how much.
+    """
+    return Look(total=_COUNT, blocks=Fraction(0))
+
+
+def look_higher(look: Look, seen: Glimpse, data: PrivateCounts) -> tuple[Look, Glimpse, PrivateCounts]:
+    """See how much lies in low cells too, if there are enough records for many tall ones.
+
+    Args:
+        look: What was asked so far: a noisy total.
+        seen: What that showed.
+        data: What is left of the right.
+
+    Returns:
+        All that was asked, what it showed, and what is left of the right.
+    """
+    scale = data.law().scale
+    if seen.records is None or seen.records < _ENOUGH * scale:
+        return look, seen, data
+    look = replace(look, heights=_HEIGHTS, height=math.ceil(_BELIEVED * scale))
+    return look, *look.higher(data, seen.records)
+
+
+def cells_if_few(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> tuple[Mechanism, str] | None:
+    """Every cell by itself and why, if few are tall and little lies in the others.
+
+    Args:
+        data: A right, of which only public facts are read.
+        kind: The kind of questions that was announced.
+        seen: What a first look showed.
+
+    Returns:
+        The mechanism and the reason, or None where a tree is better.
+    """
+    if seen.low is None or seen.tall is None:
+        return None
+    asked, law = asked_kinds(data.shape, data.domain, data.workload, kind), data.law()
+    low, high = asked[0].some
+    part = float(np.prod((high - low) / np.array(data.shape), axis=1).mean())
+    scale = float(law.scale)
+    held = math.sqrt(part * max(seen.tall, 1.0))
+    lost = max(seen.low / scale - _DOUBT * float((1 - _HEIGHTS) / (FOR_LOW * _HEIGHTS)), 0.0)
+    cells = math.sqrt(2.0) * held + part**_SPREAD * lost
+    tree = min(_TREES * held, _FULL * Forecaster(data.shape, asked, law).tree().score / scale)
+    if cells >= tree:
+        return None
+    return (
+        Posterior(elsewhere=_LEAST_LOST + round(max(seen.low, 0.0) / scale)),
+        f"nearly all records are in about {two_digits(max(seen.tall, 1.0)):,} cells, so every cell is measured by "
+        f"itself (posterior): ranges are expected to be off by {cells * scale:,.3g}, from a tree by "
+        f"{tree * scale:,.3g}",
+    )
 
 
 def wavelets_if_better(

@@ -1,5 +1,5 @@
 """Questions answered by numbers: each with its sensitivity and the proof of it."""
 
-from dphist.private.queries.counting import Identity, Totals
+from dphist.private.queries.counting import Heights, Identity, Totals
 
-__all__ = ["Identity", "Totals"]
+__all__ = ["Heights", "Identity", "Totals"]

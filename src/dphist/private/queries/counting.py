@@ -1,4 +1,4 @@
-"""The plainest questions: every cell, and the total of every part."""
+"""The plainest questions: every cell, the total of every part, and what of it lies in low cells."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dphist.errors import MechanismError
 from dphist.kernels.grouping import part_sums
 from dphist.private.questions import IntArray, Layout, Moves, proven
 
@@ -50,6 +51,39 @@ class Totals:
         if layout.labels is None:
             return np.array([counts.sum()], dtype=np.int64)
         return part_sums(counts, layout.labels, layout.parts)
+
+    def scales(self, layout: Layout) -> Fraction:
+        """Noise of scale one at ε = 1."""
+        return Fraction(1)
+
+    def variances(self, layout: Layout) -> Fraction:
+        """Noise of variance one at ρ = 1/2."""
+        return Fraction(1)
+
+
+@proven
+@dataclass(frozen=True)
+class Heights:
+    """What lies in cells up to a height: of every part the sum of min(x, h), or of tents that fall to nothing at 2h.
+
+    Either function of one count, max(0, min(x, h)) and max(0, min(x, 2h − x)), moves by at most one when the count
+    does. One step moves one count by one, so the sum of one part by at most one: scale and variance 1 will do.
+    """
+
+    height: int
+    falling: bool = False
+
+    def __post_init__(self) -> None:
+        if type(self.height) is not int or not 0 < self.height < 2**61:
+            raise MechanismError("heights: the height must be a whole number above 0 and below 2^61")
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Cut every count, then sum each part in integers."""
+        # Cut first: nothing overflows, whatever a cell holds.
+        low = np.clip(counts, 0, 2 * self.height if self.falling else self.height)
+        if self.falling:
+            low = np.minimum(low, 2 * self.height - low)
+        return Totals().answer(low.reshape(counts.shape), layout)
 
     def scales(self, layout: Layout) -> Fraction:
         """Noise of scale one at ε = 1."""
