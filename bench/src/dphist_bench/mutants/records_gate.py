@@ -8,6 +8,7 @@ _TABLES = "src/dphist/private/queries/tables.py"
 _SCORE = "src/dphist/private/scores/tables.py"
 _HELD = "src/dphist/private/held.py"
 _RECORDS = "src/dphist/private/records.py"
+_COUNTING = "src/dphist/private/queries/counting.py"
 _DEPENDENCE = "src/dphist/private/queries/dependence.py"
 _MERGING = "src/dphist/private/merging.py"
 _MERGED = "tests/private/test_merging.py"
@@ -28,6 +29,13 @@ def _bug(file: str, old: str, new: str, tests: str, why: str) -> dict[str, Any]:
 
 
 MUTANTS = [
+    _bug(
+        _COUNTING,
+        "            low = np.minimum(low, 2 * self.height - low)",
+        "            low = np.minimum(low, 4 * self.height - 2 * low)",
+        _LAWS,
+        "tents fall by two for a record",
+    ),
     _bug(
         _DEPENDENCE,
         '"""Four for each pair."""\n        return Fraction(4 * len(self.tables))',
