@@ -22,7 +22,7 @@ _NEXT_TO_EXACT = 1e-6
 # times as many, where it costs next to nothing: a half percent of 4,096 cells.
 _FEW, _LOOK = 6.0, 3
 # What a second total costs, where there are few; below so many noise scales a lone peak would hardly be believed; and
-# so far from it, in its own noise scales, cells' sum may stay.
+# so far below it, in its own noise scales, cells' sum may stay.
 _TOTAL, _NEXT_TO_NOTHING, _NEAR = Fraction(1, 16), 16.0, 2.0
 # On fewer cells the first look costs more, and there is less to gain.
 _FEWEST = 1024
@@ -48,7 +48,7 @@ class Posterior:
     Args:
         fine: On a line, have models of finer levels join. What is measured is the same.
         counted: On a line of 1,024 cells or more, count the records first. Of few records cells do not tell even their
-            sum: then a better total is measured and cells are moved to it together, and where there is next to nothing
+            sum: then a better total is measured and cells are raised to it together, and where there is next to nothing
             a tree of blocks is measured instead of cells. Every decision reads totals that were paid for.
         elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
             elsewhere; answers and intervals then rely on that. 0 where nothing of the kind is known.
@@ -108,10 +108,10 @@ class Posterior:
         note = "every cell was noised with the whole budget, then "
         if total is not None:
             # Counts with the true total are nearer to the truth whatever they were: a projection on what holds it. A
-            # sum within the total's noise stays, since what the noisy total has beyond it is mostly that noise.
-            near, held = _NEAR * float(total.scale), float(counts.sum())
-            noised = float(total.values.sum())
-            counts = nonnegative(counts, min(max(held, noised - near), noised + near))
+            # sum within the total's noise stays, since what the noisy total has beyond it is mostly that noise. Counts
+            # are raised alone: all zeros beside a lone peak cannot be lowered, so the peak would pay for the noise.
+            least = float(total.values.sum()) - _NEAR * float(total.scale)
+            counts = nonnegative(counts, max(float(counts.sum()), least))
             note = "records are few, so their total was noised, then every cell with the rest, and "
         if model is None:
             # Too many cells for the level model.
