@@ -147,8 +147,8 @@ MUTANTS = [
     ),
     dict(
         file=_REMOTE,
-        old="        limit = most(bound.rows)\n",
-        new="        limit = most(bound.rows) + 1\n",
+        old="return self._listed_cells(people, most(bound.rows))",
+        new="return self._listed_cells(people, most(bound.rows) + 1)",
         tests=_IN_POSTGRES,
         why="bounding in PostgreSQL keeps one row too many",
     ),
@@ -308,7 +308,7 @@ MUTANTS = [
     ),
     dict(
         file=_COUNT,
-        old="bound = Bound.of(column_of(engine, unit.id), unit)",
+        old="bound = Bound.of(column_of(engine, unit.id), unit, domain.size)",
         new="bound = Bound(column_of(engine, unit.id), 2 * unit.rows)",
         tests=_BOUNDING,
         why="twice the rows of a unit are kept",

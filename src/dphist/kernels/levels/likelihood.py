@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel, kernel_once_hot, kernel_with_twin
 from dphist.kernels.levels import twins
+from dphist.kernels.levels.listed import count_weights, normal_base, tail_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # From this variance on a count given its level is treated as Gaussian.
 GAUSSIAN_FROM = 60.0
-# A law whose variance is more than this many times its mean is cut off earlier: it is next to nothing but zeros.
-MOST_SKEWED = 200.0
 # A log-likelihood this far below the best level's cannot matter, whatever the neighbours say.
 NEGLIGIBLE = -75.0
 
@@ -104,41 +103,10 @@ def _truncated(t: float, tail: float) -> tuple[float, float]:
 
 
 @kernel
-def tail_of(level: float, c: float) -> int:
-    """The largest count that is listed for a level."""
-    v = level + (c * level) * (c * level)
-    return int(level + 12.0 * math.sqrt(v) + 12.0 + 10.0 * min(v / level, MOST_SKEWED))
-
-
-@kernel
-def _count_weights(level: float, c: float, tail: int) -> FloatArray:
-    """Poisson (c = 0) or negative binomial probabilities of 0 … tail, by their recurrence, normalised."""
-    p = np.empty(tail + 1)
-    # Levels listed here are below 60, so the first probability is at least e⁻⁶⁰ and nothing underflows.
-    if c * c * level < 1e-3:
-        p[0] = math.exp(-level)
-        for x in range(tail):
-            p[x + 1] = p[x] * level / (x + 1.0)
-    else:
-        shape = 1.0 / (c * c)
-        p[0] = math.exp(shape * math.log(shape / (shape + level)))
-        step = level / (shape + level)
-        for x in range(tail):
-            p[x + 1] = p[x] * step * (x + shape) / (x + 1.0)
-    # Written out: that compiles in less time, and adds in the same order.
-    total = 0.0
-    for x in range(tail + 1):
-        total += p[x]
-    for x in range(tail + 1):
-        p[x] /= total
-    return p
-
-
-@kernel
 def _small_level(values: IntArray, level: float, c: float, rate: float, order: int, out: FloatArray) -> None:
     """Exact log-likelihood (order 0) or else E[count^order | seen], for a level whose counts are few enough to list."""
     tail = tail_of(level, c)
-    p = _count_weights(level, c, tail)
+    p = count_weights(level, c, tail)
     # below[j] = Σ_{x≤j} p(x) e^{rate(x−j)} and above[j] = Σ_{x>j} p(x) e^{−rate(x−j)}: running, so nothing overflows.
     fade = math.exp(-rate)
     below = np.empty(tail + 1)
@@ -176,25 +144,17 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
             out[i] = weighted / (total + 1e-300)
 
 
-@kernel
-def _normal_base(normal: float) -> float:
-    """Log of one over the sum of exp(−k²/2·normal) over all integers: the continuum's, but for very little noise."""
-    if normal > 0.5:
-        return -0.5 * math.log(2.0 * math.pi * normal)
-    return -math.log(1.0 + 2.0 * math.exp(-0.5 / normal) + 2.0 * math.exp(-2.0 / normal))
-
-
 @kernel_with_twin(twins.small_level_normal)
 def _small_level_normal(
     values: IntArray, level: float, c: float, normal: float, order: int, out: FloatArray
 ) -> None:
     """As `_small_level`, under Gaussian noise: the listed counts one by one, those near the value only."""
     tail = tail_of(level, c)
-    p = _count_weights(level, c, tail)
+    p = count_weights(level, c, tail)
     logs = np.empty(tail + 1)
     for x in range(tail + 1):
         logs[x] = math.log(p[x] + 1e-300)
-    base = _normal_base(normal)
+    base = normal_base(normal)
     half = 0.5 / normal
     for i in range(values.size):
         y = values[i]
@@ -244,7 +204,7 @@ def _normal_logs(
         level = grid[k]
         v = (1.0 + clump) * level + (c * level) * (c * level)
         if level == 0.0 or v >= GAUSSIAN_FROM:
-            base = _normal_base(normal) if level == 0.0 else -0.5 * math.log(2.0 * math.pi * (v + normal))
+            base = normal_base(normal) if level == 0.0 else -0.5 * math.log(2.0 * math.pi * (v + normal))
             for i in range(n):
                 table[i, k] = base - 0.5 * ((values[i] - level) * (values[i] - level)) / (v + normal)
         else:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.kernels.levels.listed import count_weights, normal_base, tail_of
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -127,9 +129,7 @@ def small_level_normal(
     values: IntArray, level: float, c: float, normal: float, order: int, out: FloatArray
 ) -> None:
     """As `dphist.kernels.levels.likelihood._small_level_normal`."""
-    from dphist.kernels.levels.likelihood import _count_weights, _normal_base, tail_of
-
-    weights = _count_weights(level, c, tail_of(level, c))
+    weights = count_weights(level, c, tail_of(level, c))
     logs = np.array([math.log(each) for each in (weights + 1e-300).tolist()])
     counts = np.arange(logs.size)
     half = 0.5 / normal
@@ -143,7 +143,7 @@ def small_level_normal(
     total = np.add.accumulate(weight, axis=1)[:, -1]
     if order == 0:
         logged = np.fromiter(map(math.log, total.tolist()), np.float64, total.size)
-        out[:] = _normal_base(normal) + best + logged
+        out[:] = normal_base(normal) + best + logged
         return
     power = counts.astype(np.float64)
     weighted = weight * (power if order == 1 else power * counts)
