@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dphist.inference.believing import towards
 from dphist.inference.departures import Departures
 from dphist.inference.published import LeastSquaresNoise
-from dphist.inference.shrinking import towards
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -72,15 +72,20 @@ def test_blocks_are_as_long_as_shrinking_made_them():
 
 def test_the_posterior_variance_is_the_slope_of_the_mean():
     """By which sums of published cells are known to go with sums of measured ones (Tweedie's formula)."""
-    from dphist.inference import shrinking
+    from dphist.inference.believing import _Level
 
-    noisy, model = np.array([4.0, 9.0, 30.0, 0.5] * 50), np.full(200, 6.0)
-    noise = np.array([4.0]), np.array([1.0])
-    mean, left = shrinking._believed(noisy, *noise, model, doubted=True)
+    model = np.full(200, 6.0)
+
+    def believed(noisy: Any) -> tuple[Any, Any]:
+        level = _Level(noisy, np.array([4.0]), np.array([1.0]), model, [], True)
+        return level.believed(level.learned()[0], 1.0)
+
+    noisy = np.array([4.0, 9.0, 30.0, 0.5] * 50)
+    mean, left = believed(noisy)
     for place in range(4):
         moved = noisy.copy()
         moved[place] += 1e-4
-        after, _ = shrinking._believed(moved, *noise, model)
+        after, _ = believed(moved)
         # How often departures are learned of all cells: one of two hundred hardly moves that.
         assert (after[place] - mean[place]) / 1e-4 * 4.0 == pytest.approx(left[place], rel=0.15, abs=0.02)
 

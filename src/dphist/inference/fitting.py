@@ -33,18 +33,18 @@ def settle(
     shape: Sequence[int],
     wanted: Sequence[Axes],
     table: Callable[[Axes], FloatArray],
-    better: Callable[[Axes, FloatArray, FloatArray], FloatArray] | None = None,
+    better: Callable[[dict[Axes, tuple[FloatArray, FloatArray]]], Mapping[Axes, FloatArray]] | None = None,
 ) -> dict[Axes, FloatArray]:
     """Give non-negative tables that agree with each other, each as near as can be to what ``table`` says of it.
 
-    With ``better`` a table of two attributes or more is first set beside its model: what the smaller tables inside it,
-    which are settled already, would make of it if nothing else were known.
+    With ``better`` tables of two attributes or more are first set beside their models, all of as many attributes at
+    once: what the smaller tables inside them, which are settled already, would make of them if nothing else were known.
 
     Args:
         shape: The shape of the cube.
         wanted: The tables, each as the attributes it keeps; all smaller tables inside them are settled first.
         table: What is known of a table by its attributes: an array that may have negative cells.
-        better: What to make of a table by its attributes, given what is known of it and its model.
+        better: What to make of tables of as many attributes, given what is known of each and its model.
 
     Returns:
         The tables by their attributes, the smaller ones included.
@@ -57,11 +57,17 @@ def settle(
     """
     settled: dict[Axes, FloatArray] = {}
     needed = {subset for axes in wanted for subset in subsets(tuple(sorted(axes)))}
-    for axes in sorted(needed, key=lambda s: (len(s), s)):
-        values = np.array(table(axes), dtype=np.float64)
-        if better is not None and len(axes) > 1 and values.size:
-            values = better(axes, values, implied(values.shape, axes, settled))
-        settled[axes] = _nearest(values, axes, settled, shape)
+    for ways in sorted({len(axes) for axes in needed}):
+        here = {axes: np.array(table(axes), dtype=np.float64) for axes in sorted(needed) if len(axes) == ways}
+        if better is not None and ways > 1:
+            beside = {
+                axes: (values, implied(values.shape, axes, settled))
+                for axes, values in here.items()
+                if values.size
+            }
+            here |= better(beside)
+        for axes, values in here.items():
+            settled[axes] = _nearest(values, axes, settled, shape)
     return settled
 
 

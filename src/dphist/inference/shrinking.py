@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.believing import bounds
 from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.tables import Axes, centred
@@ -35,162 +35,8 @@ IntArray = NDArray[np.int64]
 _NEARLY = 0.3
 # How far tables may depart from a model, as a part of their noise's variance.
 _TAU = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e6])
-
-# How much a cell may depart from the model beside what the model puts there: squares, in parts of the cell's mean, from
-# nothing to anything; the cells themselves say how often each is so.
-_DEPARTURES = np.array([0.0, 0.03, 0.3, 3.0, 30.0, 300.0, 30_000.0])
+# Steps of expectation–maximisation.
 _LEARNING = 15
-# How likely each of them is at first, and how many cells' worth that is beside what cells say.
-_SURPRISE, _DOUBTS = 0.01, 1.0
-# Tables of up to so many attributes are bounded by their tables of two, larger ones by those of one.
-_FEW_AXES = 6
-# Normal noise, and Laplace noise as a mixture of normal ones whose variances have an exponential law (Gauss–Laguerre).
-_NORMAL = np.array([1.0]), np.array([1.0])
-_LAPLACE = np.array([0.3225, 1.7458, 4.5366, 9.3951]), np.array([0.6031, 0.3574, 0.0389, 0.0006])
-# A cell that the model calls empty may yet hold this part of the mean cell.
-_NEVER_EMPTY = 0.01
-# An axis is halved as long as it has so many values; of more cells than this every so many tell how they depart.
-_HALVED, _TELLING = 4, 1 << 15
-
-
-def towards(
-    measured: FloatArray,
-    variance: float,
-    model: FloatArray,
-    *,
-    laplace: bool = False,
-    doubts: list[FloatArray] | None = None,
-) -> FloatArray:
-    """Move a measured table towards a model of it cell by cell, coarse blocks first, as far as noise explains it.
-
-    Shrinking every cell by the same factor, as `shrink` does, keeps too much where the model expects nothing and too
-    little where it expects much. Here a cell departs from the model's m by a normal law of variance κ·m, and at most by
-    what the smaller tables that it is part of allow; how often each κ is so is learned from all cells
-    (expectation–maximisation), and each cell is its posterior mean. What is lost in single cells adds up in long
-    ranges; so blocks of neighbours go first, the largest ones before their parts, and each part starts from what its
-    block was found to hold. Arithmetic on released numbers.
-
-    Args:
-        measured: Noisy counts.
-        variance: Of each.
-        model: What the model says, as counts, none below zero.
-        laplace: Whether a cell's noise is Laplace noise, whose tails would else be taken for departures.
-        doubts: A list to which the posterior variances of all blocks are added, level by level, coarse ones first.
-
-    Returns:
-        A table between the two, without negative cells.
-
-    Example:
-        >>> import numpy as np
-        >>> towards(np.array([9.0, 31.0, -3.0, 2.0]), 4.0, np.array([10.0, 29.0, 0.5, 0.5])).round(1).tolist()
-        [10.0, 29.0, 0.4, 0.5]
-    """
-    blocks = [measured]
-    while max(blocks[-1].shape) >= _HALVED:
-        blocks.append(_halve(blocks[-1]))
-    found = np.maximum(model, 0.0)
-    while blocks:
-        noisy, expected, steps = blocks.pop(), found, []
-        while expected.shape != noisy.shape:
-            steps.append(expected.shape)
-            expected = _halve(expected)
-        tails = _LAPLACE if laplace and not blocks else _NORMAL
-        noises = variance * measured.size / noisy.size * tails[0]
-        better, left = _believed(noisy, noises, tails[1], expected, doubted=doubts is not None)
-        if doubts is not None:
-            doubts.append(left)
-        better = np.maximum(better, 0.0)
-        factor = np.divide(better, expected, out=np.ones(noisy.shape), where=expected > 0.0)
-        for shape in reversed(steps):
-            factor = _double(factor, shape)
-        found = found * factor
-        if not blocks:
-            # What the model calls impossible can only be added.
-            found = np.where(expected > 0.0, found, better)
-    return found
-
-
-def _believed(
-    measured: FloatArray, noises: FloatArray, often: FloatArray, model: FloatArray, *, doubted: bool = False
-) -> tuple[FloatArray, FloatArray]:
-    """The posterior mean of every cell under a mixture of departures from the model, learned from the cells.
-
-    The noise has each of the variances in ``noises`` so often. With ``doubted`` the posterior variance as well.
-    """
-    apart, mean = (measured - model).reshape(-1), model.reshape(-1)
-    # Cells say slowly that they do not depart, where noise would hide it, and quickly that they do.
-    likely = np.where(_DEPARTURES > 0.0, _SURPRISE, 1.0 - _SURPRISE * (_DEPARTURES.size - 1))
-    floor = max(_NEVER_EMPTY * float(mean.mean()), 1e-9)
-
-    # A number between 0 and M of mean m has a variance of at most m (M − m).
-    most = np.maximum(_most(model).reshape(-1) - mean, 0.0) + floor
-
-    def fit(
-        apart: FloatArray, mean: FloatArray, most: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """How well each departure explains every cell, that times what it then keeps, and its square."""
-        spread = np.minimum(_DEPARTURES[:, None, None], most) * (mean + floor) + noises[:, None]
-        log = np.log(often)[:, None] - 0.5 * (np.log(spread) + apart**2 / spread)
-        fits = np.exp(log - log.max(axis=(0, 1)))
-        keeps = 1.0 - noises[:, None] / spread
-        kept = fits * keeps
-        # Each has a variance of its own, and they differ in their means.
-        square = kept * (noises[:, None] + keeps * apart**2) if doubted else kept
-        return fits.sum(axis=1), kept.sum(axis=1), square.sum(axis=1)
-
-    step = 1 + mean.size // _TELLING
-    explained = fit(apart[::step], mean[::step], most[::step])[0]
-    first, free = likely, _free(model.shape)
-    for _ in range(_LEARNING):
-        part = likely[:, None] * explained
-        often_so = free * (part / part.sum(axis=0)).mean(axis=1) + _DOUBTS * first
-        likely = often_so / often_so.sum()
-    found, left = mean.copy(), np.zeros(mean.size if doubted else 0)
-    for start in range(0, mean.size, _TELLING):
-        here = slice(start, start + _TELLING)
-        fits, keeps, squares = fit(apart[here], mean[here], most[here])
-        moved = likely @ keeps / (likely @ fits) * apart[here]
-        found[here] += moved
-        if doubted:
-            left[here] = np.maximum(likely @ squares / (likely @ fits) - moved**2, 0.0)
-    return found.reshape(model.shape), left.reshape(model.shape) if doubted else left
-
-
-def _most(model: FloatArray) -> FloatArray:
-    """What a cell holds at most: the least cell, among smaller tables that are settled already, that it is part of."""
-    kept = min(2, model.ndim - 1) if model.ndim <= _FEW_AXES else 1
-    most = np.full(model.shape, float(model.sum()))
-    for axes in combinations(range(model.ndim), kept):
-        others = tuple(axis for axis in range(model.ndim) if axis not in axes)
-        most = np.minimum(most, model.sum(axis=others, keepdims=True))
-    return most
-
-
-def _free(shape: tuple[int, ...]) -> float:
-    """How many cells are free to depart, as those of the smaller tables that are settled already are not."""
-    kept = min(2, len(shape) - 1) if len(shape) <= _FEW_AXES else 1
-    bound = sum(
-        math.prod(shape[axis] - 1 for axis in axes)
-        for order in range(kept + 1)
-        for axes in combinations(range(len(shape)), order)
-    )
-    return float(max(math.prod(shape) - bound, 1))
-
-
-def _halve(array: FloatArray) -> FloatArray:
-    """Add neighbours in pairs along every axis that is long enough."""
-    for axis, length in enumerate(array.shape):
-        if length >= _HALVED:
-            array = np.add.reduceat(array, np.arange(0, length, 2), axis=axis)
-    return array
-
-
-def _double(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Repeat every entry for the pair it stands for."""
-    for axis, length in enumerate(shape):
-        if length >= _HALVED:
-            array = np.repeat(array, 2, axis=axis).take(np.arange(length), axis=axis)
-    return array
 
 
 def shrink(measured: FloatArray, variance: float | FloatArray, model: FloatArray) -> FloatArray:
@@ -338,7 +184,7 @@ def _bound(measured: TableResiduals, axes: Axes, model: FloatArray) -> float:
     freedom = math.prod(size - 1 for size in model.shape)
     if not freedom or measured.kept(axes) != axes:
         return math.inf
-    spread = float((model * np.maximum(_most(model) - model, 0.0)).sum())
+    spread = float((model * np.maximum(bounds(model) - model, 0.0)).sum())
     return float(spread * measured.residuals[axes].precision / freedom)
 
 

@@ -125,6 +125,8 @@ class Auto:
                 from dphist.mechanisms.choosing.announced import look_further
 
                 look, seen, data = look_further(look, seen, data, tables)
+            elif look is not None and look.blocks:
+                look, seen, data = self._look_at_pairs(look, seen, data)
             few = None
             if self._few(data) and look is not None:
                 from dphist.mechanisms.choosing.planes import cells_if_few, look_higher
@@ -132,7 +134,7 @@ class Auto:
                 look, seen, data = look_higher(look, seen, data)
                 few = cells_if_few(data, self._kind(data), seen)
             mechanism, reason = few or self.choose(
-                data, seen.records, seen.dependence, seen.doubt, seen.crowd
+                *(data, seen.records, seen.dependence, seen.doubt, seen.crowd, seen.apart)
             )
         # What it makes of what is left is what is published.
         estimate = mechanism.estimate(data.standing_for(whole))
@@ -154,6 +156,7 @@ class Auto:
         dependence: float | None = None,
         doubt: float | None = None,
         crowd: Crowd | None = None,
+        apart: float | None = None,
     ) -> tuple[Mechanism, str]:
         """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look.
 
@@ -161,8 +164,9 @@ class Auto:
             data: A right, of which only public facts are read.
             records: A noisy total.
             dependence: How far attributes depend on each other (`dphist.mechanisms.choosing.glimpse`).
-            doubt: How much noise is in that, if it was seen of pairs (`dphist.mechanisms.choosing.announced`).
+            doubt: How much noise is in what was seen of pairs (`dphist.mechanisms.choosing.announced`).
             crowd: How full blocks of a plane are.
+            apart: What was seen of pairs, if blocks told the dependence (`dphist.mechanisms.choosing.chance`).
 
         Returns:
             The mechanism, and why.
@@ -173,7 +177,7 @@ class Auto:
             waves = wavelets_if_better(data, self._kind(data), crowd)
             if waves is not None:
                 return waves
-        mechanism, reason = self._fitting(data, records, dependence, doubt)
+        mechanism, reason = self._fitting(data, Glimpse(records, dependence, doubt, apart=apart))
         if not self.guaranteed:
             return mechanism, reason
         from dphist.mechanisms.baseline import Gaussian, Laplace
@@ -296,18 +300,27 @@ class Auto:
             return not self.guaranteed
         return len(data.shape) > 1 and data.size <= _LARGEST_SHRUNK and not self.guaranteed and not told
 
-    def _fitting(
-        self, data: PrivateCounts, records: float | None, dependence: float | None, doubt: float | None
-    ) -> tuple[Mechanism, str]:
+    def _look_at_pairs(
+        self, look: Look, seen: Glimpse, data: PrivateCounts
+    ) -> tuple[Look, Glimpse, PrivateCounts]:
+        """How far pairs are from chance, where that may change what is chosen."""
+        from dphist.mechanisms.choosing.chance import look_at_pairs
+        from dphist.mechanisms.choosing.cubes import chance_of
+
+        found = chance_of(data, self._kind(data), seen)
+        return (look, seen, data) if found is None else look_at_pairs(look, seen, data, found)
+
+    def _fitting(self, data: PrivateCounts, seen: Glimpse) -> tuple[Mechanism, str]:
         """The most accurate mechanism, and why."""
         from dphist.mechanisms.posterior import Posterior
 
+        records, dependence = seen.records, seen.dependence
         kind, counts_for = self._kind(data), [(part.kind, weight) for weight, part in self._parts(data)]
         several = len(data.shape) > 1
         if kind == "cells" and dependence is not None and records is not None:
             from dphist.mechanisms.choosing.cubes import single_cells
 
-            return single_cells(data, records, dependence)
+            return single_cells(data, seen)
         if kind == "cells" or (kind == "marginals" and not several):
             # How few records are few was tried under Laplace noise alone.
             counted = not several and not data.law().gaussian
@@ -338,7 +351,8 @@ class Auto:
                 *(data, kind, records, dependence),
                 mixed=mixed,
                 shrink=not self.guaranteed and data.size <= _LARGEST_SHRUNK,
-                doubt=doubt,
+                doubt=seen.doubt,
+                apart=seen.apart,
             )
         if kind == "ranges":
             return (

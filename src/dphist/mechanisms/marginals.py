@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
+from dphist.inference.believing import Beside, believe
 from dphist.inference.departures import Departures, Shrunk
 from dphist.inference.estimate import Estimate
 from dphist.inference.fields import denoise_field
 from dphist.inference.fitting import rake, settle
-from dphist.inference.shrinking import towards
 from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
@@ -80,6 +80,8 @@ class Marginals:
             signed values need.
         shrink: Whether each table is moved towards what the smaller ones inside it suggest, as far as noise explains
             the difference; otherwise its cells are inferred from their neighbours.
+        weigh: Whether tables that are moved learn from each other how far they depart from what smaller ones suggest,
+            and all of it is weighed against no departure at all.
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -92,6 +94,7 @@ class Marginals:
     shares: tuple[Fraction, ...] | None = None
     nonnegative: bool = True
     shrink: bool = False
+    weigh: bool = False
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -117,7 +120,7 @@ class Marginals:
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
         if self.shrink:
-            cube, shrunk = shrunk_cube(measured)
+            cube, shrunk = shrunk_cube(measured, weigh=self.weigh)
             return Estimate(cube, TableNoise(measured, cube, shrunk), note)
         return Estimate(fit_cube(measured), TableNoise(measured), note)
 
@@ -159,10 +162,11 @@ def fit_cube(measured: MeasuredTables) -> FloatArray:
     return rake(start, targets, rounds, _CLOSE * noise)
 
 
-def shrunk_cube(measured: MeasuredTables) -> tuple[FloatArray, Shrunk | None]:
+def shrunk_cube(measured: MeasuredTables, *, weigh: bool = False) -> tuple[FloatArray, Shrunk | None]:
     """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
 
-    What that leaves to doubt comes with it, where the cube itself was measured.
+    What that leaves to doubt comes with it, where the cube itself was measured. With ``weigh`` tables of as many
+    attributes tell together how far they depart from what smaller ones suggest, and that is weighed against not at all.
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -171,13 +175,18 @@ def shrunk_cube(measured: MeasuredTables) -> tuple[FloatArray, Shrunk | None]:
 
     doubts: dict[Axes, Departures] = {}
 
-    def better(axes: Axes, values: FloatArray, model: FloatArray) -> FloatArray:
-        # Noise of a table that was measured whole is mostly its own; in sums of others' cells it is all but normal.
-        own = measured.kind == "laplace" and axes in measured.axes
-        levels: list[FloatArray] | None = [] if whole else None
-        found = towards(values, measured.cell_variance(axes), model, laplace=own, doubts=levels)
-        if levels:
-            doubts[axes] = Departures.of(levels)
+    def better(tables: dict[Axes, tuple[FloatArray, FloatArray]]) -> dict[Axes, FloatArray]:
+        beside = {
+            # Noise of a table that was measured whole is mostly its own; in sums of others' cells it is all but normal.
+            axes: Beside(
+                *(values, measured.cell_variance(axes), model),
+                laplace=measured.kind == "laplace" and axes in measured.axes,
+                doubts=[] if whole else None,
+            )
+            for axes, (values, model) in tables.items()
+        }
+        found = dict(zip(beside, believe(list(beside.values()), weigh=weigh), strict=True))
+        doubts.update({axes: Departures.of(each.doubts) for axes, each in beside.items() if each.doubts})
         return found
 
     lines = tuple((axis,) for axis in every)
@@ -189,7 +198,8 @@ def shrunk_cube(measured: MeasuredTables) -> tuple[FloatArray, Shrunk | None]:
     cube = rake(cube, targets, min(rounds, 3) if whole else rounds, _CLOSE * noise)
     if not whole:
         return cube, None
-    found, variance = better(every, measured.table(every), cube), measured.cell_variance(every)
+    found = better({every: (measured.table(every), cube)})[every]
+    variance = measured.cell_variance(every)
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
     order = max((len(axes) for axes in wanted), default=0)

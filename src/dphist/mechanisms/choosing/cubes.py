@@ -8,12 +8,15 @@ those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.dr
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.choosing.announced import left_to_chance, losses, outlook
-from dphist.mechanisms.choosing.asked import asked_kinds
+from dphist.mechanisms.choosing.asked import Asked, asked_kinds
+from dphist.mechanisms.choosing.chance import ByChance, product_of
+from dphist.mechanisms.choosing.chance import outlook as outlook_of
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Glimpse
 from dphist.mechanisms.marginals import Marginals, tables_of
@@ -28,6 +31,8 @@ from dphist.private.gate import PrivateCounts
 # expected to, and is reckoned with all of its noise.
 _TREE, _TREE_RANGES, _TREE_DEPENDENT, _TREE_MANY = 0.9, 1.05, 0.15, 5
 _DEPENDENT = 0.03
+# Attributes whose blocks depend on each other by more than this are not left to chance, nor are planes.
+_NOT_BY_CHANCE, _SEVERAL = 0.04, 3
 # Single cells are moved towards tables unless attributes depend on each other by more than this and cells hold more
 # than so many noise scales on average, or little is expected of it, as a part of plain noise.
 _APART, _CROWDED, _LITTLE = 0.005, 0.1, 0.9
@@ -47,6 +52,7 @@ def tables_or_tree(
     mixed: str,
     shrink: bool,
     doubt: float | None = None,
+    apart: float | None = None,
 ) -> tuple[Mechanism, str]:
     """Tables or a tree, whichever is expected to be off by less on what will be asked, and why.
 
@@ -57,7 +63,8 @@ def tables_or_tree(
         dependence: How far attributes depend on each other, if a first look was paid for.
         mixed: The mixture that was announced, in words, or nothing.
         shrink: Whether tables are moved towards smaller ones.
-        doubt: The noise in what was seen of dependence, if that was told by pairs of announced tables.
+        doubt: The noise in what was seen of pairs, if they were asked.
+        apart: How far pairs are from chance, if they were asked after blocks were.
 
     Returns:
         The mechanism, and why.
@@ -67,8 +74,10 @@ def tables_or_tree(
         return Posterior(), "a table of all attributes will be asked for: every cell is measured (posterior)"
     if kind == "marginals" and data.workload is not None and records is not None:
         tables = tables_of(data.workload)
-        together, apart = losses(outlook(data.law(), data.shape, tables, Glimpse(records, dependence, doubt)))
-        if apart < together:
+        together, chance = losses(
+            outlook(data.law(), data.shape, tables, Glimpse(records, dependence, doubt))
+        )
+        if chance < together:
             return (
                 left_to_chance(data.shape),
                 f"marginals will be asked for, but noise would hide what those of about {two_digits(records):,} "
@@ -76,6 +85,81 @@ def tables_or_tree(
             )
         # Else announced tables are measured however few records there are.
         records = dependence = None
+    seen = Glimpse(records, dependence, doubt, apart=apart)
+    other = _best_other(data, kind, asked, seen, mixed=mixed, shrink=shrink)
+    found = _by_chance(other, seen) if shrink else None
+    if found is not None and found.chosen:
+        return _product(other, seen, found, _said(kind, mixed))
+    return other.mechanism, other.reason
+
+
+def chance_of(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> ByChance | None:
+    """What leaving a cube to chance is expected to lose beside the best other way; None where that is out of question.
+
+    Args:
+        data: A right, of which only public facts are read.
+        kind: The one kind of questions that was announced, if it is one.
+        seen: What a first look showed.
+
+    Returns:
+        The outlook.
+    """
+    if seen.records is None or seen.dependence is None or len(data.shape) < _SEVERAL:
+        return None
+    if kind == "cells":
+        return _by_chance(_cells_of(data, seen.records, seen.dependence), seen)
+    asked = asked_kinds(data.shape, data.domain, data.workload, kind)
+    return _by_chance(_best_other(data, kind, asked, seen, mixed="", shrink=True), seen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """A mechanism, why it is the best of those that do not leave a cube to chance, and what it is off by."""
+
+    mechanism: Mechanism
+    reason: str
+    expected: float
+    forecaster: Forecaster
+
+
+def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
+    """What chance is expected to lose; nothing where blocks were seen to depend on each other, or nobody looked."""
+    if seen.records is None or seen.dependence is None or seen.dependence > _NOT_BY_CHANCE:
+        return None
+    if len(other.forecaster.shape) < _SEVERAL:
+        return None
+    return outlook_of(other.forecaster, other.expected, seen)
+
+
+def _product(other: _Way, seen: Glimpse, found: ByChance, said: str) -> tuple[Mechanism, str]:
+    return (
+        product_of(other.forecaster),
+        f"{said}, and chance says more of how attributes go together than noise would leave of it, so tables of one "
+        f"attribute are measured (marginals): their product is expected to be off by {found.expected:,.3g} of about "
+        f"{two_digits(seen.records or 0.0):,} records, the best of the others by {other.expected:,.3g}",
+    )
+
+
+def _said(kind: Kind | None, mixed: str) -> str:
+    return {
+        None: f"questions will be asked that count as {mixed}"
+        if mixed
+        else "nobody said what will be asked; cells, tables, ranges and boxes all count",
+        "marginals": "marginals will be asked for",
+    }.get(kind, "ranges of many cells will be asked for")
+
+
+def _best_other(
+    data: PrivateCounts,
+    kind: Kind | None,
+    asked: tuple[Asked, ...],
+    seen: Glimpse,
+    *,
+    mixed: str,
+    shrink: bool,
+) -> _Way:
+    """Tables, a tree or cells, whichever is expected to be off by less."""
+    records, dependence = seen.records, seen.dependence
     forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
     plan = forecaster.tables()
     many = replace(forecaster, records=None) if len(data.shape) >= _TREE_MANY else forecaster
@@ -83,28 +167,25 @@ def tables_or_tree(
     if dependence is not None:
         wins = _TREE if kind is None else _TREE_RANGES
         wins += _TREE_DEPENDENT if dependence > _DEPENDENT else 0.0
-    said = {
-        None: f"questions will be asked that count as {mixed}"
-        if mixed
-        else "nobody said what will be asked; cells, tables, ranges and boxes all count",
-        "marginals": "marginals will be asked for",
-    }.get(kind, "ranges of many cells will be asked for")
+    said = _said(kind, mixed)
     of = "" if records is None else f" of about {two_digits(records):,} records"
     mean = plan.forecast.score
     if kind not in (None, "marginals") and records is not None:
         alone, built = forecaster.cells().score, replace(forecaster, records=None).tree().score
         if mean > _FULL * alone and built > _FULL * alone:
             plain, name = (Gaussian(), "gaussian") if data.law().gaussian else (Laplace(), "laplace")
-            return (
+            return _Way(
                 plain,
                 f"{said}, and cells are full, so each is measured by itself ({name}): sums are expected to be off by "
                 f"{alone:,.3g}{of}, read off tables by {mean:,.3g}, off a tree of boxes by {built:,.3g}",
+                *(alone, forecaster),
             )
     if kind != "marginals" and tree < wins * mean:
-        return (
+        return _Way(
             AdaptiveTree(),
             f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
             f"few attributes by {mean:,.3g}",
+            *(min(tree, mean), forecaster),
         )
     beside = "" if kind == "marginals" else f", a tree of boxes by {tree:,.3g}"
     if kind == "marginals" and data.workload is not None:
@@ -113,44 +194,61 @@ def tables_or_tree(
 
         own = residual_error(data.law(), data.shape, tables_of(data.workload), by_cells=True)
         if own < _RESIDUALS * mean:
-            return (
+            return _Way(
                 Residuals(tables=tables_of(data.workload), shrink=shrink, by_cells=True),
                 f"{said}, so their residuals are measured (residuals): they are expected to be off by {own:,.3g}, "
                 f"whole tables by {mean:,.3g}",
+                *(own, forecaster),
             )
         beside = f", their residuals by {own:,.3g}"
-    return (
-        Marginals(tables=plan.tables, shares=plan.shares, shrink=shrink),
+    shares = plan.shares
+    if kind == "marginals" and all(len(axes) == 1 for axes in plan.tables):
+        # Long tables are inferred from their neighbours, so noise counts less there: halfway to equal shares.
+        shares = tuple((share + Fraction(1, len(shares))) / 2 for share in shares)
+    return _Way(
+        # Of two attributes weighing was not tried.
+        Marginals(tables=plan.tables, shares=shares, shrink=shrink, weigh=shrink and len(data.shape) > 2),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
+        *(mean, forecaster),
     )
 
 
-def single_cells(data: PrivateCounts, records: float, dependence: float) -> tuple[Mechanism, str]:
+def single_cells(data: PrivateCounts, seen: Glimpse) -> tuple[Mechanism, str]:
     """Single cells of a cube: moved towards tables of few attributes, or each by itself; and why.
 
     Args:
         data: A right, of which only public facts are read.
-        records: About how many there are.
-        dependence: How far attributes depend on each other.
+        seen: About how many records there are, and how far attributes depend on each other.
 
     Returns:
         The mechanism, and why.
     """
+    other = _cells_of(data, seen.records or 0.0, seen.dependence or 0.0)
+    found = _by_chance(other, seen)
+    if found is not None and found.chosen:
+        return _product(other, seen, found, "single cells will be asked for")
+    return other.mechanism, other.reason
+
+
+def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
+    """Single cells, by themselves or moved towards tables of several attributes."""
     asked = asked_kinds(data.shape, data.domain, None, "cells")
     forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
     plan, alone = forecaster.tables(), forecaster.cells().score
     mean = plan.forecast.score
     crowded = records > _CROWDED * data.size * float(data.law().scale)
     if (dependence > _APART and crowded) or mean > _LITTLE * alone:
-        return (
+        return _Way(
             Posterior(),
             "single cells will be asked for, so every cell is measured by itself (posterior)",
+            *(min(mean, alone), forecaster),
         )
-    return (
-        Marginals(tables=plan.tables, shares=plan.shares, shrink=True),
+    return _Way(
+        Marginals(tables=plan.tables, shares=plan.shares, shrink=True, weigh=True),
         "single cells will be asked for, and tables of few attributes say much of them, so these are measured as well "
         f"(marginals): cells are expected to be off by {mean:,.3g} of about {two_digits(records):,} records, by "
         f"themselves by {alone:,.3g}",
+        *(mean, forecaster),
     )
 
 

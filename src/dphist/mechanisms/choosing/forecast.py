@@ -47,6 +47,9 @@ _GRID, _LEAST = 1000, 4
 # have half the width that a share of 0.05 gives, and no kind of question is off by more than 1.01 of what it was; with
 # 0.3 they have a third, and boxes are off by 1.06.
 _CUBE = 0.15
+# The same beside tables of one attribute alone, if a sum of half of all cells' noise is so large a part of all records
+# that their bounds say more of a cell than its noise: intervals are as wide with less.
+_CUBE_OF_FEW, _FEW = 0.06, 40.0
 # How uneven a residual is taken to be, as a part of its mean.
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 # The same for every attribute more, by the root of how far attributes depend on each other: so many times that, and at
@@ -182,6 +185,45 @@ class Forecaster:
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
             _score(problem.errors(counts / _GRID), self._weights),
+        )
+
+    def singles(self) -> Plan:
+        """Tables of one attribute that share nearly all, and the cube with the rest: what their noise alone is."""
+        every = tuple(range(len(self.shape)))
+        some: list[Axes] = [*((axis,) for axis in every if self.shape[axis] > 1), every]
+        about: list[Axes] = [(), *some[:-1]]
+        cells = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in some])
+        inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
+        speaks = np.array([[float(set(a) <= set(table)) for table in some] for a in about])
+        speaks *= inside[:, None] / (cells * float(self.law.variance))
+        adds, _ = self._needs(about, inside)
+        orders = np.array([len(axes) for axes in about])
+        few = (self.records or 0.0) < _FEW * math.sqrt(float(self.law.variance) * cells[-1])
+        least = _CUBE_OF_FEW if few else _CUBE
+        problem = _Shares(
+            speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least
+        )
+        shares = problem.best([len(axes) for axes in some], alone=False)
+        # Noise of a table counts by how even the others are: as if they were, and as if one value held nearly all.
+        uneven = cells[:-1] ** (1.0 / 3.0)
+        shares[:-1] = (shares[:-1] + (1.0 - shares[-1]) * uneven / uneven.sum()) / 2.0
+        counts = np.maximum(np.floor(shares * _GRID), 1.0).astype(np.int64)
+        counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
+        found = _score(problem.errors(counts / _GRID), self._weights)
+        return Plan(tuple(some), tuple(Fraction(int(each), _GRID) for each in counts), found)
+
+    def beyond(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What tables of one attribute do not hold: cells and orders of residuals, and what each adds to every kind."""
+        every = range(len(self.shape))
+        about = [axes for order in range(_HIGHEST + 1) for axes in combinations(every, order)]
+        inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
+        adds, rest = self._needs(about, inside)
+        orders = np.array([float(len(axes)) for axes in about])
+        larger = orders > 1.0
+        return (
+            np.append(inside[larger], float(math.prod(self.shape))),
+            np.append(orders[larger], _HIGHEST + 1.0),
+            np.hstack([adds[:, larger], rest[:, None]]),
         )
 
     def _counts(self, problem: _Shares, orders: Sequence[int]) -> IntArray:
@@ -321,8 +363,11 @@ class _Shares:
         """The mean squared error of every kind of question."""
         return np.asarray(self.adds @ self._each(share)[0], dtype=np.float64)
 
-    def best(self, orders: Sequence[int]) -> FloatArray:
-        """Shares are scaled by a power of their gain until all gain alike; starts favour tables of every order."""
+    def best(self, orders: Sequence[int], *, alone: bool = True) -> FloatArray:
+        """Shares are scaled by a power of their gain until all gain alike; starts favour tables of every order.
+
+        The last table may have it all, unless told otherwise.
+        """
         order = np.array(orders)
         found = []
         for favoured in np.unique(order):
@@ -338,8 +383,9 @@ class _Shares:
                     share[:-1] *= (1.0 - self.least) / max(float(share[:-1].sum()), 1e-300)
                     share[-1] = self.least
             found.append(share)
-        # Sharing may win nothing, which steps from the inside do not find.
-        found.append(np.where(np.arange(order.size) == order.size - 1, 1.0, 0.0))
+        if alone:
+            # Sharing may win nothing, which steps from the inside do not find.
+            found.append(np.where(np.arange(order.size) == order.size - 1, 1.0, 0.0))
         return min(
             found, key=lambda share: float(self.weights @ np.log(np.maximum(self.errors(share), 1e-300)))
         )

@@ -12,7 +12,7 @@ are from independence (`dphist.private.queries.dependence` has the proof), or wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -59,11 +59,12 @@ class Glimpse:
     Args:
         records: About how many there are.
         dependence: How far attributes depend on each other, from 0, not at all, to 1; None if nobody looked.
-        doubt: The deviation of its noise where that is told by pairs, of which it is the mean total variation from
-            chance; None where blocks told it.
+        doubt: The deviation of the noise in what pairs tell; None if nobody asked them.
         crowd: How full blocks are; None if nobody looked.
         low: How many records lie in low cells, about; None if nobody looked.
         tall: How many cells are tall, about.
+        apart: The mean total variation of pairs from chance, where blocks told the dependence as well; where only pairs
+            were asked, the dependence is theirs.
     """
 
     records: float | None = None
@@ -72,6 +73,7 @@ class Glimpse:
     crowd: Crowd | None = None
     low: float | None = None
     tall: float | None = None
+    apart: float | None = None
 
 
 @checked
@@ -123,11 +125,15 @@ class Look:
         noisy = first.measure(Totals())
         # A total lost in its noise may be as large as the noise.
         records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
-        if self.pairs:
-            return self.further(rest, records)
+        seen = self._blocks(second[0], records) if second else Glimpse(records)
         if self.heights:
             return self.higher(rest, records)
-        return self._blocks(second[0], records) if second else Glimpse(records), rest
+        if not self.pairs:
+            return seen, rest
+        further, rest = self.further(rest, records)
+        if not second:
+            return further, rest
+        return replace(seen, doubt=further.doubt, apart=further.dependence), rest
 
     def further(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
         """See how far pairs are from independence, once records were counted."""

@@ -1,0 +1,284 @@
+"""Tables moved towards models of them cell by cell, as far as their evidence goes.
+
+Shrinking every cell by the same factor, as `dphist.inference.shrinking.shrink` does, keeps too much where the model
+expects nothing and too little where it expects much. Here a cell departs from the model's m by a normal law of variance
+κ·m, and at most by what the smaller tables that it is part of allow; how often each κ is so is learned from all cells
+(expectation–maximisation), and each cell is its posterior mean. What is lost in single cells adds up in long ranges; so
+blocks of neighbours go first, the largest ones before their parts, and each part starts from what its block was found
+to hold.
+
+A table of two attributes has few large blocks, and what noise does to a few is easily taken for a departure. So tables
+may be *weighed* against their models (`believe`): if the law that was learned gains g nats in evidence beside no
+departures at all, they are believed by p e^(g − a) ÷ (p e^(g − a) + 1 − p), the posterior probability of departures,
+with a the price of a law that is fitted. How many tables depart, p, is learned from all of as many attributes together
+(two groups, Efron 2008). Where attributes go together by chance hardly any noise is then left in sums; where they do
+not, g is large. What is left to doubt is not weighed: what is not believed may yet be there.
+
+Arithmetic on released numbers throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+# How much a cell may depart from the model beside what the model puts there: squares, in parts of the cell's mean, from
+# nothing to anything; the cells themselves say how often each is so.
+_DEPARTURES = np.array([0.0, 0.03, 0.3, 3.0, 30.0, 300.0, 30_000.0])
+_LEARNING = 15
+# How likely each of them is at first, and how many cells' worth that is beside what cells say.
+_SURPRISE, _DOUBTS = 0.01, 1.0
+# Tables of up to so many attributes are bounded by their tables of two, larger ones by those of one.
+_FEW_AXES = 6
+# Normal noise, and Laplace noise as a mixture of normal ones whose variances have an exponential law (Gauss–Laguerre).
+_NORMAL = np.array([1.0]), np.array([1.0])
+_LAPLACE = np.array([0.3225, 1.7458, 4.5366, 9.3951]), np.array([0.6031, 0.3574, 0.0389, 0.0006])
+# A cell that the model calls empty may yet hold this part of the mean cell.
+_NEVER_EMPTY = 0.01
+# An axis is halved as long as it has so many values; of more cells than this every so many tell how they depart.
+_HALVED, _TELLING = 4, 1 << 15
+# What a fitted law of departures gains where there is nothing, in nats; how many tables depart at first, and how many
+# tables' worth that is. More nats than the last are certainty.
+_AGAINST, _SOME, _SAID, _CERTAIN = 1.0, 0.1, 1.0, 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """A measured table beside a model of it.
+
+    Args:
+        measured: Noisy counts.
+        variance: Of each.
+        model: What the model says, as counts, none below zero.
+        laplace: Whether a cell's noise is Laplace noise, whose tails would else be taken for departures.
+        doubts: A list to which the posterior variances of all blocks are added, level by level, coarse ones first.
+    """
+
+    measured: FloatArray
+    variance: float
+    model: FloatArray
+    laplace: bool = False
+    doubts: list[FloatArray] | None = None
+
+
+def towards(
+    measured: FloatArray,
+    variance: float,
+    model: FloatArray,
+    *,
+    laplace: bool = False,
+    doubts: list[FloatArray] | None = None,
+) -> FloatArray:
+    """Move one measured table towards a model of it cell by cell, coarse blocks first, as far as noise explains it.
+
+    Args:
+        measured: Noisy counts.
+        variance: Of each.
+        model: What the model says, as counts, none below zero.
+        laplace: Whether a cell's noise is Laplace noise.
+        doubts: A list to which posterior variances are added.
+
+    Returns:
+        A table between the two, without negative cells.
+
+    Example:
+        >>> import numpy as np
+        >>> towards(np.array([9.0, 31.0, -3.0, 2.0]), 4.0, np.array([10.0, 29.0, 0.5, 0.5])).round(1).tolist()
+        [10.0, 29.0, 0.4, 0.5]
+    """
+    return believe([Beside(measured, variance, model, laplace, doubts)])[0]
+
+
+def believe(tables: Sequence[Beside], *, weigh: bool = False) -> list[FloatArray]:
+    """Move measured tables towards models of them, each by its own law of departures, level by level.
+
+    Args:
+        tables: Tables beside their models, of as many attributes each.
+        weigh: Whether departures are weighed against none at all.
+
+    Returns:
+        For each a table between measurement and model, without negative cells.
+
+    Example:
+        >>> import numpy as np
+        >>> noise = np.array([[70.0, -40.0], [-30.0, 55.0]])
+        >>> beside = Beside(300.0 + noise, 2500.0, np.full((2, 2), 300.0))
+        >>> alone, weighed = (believe([beside], weigh=weigh)[0] for weigh in (False, True))
+        >>> bool(np.ptp(weighed) < 0.5 * np.ptp(alone))
+        True
+    """
+    waiting = [_blocks(each.measured) for each in tables]
+    found = [np.maximum(each.model, 0.0) for each in tables]
+    while any(waiting):
+        here = [place for place, blocks in enumerate(waiting) if blocks]
+        levels = []
+        for place in here:
+            noisy, each = waiting[place].pop(), tables[place]
+            expected, steps = found[place], []
+            while expected.shape != noisy.shape:
+                steps.append(expected.shape)
+                expected = _halve(expected)
+            tails = _LAPLACE if each.laplace and not waiting[place] else _NORMAL
+            noises = each.variance * each.measured.size / noisy.size * tails[0]
+            levels.append(_Level(noisy, noises, tails[1], expected, steps, each.doubts is not None))
+        laws = [level.learned() for level in levels]
+        parts = _weighed([gain for _, gain in laws]) if weigh else [1.0] * len(laws)
+        for place, level, (likely, _), part in zip(here, levels, laws, parts, strict=True):
+            better, left = level.believed(likely, part)
+            doubts = tables[place].doubts
+            if doubts is not None:
+                doubts.append(left)
+            better = np.maximum(better, 0.0)
+            expected = level.model
+            factor = np.divide(better, expected, out=np.ones(better.shape), where=expected > 0.0)
+            for shape in reversed(level.steps):
+                factor = _double(factor, shape)
+            found[place] = found[place] * factor
+            if not waiting[place]:
+                # What the model calls impossible can only be added.
+                found[place] = np.where(expected > 0.0, found[place], better)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """Blocks of one size of one table beside their model; the noise has each of the variances so often."""
+
+    measured: FloatArray
+    noises: FloatArray
+    often: FloatArray
+    model: FloatArray
+    steps: list[tuple[int, ...]]
+    doubted: bool
+    apart: FloatArray = field(init=False)
+    mean: FloatArray = field(init=False)
+    most: FloatArray = field(init=False)
+    floor: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        mean = self.model.reshape(-1)
+        floor = max(_NEVER_EMPTY * float(mean.mean()), 1e-9)
+        # A number between 0 and M of mean m has a variance of at most m (M − m).
+        most = np.maximum(bounds(self.model).reshape(-1) - mean, 0.0) + floor
+        for name, value in (
+            ("apart", (self.measured - self.model).reshape(-1)),
+            ("mean", mean),
+            ("most", most),
+            ("floor", floor),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def free(self) -> float:
+        """How many cells are free to depart, as those of the smaller tables that are settled already are not."""
+        shape = self.model.shape
+        kept = min(2, len(shape) - 1) if len(shape) <= _FEW_AXES else 1
+        bound = sum(
+            math.prod(shape[axis] - 1 for axis in axes)
+            for order in range(kept + 1)
+            for axes in combinations(range(len(shape)), order)
+        )
+        return float(max(math.prod(shape) - bound, 1))
+
+    def learned(self) -> tuple[FloatArray, float]:
+        """How often cells depart by how much, as they say themselves, and what that gains in evidence, in nats."""
+        # Cells say slowly that they do not depart, where noise would hide it, and quickly that they do.
+        first = np.where(_DEPARTURES > 0.0, _SURPRISE, 1.0 - _SURPRISE * (_DEPARTURES.size - 1))
+        # So many cells are enough to tell.
+        fits = self._fit(slice(None, None, 1 + self.mean.size // _TELLING))[0]
+        likely, free = first, self.free
+        for _ in range(_LEARNING):
+            part = likely[:, None] * fits
+            often_so = free * (part / part.sum(axis=0)).mean(axis=1) + _DOUBTS * first
+            likely = often_so / often_so.sum()
+        return likely, free * float(np.log((likely @ fits) / np.maximum(fits[0], 1e-300)).mean())
+
+    def _fit(self, some: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """How well each departure explains every cell, that times what it then keeps, and its square."""
+        apart, mean, most, noises = self.apart[some], self.mean[some], self.most[some], self.noises[:, None]
+        spread = np.minimum(_DEPARTURES[:, None, None], most) * (mean + self.floor) + noises
+        log = np.log(self.often)[:, None] - 0.5 * (np.log(spread) + apart**2 / spread)
+        fits = np.exp(log - log.max(axis=(0, 1)))
+        keeps = 1.0 - noises / spread
+        kept = fits * keeps
+        # Each has a variance of its own, and they differ in their means.
+        square = kept * (noises + keeps * apart**2) if self.doubted else kept
+        return fits.sum(axis=1), kept.sum(axis=1), square.sum(axis=1)
+
+    def believed(self, likely: FloatArray, part: float) -> tuple[FloatArray, FloatArray]:
+        """The posterior mean of every cell, departures being so likely, and its variance where that is asked for."""
+        found, left = self.mean.copy(), np.zeros(self.mean.size if self.doubted else 0)
+        for start in range(0, self.mean.size, _TELLING):
+            here = slice(start, start + _TELLING)
+            fits, keeps, squares = self._fit(here)
+            moved = likely @ keeps / (likely @ fits) * self.apart[here]
+            found[here] += part * moved
+            if self.doubted:
+                # What is not believed may yet be there.
+                left[here] = np.maximum(likely @ squares / (likely @ fits) - moved**2, 0.0)
+                left[here] += ((1.0 - part) * moved) ** 2
+        shape = self.model.shape
+        return found.reshape(shape), left.reshape(shape) if self.doubted else left
+
+
+def _weighed(gains: Sequence[float]) -> list[float]:
+    """How likely each of some tables departs from its model at all: by what that gains, and by what others say."""
+    odds = np.exp(np.clip(np.array(gains) - _AGAINST, -_CERTAIN, _CERTAIN))
+    some = _SOME
+    for _ in range(_LEARNING):
+        each = some * odds / (some * odds + 1.0 - some)
+        some = (float(each.sum()) + _SAID * _SOME) / (each.size + _SAID)
+    return [float(one) for one in some * odds / (some * odds + 1.0 - some)]
+
+
+def bounds(model: FloatArray) -> FloatArray:
+    """What a cell holds at most: the least cell, among smaller tables that are settled already, that it is part of.
+
+    Args:
+        model: A table.
+
+    Returns:
+        The bound of every cell.
+
+    Example:
+        >>> import numpy as np
+        >>> bounds(np.array([[1.0, 2.0], [3.0, 0.0]])).tolist()
+        [[3.0, 2.0], [3.0, 2.0]]
+    """
+    kept = min(2, model.ndim - 1) if model.ndim <= _FEW_AXES else 1
+    most = np.full(model.shape, float(model.sum()))
+    for axes in combinations(range(model.ndim), kept):
+        others = tuple(axis for axis in range(model.ndim) if axis not in axes)
+        most = np.minimum(most, model.sum(axis=others, keepdims=True))
+    return most
+
+
+def _blocks(array: FloatArray) -> list[FloatArray]:
+    """A table, and blocks of its neighbours, larger and larger."""
+    blocks = [array]
+    while max(blocks[-1].shape) >= _HALVED:
+        blocks.append(_halve(blocks[-1]))
+    return blocks
+
+
+def _halve(array: FloatArray) -> FloatArray:
+    """Add neighbours in pairs along every axis that is long enough."""
+    for axis, length in enumerate(array.shape):
+        if length >= _HALVED:
+            array = np.add.reduceat(array, np.arange(0, length, 2), axis=axis)
+    return array
+
+
+def _double(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Repeat every entry for the pair it stands for."""
+    for axis, length in enumerate(shape):
+        if length >= _HALVED:
+            array = np.repeat(array, 2, axis=axis).take(np.arange(length), axis=axis)
+    return array

@@ -1,0 +1,120 @@
+"""Cubes left to chance: chosen where noise would hide the rest, looked at where that matters, with intervals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.inference.believing import Beside, believe
+from dphist.mechanisms import Auto, Laplace, Marginals
+from dphist.mechanisms.choosing.asked import asked_kinds
+from dphist.mechanisms.choosing.chance import outlook, product_of
+from dphist.mechanisms.choosing.forecast import Forecaster
+from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+from dphist.model.law import NoiseLaw
+from dphist.publishing.checking import verify_file
+from dphist.testing import open_counts, run
+
+SHAPE = (12, 6, 4, 2)
+DOMAIN = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(SHAPE)])
+CELLS = dphist.Workload.cells(DOMAIN)
+
+
+def _independent(records: int) -> dphist.Histogram:
+    weights = np.ones(())
+    for size in SHAPE:
+        weights = np.multiply.outer(weights, np.linspace(1.0, 2.0, size) / size / 1.5)
+    return dphist.Histogram(DOMAIN, np.rint(records * weights).astype(np.int64))
+
+
+def _forecaster(records: float, kind: str = "cells") -> Forecaster:
+    asked = asked_kinds(SHAPE, DOMAIN, None, "cells" if kind == "cells" else None)
+    return Forecaster(SHAPE, asked, NoiseLaw("laplace", Fraction(10)), records, 0.01)
+
+
+def _least(forecaster: Forecaster) -> float:
+    """What the product is off by if attributes go together by chance."""
+    return float(outlook(forecaster, 1.0, Glimpse(1e4, 0.01)).ways[1, 0])
+
+
+@pytest.mark.parametrize("kind", ["cells", "nothing said"])
+def test_what_pairs_show_decides(kind):
+    forecaster = _forecaster(1e4, kind)
+    other = 1.5 * _least(forecaster)
+    near, far = (outlook(forecaster, other, Glimpse(1e4, 0.01, 0.003, apart=apart)) for apart in (0.0, 0.3))
+    assert near.chosen
+    assert not far.chosen
+    assert far.expected > 3.0 * near.expected
+
+
+def test_a_look_is_bought_only_where_it_may_change_something():
+    forecaster = _forecaster(1e4)
+    assert outlook(forecaster, 1.5 * _least(forecaster), Glimpse(1e4, 0.01)).look() > 0
+    for hopeless in (1e-3, 1e9):
+        assert outlook(forecaster, hopeless, Glimpse(1e4, 0.01)).look() == 0
+
+
+def test_tables_of_one_attribute_share_nearly_all_and_the_cube_keeps_a_part():
+    for records, kept in ((1e8, Fraction(15, 100)), (100.0, Fraction(6, 100))):
+        mechanism = product_of(_forecaster(records))
+        assert mechanism.tables == ((0,), (1,), (2,), (3,), (0, 1, 2, 3))
+        assert mechanism.shares is not None
+        assert sum(mechanism.shares) == 1
+        assert abs(mechanism.shares[-1] - kept) <= Fraction(1, 500)
+        assert mechanism.shares[0] > mechanism.shares[3]
+
+
+def test_a_look_at_blocks_and_pairs_costs_what_it_says():
+    look = Look(pairs=Fraction(1, 25), among=((0, 1),))
+    seen, rest = look.at(open_counts(np.full((4, 4, 4), 50), 1, seed=3))
+    assert seen.dependence is not None
+    assert seen.apart is not None
+    assert seen.doubt is not None
+    # The whole has the scale 1: what is left pays for the two looks.
+    assert rest.law().scale == 1 / (Fraction(31, 32) * Fraction(24, 25))
+
+
+def test_a_cube_left_to_chance_has_intervals_and_is_replayed(monkeypatch, tmp_path):
+    monkeypatch.setattr("dphist.mechanisms.choosing.chance.ByChance.chosen", True)
+    people = _independent(20_000)
+    release = dphist.publish(people, epsilon="0.1", workload=CELLS)
+    told = release.mechanism
+    assert isinstance(told, Auto)
+    assert isinstance(told.chosen, Marginals)
+    assert told.chosen.weigh
+    assert "their product is expected to be off by" in told.why
+    answers = release.answer(CELLS)
+    assert not np.isnan(answers.low).any()
+    release.save(tmp_path / "chance.parquet")
+    monkeypatch.undo()
+    verify_file(tmp_path / "chance.parquet")
+
+
+def test_noise_between_independent_attributes_hardly_stays():
+    """Twelve draws: sums of a cube that is a product are off by far less than if tables were believed as before."""
+    people = _independent(20_000)
+    boxes = dphist.Workload.random(DOMAIN, 100, seed=1)
+    truth = boxes.answer(people.counts)
+    plan = product_of(_forecaster(2e4))
+    off = {}
+    for weigh in (False, True):
+        mechanism = Marginals(tables=plan.tables, shares=plan.shares, shrink=True, weigh=weigh)
+        draws = [boxes.answer(run(mechanism, people, "0.1", seed=seed).counts) - truth for seed in range(12)]
+        off[weigh] = float(np.sqrt(np.mean(np.square(draws))))
+    cells = [boxes.answer(run(Laplace(), people, "0.1", seed=seed).counts) - truth for seed in range(3)]
+    assert off[True] < 0.9 * off[False] < 0.9 * float(np.sqrt(np.mean(np.square(cells))))
+
+
+def test_tables_that_depart_are_believed_and_teach_the_others():
+    draw = np.random.default_rng(4)
+    even, apart = np.full((6, 6), 400.0), 400.0 + 300.0 * np.eye(6) - 50.0
+    noise = [draw.normal(0.0, 30.0, (6, 6)) for _ in range(4)]
+    clear = [Beside(apart + each, 900.0, even) for each in noise]
+    none = [Beside(even + each, 900.0, even) for each in noise]
+    found = believe([*clear, *none], weigh=True)
+    for one in found[:4]:
+        assert np.abs(one - apart).max() < 120.0
+    assert np.mean([np.std(one - even) for one in believe(none, weigh=True)]) < 0.2 * 30.0
