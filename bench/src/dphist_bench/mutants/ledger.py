@@ -346,9 +346,9 @@ MUTANTS = [
         why="the tail of Laplace noise is taken for smaller",
     ),
     dict(
-        file="src/dphist/publishing/discovering.py",
-        old='        "gaussian": (Budget.of(epsilon, delta=chance / 2), chance / 2),',
-        new='        "gaussian": (Budget.of(epsilon, delta=chance), chance),',
+        file="src/dphist/private/discovery.py",
+        old='ways["gaussian"] = Budget.of(epsilon, delta=delta / 2), delta / 2',
+        new='ways["gaussian"] = Budget.of(epsilon, delta=delta), delta',
         tests=_DISCOVERED,
         why="delta is spent twice: on noise and on keys",
     ),

@@ -67,7 +67,7 @@ MUTANTS = [
     ),
     dict(
         file="src/dphist/mechanisms/auto.py",
-        old="        return self.why if plain and self.why.endswith(end) else note",
+        old="        return self.why if plain and mended(self.why).endswith(mended(end)) else note",
         new="        return self.why",
         tests=_CHOSEN,
         why="a release may say of its choice whatever it likes",
