@@ -41,7 +41,7 @@ def test_the_question_is_what_its_words_say():
     assert Heights(2**60, falling=True).answer(huge, Layout((2,))).tolist() == [0]
     for height in (0, -1, 2**61, 2.0, True):
         with pytest.raises(MechanismError, match="height"):
-            Heights(height)
+            Heights(height)  # type: ignore[arg-type]
 
 
 def test_a_look_sees_tall_and_low_and_pays_what_it_says():
@@ -49,6 +49,8 @@ def test_a_look_sees_tall_and_low_and_pays_what_it_says():
     look, seen, rest = look_higher(counted_look(), *counted_look().at(right))
     assert rest.unit_scale == 1 / ((1 - look.total) * (1 - look.heights))
     # Noise of scales 60 and 240 ÷ 18: a chance below 1e-6 to be off by 15 times that.
+    assert seen.low is not None
+    assert seen.tall is not None
     assert abs(seen.low) < 1000
     assert abs(seen.tall - 40) < 250
     again, left = look.at(open_counts(_few(), 1, workload=RANGES, seed=1))
@@ -60,7 +62,9 @@ def test_a_look_sees_tall_and_low_and_pays_what_it_says():
 def test_few_tall_cells_are_measured_one_by_one_and_all_else_is_not():
     for counts, mechanism in ((_few(), Posterior), (_few(3), AdaptiveTree), (_even(25), AdaptiveTree)):
         made = Auto().estimate(open_counts(counts, 1, workload=RANGES, seed=2)).made_by
+        assert isinstance(made, Auto)
         assert isinstance(made.chosen, mechanism)
+        assert made.look is not None
         # Nobody pays for heights where cells cannot be tall.
         assert bool(made.look.heights) == (counts.counts.sum() > 300_000)
 
@@ -85,7 +89,13 @@ def test_rectangles_are_off_by_half_of_a_tree_and_what_is_published_replays():
         return np.sqrt(np.mean(np.square(errors)))
 
     assert off(Auto()) < 0.8 * off(AdaptiveTree(estimator="averaged", near=True))
-    release = dphist.publish(_few(), epsilon=1, workload=RANGES)
-    assert "cells, so every cell is measured by itself (posterior)" in release.mechanism.why
+    said = Auto().estimate(open_counts(_few(), 1, workload=RANGES, seed=2)).note
+    assert "cells, so every cell is measured by itself (posterior)" in said
+    # Which is chosen hangs on noise; what is published of it does not.
+    release = dphist.publish(_few(), epsilon=1, workload=RANGES, mechanism="posterior(elsewhere=30)")
     release.verify()
-    assert np.isfinite(np.asarray(release.answer(RANGES).high)).all()
+    answers = release.answer(RANGES)
+    plain = dphist.publish(_few(), epsilon=1, workload=RANGES, mechanism="posterior").answer(RANGES)
+    assert np.mean(answers.high - answers.low) < 0.7 * np.mean(plain.high - plain.low)
+    # Each is off by the noise of few cells: half of them beyond two deviations does not happen.
+    assert np.mean((answers.low <= truth) & (truth <= answers.high)) > 0.5

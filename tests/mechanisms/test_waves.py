@@ -30,9 +30,15 @@ def _lone(height):
     return Histogram(PLANE, counts)
 
 
+def _made(counts: Histogram, asked: Workload) -> Auto:
+    made = Auto().estimate(open_counts(counts, HALF, workload=asked, seed=4)).made_by
+    assert isinstance(made, Auto)
+    return made
+
+
 def test_a_full_plane_gets_wavelets_and_few_cells_a_tree():
     made = {
-        name: Auto().estimate(open_counts(each, HALF, workload=RANGES, seed=4)).made_by
+        name: _made(each, RANGES)
         for name, each in {"full": _hill(400), "few": _lone(10**6), "thin": _hill(0)}.items()
     }
     assert isinstance(made["full"].chosen, Privelet)
@@ -63,6 +69,7 @@ def test_nobody_pays_for_blocks_under_epsilon_or_where_nothing_was_announced():
 
 def test_what_is_published_says_why_replays_and_holds():
     release = dphist.publish(_hill(400), rho="1/2", workload=RANGES)
+    assert isinstance(release.mechanism, Auto)
     assert "wavelets are measured (privelet)" in release.mechanism.why
     release.verify()
     answers = release.answer(RANGES, confidence=0.95)
@@ -104,8 +111,5 @@ def test_blocks_are_as_uneven_inside_as_beside_each_other():
 def test_spaces_with_a_nominal_attribute_may_have_wavelets_as_well():
     space = Domain([Ordinal("x", range(32)), Ordinal("y", range(32)), Nominal("sex", ["F", "M"])])
     asked = Workload.random(space, 200, seed=1)
-    right = open_counts(
-        Histogram(space, np.full(space.shape, 500, dtype=np.int64)), HALF, workload=asked, seed=2
-    )
-    made = Auto().estimate(right).made_by
-    assert made.chosen is not None
+    full = Histogram(space, np.full(space.shape, 500, dtype=np.int64))
+    assert isinstance(_made(full, asked).chosen, Privelet)
