@@ -94,6 +94,9 @@ def test_what_is_not_plain_is_left_to_the_engine(tmp_path: Path, monkeypatch: py
     assert few.count_few(tmp_path / "none.parquet", domain, Unit()) is None
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no PAR1")
     assert few.count_few(tmp_path / "broken.parquet", domain, Unit()) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(few, "_MOST_TOGETHER", 2)
+        assert few.count_few(path, domain, Unit()) is None
     monkeypatch.setattr(few, "MOST_ROWS", 2)
     assert few.count_few(path, domain, Unit()) is None
 

@@ -28,6 +28,8 @@ MOST_ROWS = 1 << 24
 # are sorted at most, as they are held at once.
 _CELLS_A_ROW = 8
 _MOST_CELLS, _MOST_SORTED = 1 << 24, 1 << 20
+# Rows that a file's writer put together, and that are held at once, at most: writers put a million together, or fewer.
+_MOST_TOGETHER = 1 << 22
 _TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 _WITHIN = 1 << 62
 
@@ -146,6 +148,9 @@ def _blocks(path: str, names: tuple[str, ...]) -> _Blocks | None:
         # Engines do not tell capitals apart, and a dot would be read as a part of a part.
         lower = [name.lower() for name in schema.names]
         if file.metadata.num_rows > MOST_ROWS or len(set(lower)) < len(lower):
+            return None
+        groups = range(file.metadata.num_row_groups)
+        if any(file.metadata.row_group(each).num_rows > _MOST_TOGETHER for each in groups):
             return None
         if any(name not in schema.names or "." in name for name in names):
             return None
