@@ -44,6 +44,8 @@ _LEAST = 1e-6
 _STEP, _FIRST, _SECOND = 0.05, 0.9, 0.99
 # Multiplications that one fit may take: classes and steps give way beyond (about a minute of one core).
 _MOST_WORK = 1.2e12
+# Values × classes × steps that one fit with a long column may take (some ten seconds of one core).
+_MOST_TOUCHED = 2e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +146,7 @@ def fit_mixture(
     steps: int = 500,
     price: float = 1.0,
     fits: int = 2,
+    long: int = 0,
 ) -> MixtureModel:
     """Fit a mixture of products to noisy tables of one, two or more attributes.
 
@@ -155,6 +158,8 @@ def fit_mixture(
         steps: Of gradient descent, at most; very wide tables get fewer.
         price: What dependence costs, in units of ``total`` ÷ (the tables' median deviation).
         fits: How many models are fitted from different starts; their mean, a mixture again, errs less than each.
+        long: Columns of at least so many values are held against the other columns alone, never against themselves,
+            which is most of the work where there is one; 0 for none.
 
     Returns:
         The model.
@@ -167,7 +172,7 @@ def fit_mixture(
     """
     if total <= 0 or not tables:
         return _flat(shape)
-    fit = _Fit(tuple(shape), tables, float(total), components, steps, price, fits)
+    fit = _Fit(tuple(shape), tables, float(total), components, steps, price, fits, long)
     found = [fit.run(number) for number in range(fits)]
     weights = np.concatenate([each.weights for each in found]) / fits
     return MixtureModel(tuple(shape), weights, np.concatenate([each.conditionals for each in found], axis=1))
@@ -177,6 +182,10 @@ def _flat(shape: Sequence[int]) -> MixtureModel:
     """Nothing is known: every value of a column is as likely as any other."""
     rows = np.concatenate([np.full((size, 1), 1.0 / size) for size in shape])
     return MixtureModel(tuple(shape), np.ones(1), rows)
+
+
+_Block = tuple[NDArray[np.int64], NDArray[np.int64], _Single, _Single]
+"""Rows, columns, what was measured of their pairs and how much that counts."""
 
 
 class _Fit:
@@ -195,15 +204,23 @@ class _Fit:
         steps: int,
         price: float,
         fits: int,
+        long: int,
     ) -> None:
         self.shape = shape
         sizes = np.array([*shape, 1])
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
         self.owner = np.repeat(np.arange(sizes.size), sizes)
         rows = int(self.starts[-1])
-        room = _MOST_WORK / (4.0 * rows * rows * fits)
+        own = [size * size for size in shape if long and size >= long]
+        room = _MOST_WORK / (4.0 * (rows * rows - sum(own)) * fits)
         self.classes = max(8, min(components, int(room / max(1, min(steps, 300)))))
         self.steps = max(50, min(steps, int(room / self.classes)))
+        if own:
+            # There it is exponentials and logarithms of every value in every class that take the time.
+            touched = float(rows) * self.classes * self.steps * fits
+            thinner = math.sqrt(min(1.0, _MOST_TOUCHED / touched))
+            self.classes = max(8, int(self.classes * thinner))
+            self.steps = max(50, int(self.steps * thinner))
         self.total = total
         self.target = np.zeros((rows, rows))
         self.weight = np.zeros((rows, rows))
@@ -218,8 +235,24 @@ class _Fit:
             elif table.axes:
                 self._place(table.axes, table.values / total, total**2 / variance)
         self.price = price * total / float(np.median(deviations)) if deviations else 0.0
-        self.target = self.target.astype(np.float32)
-        self.weight = self.weight.astype(np.float32)
+        self.blocks = self._cut(long) if own else None
+        if self.blocks is None:
+            self.target = self.target.astype(np.float32)
+            self.weight = self.weight.astype(np.float32)
+
+    def _cut(self, long: int) -> list[_Block]:
+        """What columns are held against each other: all short ones together, and every long one against each part."""
+        lengths = np.array([*self.shape, 1])
+        parts: list[NDArray[np.int64]] = [np.flatnonzero(lengths[self.owner] < long)]
+        for axis in np.flatnonzero(lengths >= long):
+            parts.append(np.arange(self.starts[axis], self.starts[axis + 1]))
+        found = []
+        for place, rows in enumerate(parts):
+            for other in parts[:1] if place == 0 else parts[:place]:
+                here = np.ix_(rows, other)
+                target, weight = self.target[here].astype(np.float32), self.weight[here].astype(np.float32)
+                found.append((rows, other, target, weight))
+        return found
 
     def _place(self, axes: Axes, values: FloatArray, weight: FloatArray) -> None:
         """Put a table of one or two attributes where the matrix product has it, averaged with what is there."""
@@ -295,10 +328,22 @@ class _Fit:
 
     def _gradient(self, theta: _Single, weights: _Single) -> tuple[_Single, _Single]:
         """The slopes of the objective in every conditional (divided by its class's weight) and in every weight."""
-        pairs = (theta * weights) @ theta.T
-        pairs -= self.target
-        pairs *= self.weight
-        pull: _Single = np.asarray(pairs @ theta, dtype=np.float32)
+        pull: _Single
+        if self.blocks is None:
+            pairs = (theta * weights) @ theta.T
+            pairs -= self.target
+            pairs *= self.weight
+            pull = np.asarray(pairs @ theta, dtype=np.float32)
+        else:
+            pull = np.zeros_like(theta)
+            for rows, columns, target, weight in self.blocks:
+                one, other = theta[rows], theta[columns]
+                pairs = (one * weights) @ other.T
+                pairs -= target
+                pairs *= weight
+                pull[rows] += pairs @ other
+                if rows is not columns:
+                    pull[columns] += pairs.T @ one
         gain: _Single = np.asarray(0.5 * np.einsum("dk,dk->k", pull, theta), dtype=np.float32)
         for table in self.large:
             self._large_gradient(table, theta, weights, pull, gain)

@@ -225,7 +225,7 @@ class Auto:
         told = [] if data.workload is None else [part for _, part in data.workload.parts] or [data.workload]
         asked = any(part.kind == "marginals" for part in told)
         reason = (
-            f"the domain has {len(data.shape)} attributes and more cells than anybody can write out, so "
+            f"{self._why_wide(data)}, so "
             f"{'the tables that will be asked for' if asked else 'all tables of two attributes'} are measured"
         )
         if self.guaranteed:
@@ -243,6 +243,20 @@ class Auto:
             said, look, chosen, found = publish_tables(data)
         named = replace(self, look=look, chosen=made_by(chosen, found))
         return replace(found, note=self._said(f"{reason} {said}", found.note), made_by=named)
+
+    def _why_wide(self, data: PrivateRecords) -> str:
+        """Why tables are published and not every cell: there are too many; or tables are known better by themselves."""
+        size, attributes = data.domain.size, len(data.shape)
+        if size > _LARGEST_DENSE:
+            return f"the domain has {attributes} attributes and more cells than anybody can write out"
+        from dphist.mechanisms.residuals import announced
+        from dphist.mechanisms.wide.choice import beside_cube
+
+        own, cube = beside_cube(data.law(), data.shape, announced(data, None, 2))
+        return (
+            f"the domain has {attributes} attributes and {size:,} cells; every one could be written out, but tables "
+            f"read off those of a cube are expected to be off by {cube:,.3g}, measured by themselves by {own:,.3g}"
+        )
 
     def _kind(self, data: PrivateCounts) -> Kind | None:
         """The one kind of questions that was announced, if it is one."""

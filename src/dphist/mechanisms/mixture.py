@@ -100,6 +100,8 @@ class Mixture:
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
         blocks: Whether under ε larger tables may stand for several wanted ones, as in `Residuals`.
+        long: Columns of at least so many values are held against other columns alone when the model is fitted, which
+            takes a fraction of the time; 0 for none, as in releases before.
         course: Filled in by the release: what was decided on the way. With it nothing is forecast again.
 
     Example:
@@ -114,11 +116,12 @@ class Mixture:
     classes: int = 120
     steps: int = 700
     blocks: bool = True
+    long: int = 512
     course: Course | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.ways < 1 or self.classes < 1 or self.steps < 1:
-            raise MechanismError("ways, classes and steps must be at least 1")
+        if self.ways < 1 or self.classes < 1 or self.steps < 1 or self.long < 0:
+            raise MechanismError("ways, classes and steps must be at least 1, long at least 0")
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
         """Whether tables are published rather than a cube."""
@@ -202,7 +205,7 @@ class Mixture:
             )
             found = self.together(TableResiduals(shape, [*before.measured, *singles]), asked, note)
         else:
-            chosen = ChosenPairs(asked, pairs, self.classes, self.steps, kinds)
+            chosen = ChosenPairs(asked, pairs, self.classes, self.steps, kinds, self.long)
             found = chosen.estimate(rest, Strength(rest.law(), outlook.total), before)
         return replace(found, made_by=replace(self, course=course))
 
@@ -232,7 +235,7 @@ class Mixture:
         Returns:
             The tables, with their errors and the model.
         """
-        return fit_together(residuals, asked, note, classes=self.classes, steps=self.steps)
+        return fit_together(residuals, asked, note, classes=self.classes, steps=self.steps, long=self.long)
 
 
 def counted(

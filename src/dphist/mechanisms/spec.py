@@ -38,7 +38,7 @@ def to_json(value: object) -> dict[str, Any]:
 
 
 # What files left out that were written before an option was there: what was done then.
-_BEFORE: dict[str, dict[str, Any]] = {"residuals": {"blocks": False}, "mixture": {"blocks": False}}
+_BEFORE: dict[str, dict[str, Any]] = {"residuals": {"blocks": False}, "mixture": {"blocks": False, "long": 0}}
 
 
 def from_json(described: dict[str, Any]) -> Mechanism:

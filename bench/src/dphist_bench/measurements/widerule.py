@@ -7,7 +7,8 @@ the simplex by itself.
 
 Two draws of a few numbers are far apart whatever is made of them. So an error of `mixture` is divided by that of the
 same measurements without model and shrinking (plain tables, or single columns), and multiplied by what that is expected
-to be over many draws, at the variance that `mixture` left for it: *steadied*. Looks and trials are paid for in it.
+to be over many draws, at the variance that `mixture` left for it: *steadied*, unless that leaves more doubt than the
+plain mean does. Looks and trials are paid for in it.
 The rule is about expected errors; *doubt* is the deviation of the ratio that single releases leave, and cases above the
 limit by more than two of it are counted by themselves. (Which way is gone differs from release to release, so few
 releases of a case in which both are gone say little.) Errors below a tenth of a record are none: with much budget and
@@ -55,7 +56,7 @@ def measure(
     columns: Annotated[str, "numbers of columns, with commas"] = "5,15,40",
     strengths: Annotated[str, "of dependence, with commas"] = "0,0.3,0.8",
     values: Annotated[str, "of a column, with commas: 2, 10, mixed, few"] = "2,10,mixed,few",
-    runs: Annotated[int, "releases of each case; tables of few values get four to eight times as many"] = 2,
+    runs: Annotated[int, "releases of each case; tables of few values get 4, 8 or 32 times as many"] = 2,
     seed: Annotated[int, "of the records, for some that nobody has looked at; 0 is the generator's own"] = 0,
     classes: Annotated[int, "of the model: fewer are faster"] = 120,
     steps: Annotated[int, "of its fit"] = 700,
@@ -103,7 +104,9 @@ def one_table(
     columns = len(held.domain.shape)
     # Few numbers are measured of few values: single draws are far apart there, and cheap.
     cells = sum(held.domain.shape) ** 2
-    runs = runs if quick else runs * (8 if cells < 3_000 else 4 if cells < 30_000 else 1)
+    runs = (
+        runs if quick else runs * (32 if cells < 300 else 8 if cells < 3_000 else 4 if cells < 30_000 else 1)
+    )
     pairs = list(combinations(range(columns), 2))
     truth = {axes: table / held.rows for axes, table in zip(pairs, held.tables(pairs), strict=True)}
 
@@ -154,10 +157,14 @@ def one_table(
                     noise = max(alone**2 - dependence**2, 0.0) * dearer
                     beside.append((False, same, math.sqrt(min(dependence, alone) ** 2 + noise)))
             none = _NONE / held.rows
-            steadied, better = max(none, steady(np.array(errors), beside)), max(none, min(alone, whole))
+            # Where a handful of numbers is measured, what is made of them follows them too little to be steadied.
+            found = np.array(errors)
+            plainly = doubt(found, [(True, 1.0, 1.0)] * runs, drawn) < doubt(found, beside, drawn)
+            beside = [(True, 1.0, 1.0)] * runs if plainly else beside
+            steadied, better = max(none, steady(found, beside)), max(none, min(alone, whole))
             yield {"budget": f"{currency} {epsilon}", "independence": alone, "plain": whole,
                    "mixture": float(np.mean(errors)), "steadied": steadied, "ratio": steadied / better,
-                   "doubt": doubt(np.array(errors), beside, drawn) if better > none else 0.0,
+                   "doubt": doubt(found, beside, drawn) if better > none else 0.0,
                    "CPU s": spent / runs, "how": note.split(" were measured")[0][-40:]}  # fmt: skip
 
 

@@ -58,6 +58,7 @@ class ChosenPairs:
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
         kinds: Kinds of tables that do not count alike: what a pair is away from the model counts by its weight.
+        long: Columns of so many values are held against others alone in the fit.
     """
 
     asked: Sequence[Axes]
@@ -65,6 +66,7 @@ class ChosenPairs:
     classes: int
     steps: int
     kinds: Kinds = ()
+    long: int = 0
 
     def estimate(
         self, data: PrivateRecords, strength: Strength, before: TableResiduals | None = None
@@ -195,7 +197,7 @@ class ChosenPairs:
     def _fit(
         self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float, dearer: float = 1.0
     ) -> MixtureModel:
-        return fit_model(shape, noisy, total, self.classes, self.steps, dearer)
+        return fit_model(shape, noisy, total, self.classes, self.steps, dearer, long=self.long)
 
 
 def _whole(weights: FloatArray) -> IntArray:

@@ -32,7 +32,7 @@ _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
 
 
 def fit_together(
-    residuals: TableResiduals, asked: Sequence[Axes], note: str, *, classes: int, steps: int
+    residuals: TableResiduals, asked: Sequence[Axes], note: str, *, classes: int, steps: int, long: int = 0
 ) -> TableEstimate:
     """Fit a model to all that was measured, and publish tables between both.
 
@@ -42,6 +42,7 @@ def fit_together(
         note: How it came about.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
+        long: Columns of so many values are held against others alone.
 
     Returns:
         The tables, with their errors and the model.
@@ -51,7 +52,7 @@ def fit_together(
     inside = {residuals.kept(inner) for axes in every for inner in subsets(axes)} - {()}
     known = sorted((axes for axes in inside if residuals.covers(axes)), key=lambda axes: (len(axes), axes))
     noisy = [NoisyTable(axes, residuals.table(axes), residuals.cell_variance(axes)) for axes in known]
-    model = fit_model(residuals.shape, noisy, total, classes, steps)
+    model = fit_model(residuals.shape, noisy, total, classes, steps, long=long)
     near: dict[Axes, FloatArray] = {
         axes: believed(residuals.table(axes), residuals.cell_variance(axes), total)
         for axes in known
@@ -82,6 +83,8 @@ def fit_model(
     classes: int,
     steps: int,
     dearer: float = 1.0,
+    *,
+    long: int = 0,
 ) -> MixtureModel:
     """Fit a mixture of products at the price that the noise of its tables asks for, or so many times that."""
     large = sum(table.values.size for table in noisy if len(table.axes) > 2)
@@ -89,7 +92,8 @@ def fit_model(
     if all(len(table.axes) == 1 for table in used):
         return _product(shape, used, total)
     price = dearer * float(np.clip(_raw(used, total) / _FULL_PRICE, _LEAST_PRICE, 1.0))
-    return fit_mixture(shape, used, total, components=min(classes, 4 * sum(shape)), steps=steps, price=price)
+    most = min(classes, 4 * sum(shape))
+    return fit_mixture(shape, used, total, components=most, steps=steps, price=price, long=long)
 
 
 def _product(shape: Sequence[int], columns: Sequence[NoisyTable], total: float) -> MixtureModel:

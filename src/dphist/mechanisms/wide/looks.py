@@ -4,8 +4,8 @@ Two ways to learn how dependent pairs are before the budget is gone (`dphist.mec
 dependence means for what is done):
 
 * **The strongest pairs** (`dphist.private.queries.dependence.TopDependence`): dependence is uneven, and the mean over
-  the most dependent tenth of the pairs is known as well as the mean over all. It lies 1.3 times above that mean where
-  all pairs depend alike, and up to nine times where few do; nobody knows which, so all are thought of.
+  the most dependent tenth of the pairs is known as well as the mean over all. It lies 1.2 times above that mean where
+  all pairs depend alike, and up to eight times where few do; nobody knows which, so all are thought of.
 * **A part of everything**, under ρ alone, where measuring twice costs nothing: the best plan of all wanted tables with
   a part t of what is left. If pairs are dependent, the rest goes the same way, and nothing is lost. If not, it goes to
   single columns, which then have all but the pairs' share of t. What is better is judged pair by pair from what each
@@ -34,8 +34,9 @@ FloatArray = NDArray[np.float64]
 
 # One in so many pairs is among the strongest.
 _TENTH = 10
-# What the strongest pairs have of dependence, in parts of its mean; each alike likely.
-_STRONGER = np.array([1.3, 2.5, 5.0, 9.0])
+# What the strongest pairs have of dependence, in parts of its mean, each alike likely; more where few cells add up, as
+# pairs of few values differ more in how far they can be from independence.
+_STRONGER, _FEW_CELLS = np.array([0.6, 1.05, 1.7, 3.5]), 1.2
 # How far sampling alone lets the strongest of pairs with one free cell stand out; less where more cells add up.
 _STANDS_OUT = 1.5
 # Shares that a look may cost: a small one first, and another if that left doubts; and a part of everything.
@@ -101,7 +102,8 @@ def _top(outlook: Outlook) -> FloatArray:
         SAMPLING * np.sqrt(free / outlook.total) * (1.0 + _STANDS_OUT / np.sqrt(np.maximum(free, 1.0)))
     )
     sampling = float(np.sort(by_chance)[-top:].mean()) if len(outlook.pairs) > 1 else outlook.sampling
-    more = np.minimum(_STRONGER, len(outlook.pairs) / top)
+    uneven = 1.0 + _FEW_CELLS * float(np.mean(1.0 / np.sqrt(np.maximum(free, 1.0))))
+    more = np.clip(_STRONGER * uneven, 1.0, len(outlook.pairs) / top)
     return np.asarray(np.minimum(np.hypot(sampling, more[:, None] * outlook.beyond), 1.0))
 
 
