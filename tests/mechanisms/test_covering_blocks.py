@@ -98,7 +98,7 @@ def test_what_nobody_asked_for_stays_unknown():
 def test_files_from_before_blocks_are_replayed_without_them():
     before = from_json({"name": "residuals", "options": {"ways": 2}})
     assert before == Residuals(blocks=False) != parse("residuals")
-    assert from_json({"name": "mixture", "options": {}}) == Mixture(blocks=False)
+    assert from_json({"name": "mixture", "options": {}}) == Mixture(blocks=False, long=0)
     assert from_json(to_json(Residuals())) == Residuals()
     pairs = list(itertools.combinations(range(5), 2))
     plan = plan_totals((2,) * 5, pairs, blocks=False)

@@ -107,8 +107,8 @@ def test_courses_of_older_files_look_at_all_pairs() -> None:
     """A course that names no number of pairs asked for all of them, and still does."""
     asked = {}
     for course in (
-        Course(count="1/400", look="1/50"),
-        Course(count="1/400", look="1/50", top=3, again="1/50"),
+        Course(count=Fraction(1, 400), look=Fraction(1, 50)),
+        Course(count=Fraction(1, 400), look=Fraction(1, 50), top=3, again=Fraction(1, 50)),
     ):
         mechanism = Mixture(classes=2, steps=2, course=course)
         codes = tuple((people(50, 0.0) == "yes").to_numpy(np.uint8).T)

@@ -204,7 +204,7 @@ class _Fit:
         steps: int,
         price: float,
         fits: int,
-        long: int,
+        long: int = 0,
     ) -> None:
         self.shape = shape
         sizes = np.array([*shape, 1])
