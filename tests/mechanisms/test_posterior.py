@@ -5,6 +5,7 @@ import pytest
 
 from dphist import Histogram, publish
 from dphist.audit import audit
+from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.spec import parse
@@ -193,5 +194,6 @@ def test_counted_spends_the_whole_budget_once_and_replays():
         counts = np.full(1024, records // 1024) + (np.arange(1024) < records % 1024)
         release = publish(Histogram(domain, counts), epsilon=1, workload="cells")
         release.verify()
+        assert isinstance(release.mechanism, Auto)
         assert release.mechanism.chosen == Posterior(fine=True, counted=True)
         assert not np.isnan(release.answer(Workload.random(domain, 20, seed=1)).low).any()
