@@ -13,6 +13,7 @@ import dphist
 from dphist.errors import MechanismError, VerificationError
 from dphist.mechanisms import Auto, Blocks, ByPart, Laplace, Marginals, Mixture, Residuals, mixture
 from dphist.mechanisms.blocks import Sort
+from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.glimpse import Look
 from dphist.mechanisms.protocol import bare
 from dphist.mechanisms.spec import from_json, parse, show, to_json
@@ -39,7 +40,7 @@ def otherwise(monkeypatch):
 
     def change():
         monkeypatch.setattr(Auto, "choose", lambda *_: (Blocks(order=Sort()), "of late"))
-        monkeypatch.setattr(Auto, "_first_look", lambda *_: Look(total=Fraction(1, 3), blocks=Fraction(1, 7)))
+        monkeypatch.setattr(rule, "first_look", lambda *_: Look(total=Fraction(1, 3), blocks=Fraction(1, 7)))
         # Which of the two a table gets is another matter: the one that it did not get asks otherwise.
         monkeypatch.setattr(choice, "publish_tables", lambda data: ("", None, *_swapped(data)))
         monkeypatch.setattr(mixture, "look", lambda *_, **__: Fraction(1, 3))

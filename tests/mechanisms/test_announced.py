@@ -172,6 +172,6 @@ def test_boxes_of_full_cells_are_added_up_from_them():
     domain = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(MANY)])
     boxes = dphist.Workload.random(domain, 200, seed=5)
     right = open_counts(dphist.Histogram(domain, np.ones(MANY, dtype=np.int64)), 1, workload=boxes)
-    full, few = (Auto().choose(right, records, 0.1)[0] for records in (1e8, 1e3))
+    full, few = (Auto().choose(right, Glimpse(records, 0.1))[0] for records in (1e8, 1e3))
     assert full == Laplace()
     assert isinstance(few, Marginals)

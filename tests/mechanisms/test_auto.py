@@ -7,6 +7,7 @@ from dphist.audit import audit
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.choosing.glimpse import Glimpse
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.spec import parse, show
@@ -99,7 +100,7 @@ def test_a_noisy_total_moves_the_budget_to_small_tables_where_records_are_few():
     right = open_counts(Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1)
     cube = {}
     for records in (100, 10**7):
-        mechanism, reason = Auto().choose(right, records)
+        mechanism, reason = Auto().choose(right, Glimpse(records))
         assert isinstance(mechanism, Marginals)
         assert f"of about {records:,} records" in reason
         assert mechanism.tables is not None
@@ -164,7 +165,7 @@ def test_an_announced_mixture_moves_the_budget_to_what_counts():
     for text in ("9 cells + marginals:1", "cells + 9 marginals:1", "marginals:1 + marginals:2"):
         told = Workload.parse(CUBE, text)
         right = open_counts(Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=told)
-        mechanism, reason = Auto().choose(right, 10**5, 0.01)
+        mechanism, reason = Auto().choose(right, Glimpse(10**5, 0.01))
         assert isinstance(mechanism, Marginals)
         assert mechanism.shares is not None
         cube[text] = dict(zip(mechanism.tables or (), mechanism.shares, strict=True)).get((0, 1, 2), 0)
@@ -183,20 +184,20 @@ def test_single_cells_of_a_cube_are_read_with_tables_where_these_say_much():
         Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=Workload.cells(CUBE)
     )
     few, many = 0.05 * CUBE.size, 10.0 * CUBE.size
-    assert isinstance(Auto().choose(right, few, 0.1)[0], Marginals)
-    assert isinstance(Auto().choose(right, 0.5 * CUBE.size, 0.0)[0], Marginals)
-    assert isinstance(Auto().choose(right, many, 0.1)[0], Posterior)
+    assert isinstance(Auto().choose(right, Glimpse(few, 0.1))[0], Marginals)
+    assert isinstance(Auto().choose(right, Glimpse(0.5 * CUBE.size, 0.0))[0], Marginals)
+    assert isinstance(Auto().choose(right, Glimpse(many, 0.1))[0], Posterior)
     # A line that is full gains nothing from tables.
-    assert isinstance(Auto().choose(right, 1e6 * CUBE.size, 0.0)[0], Posterior)
+    assert isinstance(Auto().choose(right, Glimpse(1e6 * CUBE.size, 0.0))[0], Posterior)
 
 
 def test_a_mixture_of_a_space_is_planned_for_too():
     plane = Domain([Ordinal("x", range(64)), Ordinal("y", range(64))])
     right = open_counts(Histogram(plane, np.ones(plane.shape, dtype=np.int64)), 1)
-    assert isinstance(Auto().choose(right, 1e4)[0], AdaptiveTree)
+    assert isinstance(Auto().choose(right, Glimpse(1e4))[0], AdaptiveTree)
     told = Workload.parse(plane, "3 marginals:1 + cells")
     right = open_counts(Histogram(plane, np.ones(plane.shape, dtype=np.int64)), 1, workload=told)
-    assert isinstance(Auto().choose(right, 1e4)[0], Marginals)
+    assert isinstance(Auto().choose(right, Glimpse(1e4))[0], Marginals)
 
 
 def test_a_release_for_a_mixture_can_be_checked(tmp_path):

@@ -8,6 +8,8 @@ from dphist.mechanisms import Auto, Privelet
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Crowd
 from dphist.mechanisms.choosing.planes import crowded_look, wavelets_if_better, within
+from dphist.mechanisms.choosing.request import Request
+from dphist.mechanisms.choosing.rule import first_look
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -63,7 +65,7 @@ def test_rectangles_of_a_full_plane_are_off_by_much_less_than_from_a_tree():
 
 def test_nobody_pays_for_blocks_under_epsilon_or_where_nothing_was_announced():
     for budget, asked in ((Budget.of(epsilon=1), RANGES), (HALF, None), (HALF, Workload.cells(PLANE))):
-        look = Auto()._first_look(open_counts(_hill(400), budget, workload=asked))
+        look = first_look(Request(open_counts(_hill(400), budget, workload=asked)))
         assert look is None or not look.blocks
 
 

@@ -1,0 +1,194 @@
+"""What will be asked of a right, and about what: the public facts by which `dphist.mechanisms.auto.Auto` chooses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dphist.inference.tables import Axes
+from dphist.model.domain import Ordinal
+from dphist.model.workload import Kind, Workload
+from dphist.private.gate import PrivateCounts
+
+# Ranges up to this many cells are better added up from single cells than read off a tree.
+_SMALL_RANGE = 32
+# An ordered attribute of so many values is asked for ranges.
+_LONG = 16
+# From so many attributes on a first look is paid for.
+_CUBE = 3
+# Cubes above this take too long to rake to their tables.
+LARGEST_TABULAR = 1 << 24
+# Tables of cubes up to this are moved towards smaller ones; beyond, that takes too long.
+LARGEST_SHRUNK = 1 << 20
+# Up to so many cells of a line the root of its prefixes is considered under ρ; up to so many for narrow guarantees. It
+# could be asked of longer ones by now, but whether it is better there than a tree was not measured.
+_LONGEST_CURVE = 1 << 14
+_LONGEST_ROOT = 1 << 16
+# Ranges looked at to tell how large they are.
+_SAMPLE = 4096
+# Ranges are about a space if so many of them are bounded on all its axes.
+_MOSTLY = 0.5
+# Where whole numbers have less than this part of continuous noise's variance (ε above 3), cells are looked at first.
+_WHOLE = 0.5
+# A tree adapts to what it finds: cells must be expected to be off by this much less. On 13 drawn planes (numbers 0 to
+# 49) at ε = 10 rectangles are then off by 0.001 to 0.5 of what they were; at ε = 5 the tree stays.
+_NEARLY_EXACT = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What was announced, about a right of which only public facts are read: its shape, its domain, its law of noise.
+
+    Args:
+        data: The right.
+        workload: What will be asked, where the right was not told.
+        guaranteed: Whether guaranteed intervals should be narrow.
+
+    Example:
+        >>> from dphist.testing import open_counts
+        >>> Request(open_counts([1, 2, 3], 1), "prefixes").kind
+        'prefixes'
+    """
+
+    data: PrivateCounts
+    workload: Kind | None = None
+    guaranteed: bool = False
+
+    @cached_property
+    def kind(self) -> Kind | None:
+        """The one kind of questions that was announced, if it is one."""
+        if self.workload is not None or self.data.workload is None or self.data.workload.parts:
+            return self.workload
+        return self.data.workload.kind
+
+    @cached_property
+    def parts(self) -> tuple[tuple[float, Workload], ...]:
+        """The mixture that was announced, if it is one."""
+        return () if self.workload is not None or self.data.workload is None else self.data.workload.parts
+
+    @cached_property
+    def space(self) -> bool:
+        """Whether ranges are asked for, or nothing was announced, about a space of points rather than a table.
+
+        Where two long ordered attributes or more make a space, boxes are what people ask for. A tree adapts to where
+        the points are, which no forecast knows: boxes on made-up planes had 0.3 to 30 times its error from tables.
+        """
+        kind = self.kind
+        if kind in ("cells", "marginals") or self.data.domain is None or self.parts:
+            return False
+        attributes = self.data.domain.attributes
+        long = [k for k, a in enumerate(attributes) if isinstance(a, Ordinal) and a.size >= _LONG]
+        if self.data.workload is None or self.data.workload.kind != "ranges" or not self.data.workload.size:
+            return len(long) >= 2
+        # Ranges that leave attributes alone are ranges of tables, and it is for the forecast to say who serves them.
+        step = math.ceil(len(self.data.workload.low) / _SAMPLE)
+        length = (self.data.workload.high - self.data.workload.low)[::step]
+        bounded = (length < np.array(self.data.shape))[:, long].all(axis=1)
+        return len(long) >= 2 and bool(bounded.mean() >= _MOSTLY)
+
+    @cached_property
+    def short(self) -> bool:
+        """Whether the announced ranges are so short that single cells serve them best."""
+        if self.kind != "ranges" or (len(self.data.shape) > 1 and not self.space):
+            # Of several attributes small boxes may be better read off tables: the forecast says so.
+            return False
+        typical = self.typical
+        return typical is not None and typical <= _SMALL_RANGE
+
+    @cached_property
+    def typical(self) -> int | None:
+        """Give the median number of cells of the announced ranges."""
+        if self.data.workload is None or self.data.workload.kind != "ranges" or self.data.workload.size == 0:
+            return None
+        low, high = self.data.workload.low, self.data.workload.high
+        step = math.ceil(len(low) / _SAMPLE)
+        return int(np.median(np.prod(np.maximum(high[::step] - low[::step], 0), axis=1)))
+
+    @cached_property
+    def long_ranges(self) -> bool:
+        """Whether long ranges of a space are announced, and noise is not next to nothing."""
+        told = self.kind in ("ranges", "all_ranges", "prefixes") and not self.short
+        small = self.data.size <= LARGEST_TABULAR
+        return small and told and self.space and self.nearly_exact is None
+
+    @cached_property
+    def waves(self) -> bool:
+        """Whether long ranges of a space are announced under a law of noise for which wavelets may be better."""
+        return len(self.data.shape) > 1 and self.data.law().gaussian and self.long_ranges
+
+    @cached_property
+    def few(self) -> bool:
+        """Whether long ranges of a plane are announced under a law of noise for which few tall cells may be."""
+        plane = len(self.data.shape) == 2 and not self.data.law().gaussian and not self.guaranteed
+        return plane and self.long_ranges
+
+    @cached_property
+    def curve(self) -> bool:
+        """Whether prefixes of a line are asked for, under a law of noise that makes their root the best question."""
+        longest = _LONGEST_ROOT if self.guaranteed else _LONGEST_CURVE
+        line = len(self.data.shape) == 1 and self.data.size <= longest
+        return line and self.kind == "prefixes" and self.data.law().gaussian
+
+    @cached_property
+    def looks_first(self) -> bool:
+        """Whether candidates part company by what a first look shows, and the choice may depend on that."""
+        open_to = self.kind != "marginals" and not self.space
+        return (
+            len(self.data.shape) >= _CUBE
+            and self.data.size <= LARGEST_SHRUNK
+            and not self.guaranteed
+            and open_to
+        )
+
+    @cached_property
+    def pays_for_total(self) -> bool:
+        """Whether candidates part company by how many records there are, and the choice may depend on that."""
+        # Tables that were announced are measured however few records there are, and cells one by one.
+        told = self.kind in ("cells", "marginals") or self.short or self.space
+        if self.curve:
+            return not self.guaranteed
+        return (
+            len(self.data.shape) > 1 and self.data.size <= LARGEST_SHRUNK and not self.guaranteed and not told
+        )
+
+    @cached_property
+    def doubted_tables(self) -> tuple[Axes, ...]:
+        """Announced tables of which chance may say more than noise leaves of them; none if that is out of question."""
+        workload = self.data.workload
+        told = workload is not None and workload.kind == "marginals" and self.kind == "marginals"
+        small = self.data.domain is not None and self.data.parts == 1 and self.data.size <= LARGEST_SHRUNK
+        if workload is None or not told or not small or self.guaranteed or len(self.data.shape) < _CUBE:
+            return ()
+        from dphist.mechanisms.choosing.announced import pairs_of
+        from dphist.mechanisms.marginals import tables_of
+
+        tables = tables_of(workload)
+        # A table of all attributes is the cube: its cells are measured by themselves.
+        whole = any(len(axes) == len(self.data.shape) for axes in tables)
+        return () if whole or not pairs_of(self.data.shape, tables) else tables
+
+    @cached_property
+    def nearly_exact(self) -> str | None:
+        """Why every cell is measured by itself where a large budget makes its noise all but vanish; else nothing.
+
+        Noise is drawn as whole numbers: at ε = 10 a cell gets 0 but once in ten thousand, while a tree shares ε among
+        its levels, each of which is noisy.
+        """
+        law = self.data.law()
+        if self.data.size > LARGEST_SHRUNK or law.drawn_variance > _WHOLE * law.variance:
+            return None
+        from dphist.mechanisms.choosing.forecast import cells_and_tree
+
+        workload = self.data.workload
+        if workload is None and self.workload in ("prefixes", "all_ranges") and self.data.domain is not None:
+            workload = getattr(Workload, self.workload)(self.data.domain)
+        cells, tree = cells_and_tree(self.data.shape, self.data.domain, workload, law)
+        if cells > _NEARLY_EXACT * tree:
+            return None
+        return (
+            f"noise is drawn as whole numbers and this budget makes nearly all of them 0, so every cell is measured "
+            f"(posterior): sums are expected to be off by {cells:,.3g}, from a tree by {tree:,.3g}"
+        )

@@ -1,0 +1,224 @@
+"""Which mechanism fits what will be asked: what is looked at first, what further, and who is chosen then.
+
+Whoever is not chosen is not loaded.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Literal
+
+from dphist.inference.tables import Axes
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+from dphist.mechanisms.choosing.request import LARGEST_SHRUNK, LARGEST_TABULAR, Request
+from dphist.mechanisms.protocol import Mechanism
+from dphist.private.gate import PrivateCounts
+
+# What a noisy total costs, where candidates part company by how many records there are: under two percent.
+_TOTAL = Fraction(1, 64)
+
+
+def first_look(request: Request) -> Look | None:
+    """What is worth seeing before anything is chosen.
+
+    Args:
+        request: What was announced.
+
+    Returns:
+        What is asked, and for how much; None where nothing would be chosen otherwise.
+    """
+    if request.looks_first:
+        return Look()
+    if request.doubted_tables:
+        from dphist.mechanisms.choosing.announced import TOTAL
+
+        return Look(total=TOTAL, blocks=Fraction(0))
+    if request.few:
+        from dphist.mechanisms.choosing.planes import counted_look
+
+        return counted_look()
+    if request.waves and not request.guaranteed:
+        from dphist.mechanisms.choosing.planes import crowded_look
+
+        return crowded_look(request.data.shape)
+    return Look(total=_TOTAL, blocks=Fraction(0)) if request.pays_for_total else None
+
+
+def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse, PrivateCounts]:
+    """See more, where what was seen says that it is worth it.
+
+    Args:
+        request: What was announced about what is left of the right.
+        look: What was asked so far.
+        seen: What that showed.
+
+    Returns:
+        All that was asked, what it showed, and what is left of the right.
+    """
+    data = request.data
+    if request.doubted_tables:
+        from dphist.mechanisms.choosing.announced import look_further
+
+        return look_further(look, seen, data, request.doubted_tables)
+    if look.blocks:
+        from dphist.mechanisms.choosing.chance import look_at_pairs
+        from dphist.mechanisms.choosing.cubes import chance_of
+
+        found = chance_of(data, request.kind, seen)
+        return (look, seen, data) if found is None else look_at_pairs(look, seen, data, found)
+    if request.few:
+        from dphist.mechanisms.choosing.planes import look_higher
+
+        return look_higher(look, seen, data)
+    return look, seen, data
+
+
+def choose(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
+    """Say which mechanism fits, and why, from public facts and, where that was paid for, what was seen.
+
+    Args:
+        request: What was announced about what is left of the right.
+        seen: What looks showed.
+
+    Returns:
+        The mechanism, and why.
+    """
+    data, better = request.data, None
+    if seen.low is not None:
+        from dphist.mechanisms.choosing.planes import cells_if_few
+
+        better = cells_if_few(data, request.kind, seen)
+    elif request.waves:
+        from dphist.mechanisms.choosing.planes import wavelets_if_better
+
+        better = wavelets_if_better(data, request.kind, seen.crowd)
+    mechanism, reason = better or _fitting(request, seen)
+    return (mechanism, reason) if not request.guaranteed or better else _fixed(data, mechanism, reason)
+
+
+def _fixed(data: PrivateCounts, mechanism: Mechanism, reason: str) -> tuple[Mechanism, str]:
+    """What is asked decides as before; whoever adapts to noise gives way to whoever measures the same on all data."""
+    from dphist.mechanisms.baseline import Gaussian, Laplace
+    from dphist.mechanisms.marginals import Marginals
+    from dphist.mechanisms.posterior import Posterior
+    from dphist.mechanisms.prefixsums import PrefixSums
+    from dphist.mechanisms.residuals import Residuals
+    from dphist.mechanisms.tree import Tree
+
+    if isinstance(mechanism, Marginals | Residuals | PrefixSums):
+        return mechanism, reason
+    if isinstance(mechanism, Posterior):
+        gaussian = data.law().gaussian
+        fixed: Mechanism = Gaussian() if gaussian else Laplace()
+        plain = "gaussian" if gaussian else "laplace"
+        reason = reason.replace("(posterior)", f"and published as it is ({plain})")
+    else:
+        fixed = Tree(fanout="auto", nonnegative=False)
+        reason = reason.replace("a tree is measured", "a tree of fixed blocks is measured")
+        reason = reason.replace("(adaptivetree)", "(tree)")
+    return fixed, f"{reason}, for narrow guaranteed intervals"
+
+
+def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
+    """The most accurate mechanism, and why."""
+    from dphist.mechanisms.posterior import Posterior
+
+    data, records, dependence = request.data, seen.records, seen.dependence
+    kind, counts_for = request.kind, [(part.kind, weight) for weight, part in request.parts]
+    several = len(data.shape) > 1
+    if kind == "cells" and dependence is not None and records is not None:
+        from dphist.mechanisms.choosing.cubes import single_cells
+
+        return single_cells(data, seen)
+    if kind == "cells" or (kind == "marginals" and not several):
+        # How few records are few was tried under Laplace noise alone.
+        counted = not several and not data.law().gaussian
+        return (
+            Posterior(fine=not several, counted=counted),
+            "single cells will be asked for, so every cell is measured by itself (posterior)",
+        )
+    if request.short:
+        return (
+            Posterior(fine=not several),
+            f"the ranges that will be asked for typically hold {request.typical} cells, so every cell is "
+            "measured (posterior)",
+        )
+    if not several and sum(w if k == "cells" else -w for k, w in counts_for) > 0.0:
+        return Posterior(
+            fine=True
+        ), "single cells count most, so every cell is measured by itself (posterior)"
+    if kind != "marginals" and (not several or (len(data.shape) == 2 and request.space)):
+        exact = request.nearly_exact
+        if exact is not None:
+            return Posterior(fine=not several), exact
+    if several and data.size <= LARGEST_TABULAR and not request.space:
+        from dphist.mechanisms.choosing.asked import in_words
+        from dphist.mechanisms.choosing.cubes import tables_or_tree
+
+        mixed = " + ".join(f"{weight:g} {in_words(part)}" for weight, part in request.parts)
+        return tables_or_tree(
+            *(data, kind, records, dependence),
+            mixed=mixed,
+            shrink=not request.guaranteed and data.size <= LARGEST_SHRUNK,
+            doubt=seen.doubt,
+            apart=seen.apart,
+        )
+    if kind == "ranges":
+        return (
+            _tree(data),
+            "ranges of many cells will be asked for, so a tree is measured (adaptivetree)",
+        )
+    if kind is None:
+        return (
+            _tree(data, mixture=several),
+            f"{'several kinds of questions' if counts_for else 'nobody said what'} will be asked, so a tree is "
+            f"measured that serves {'cells, tables and ' * several}"
+            "ranges of all sizes (adaptivetree)",
+        )
+    if kind == "marginals":
+        from dphist.mechanisms.marginals import Marginals, tables_of
+
+        tables: tuple[Axes, ...] = tuple((axis,) for axis in range(len(data.shape)))
+        if data.workload is not None and data.workload.kind == "marginals":
+            tables = tables_of(data.workload)
+        return Marginals(tables=tables), "marginals will be asked for, so they are measured (marginals)"
+    if request.curve:
+        return _prefixes(data, records)
+    return _tree(data), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
+
+
+def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
+    """The root of all prefixes or a tree, whichever is expected to be off by less: few records favour the tree."""
+    from dphist.mechanisms.choosing.asked import asked_kinds
+    from dphist.mechanisms.choosing.cubes import two_digits
+    from dphist.mechanisms.choosing.forecast import Forecaster
+    from dphist.mechanisms.prefixsums import PrefixSums, prefix_error
+
+    law = data.law()
+    asked = asked_kinds(data.shape, data.domain, data.workload, "prefixes")
+    # At a small deviation most whole numbers drawn for a tree are 0; the root is asked in small parts of one.
+    nearly_none = math.sqrt(float(law.drawn_variance) / float(law.variance))
+    tree = nearly_none * Forecaster(data.shape, asked, law, records).tree().score
+    root = prefix_error(data.size, law)
+    of = "" if records is None else f" of about {two_digits(records):,} records"
+    if root < tree:
+        return (
+            PrefixSums(),
+            "prefixes will be asked for, so their root is measured (prefixsums): it is expected to be off by "
+            f"{root:,.3g}, a tree by {tree:,.3g}{of}",
+        )
+    return (
+        _tree(data),
+        f"prefixes will be asked for, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}"
+        f"{of}, their root by {root:,.3g}",
+    )
+
+
+def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
+    """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects."""
+    estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
+    # In larger spaces planning for all kinds, and step by step, was not tried.
+    plane = len(data.shape) == 2
+    return AdaptiveTree(estimator=estimator, mixture=mixture and plane, near=plane)
