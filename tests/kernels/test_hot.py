@@ -165,6 +165,8 @@ def test_what_is_foreseen_to_take_long_is_compiled_first(monkeypatch):
     monkeypatch.setattr(kernel, "spent", 0.0)
     monkeypatch.setattr(compiling, "_numba", None)
     monkeypatch.setattr(compiling, "_patience", 1e6)
+    # Other tests may have asked for machine code from the first call on.
+    monkeypatch.setattr(compiling, "_eager", False)
     arguments = np.zeros((4, 9)), np.zeros((4, 2)), np.zeros(10)
     assert not kernel._is_hot(arguments)
     chain.foresee_passes(10, 50, 30)
