@@ -1,9 +1,10 @@
 """Whether a cube is left to chance: tables of one attribute with nearly all of the budget, and their product.
 
 Where attributes go together by chance nothing can be closer to a cube than the product of its tables of one attribute,
-each measured with all that the others leave. How far pairs are from chance (*dependence* δ, the mean total variation)
-is not known: a public prior and, where that may change anything, a noisy look at it say how likely every size is
-(`dphist.mechanisms.wide.outlook`). For each size it is forecast what the product would miss,
+each measured with all that the others leave. How far pairs are from chance (*dependence* δ, the root mean square of
+their total variations) is not known: a public prior and, where that may change anything, a noisy look at the strongest
+pairs say how likely every size is (`dphist.mechanisms.wide.outlook`): few pairs may hold all of it, of which a mean
+over all shows little, and errors are squared. For each size it is forecast what the product would miss,
 
     B(δ)² = Σ over tables S of one attribute of their noise + Σ over larger S of what they hold beyond smaller ones,
 
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 
@@ -34,6 +36,7 @@ from numpy.typing import NDArray
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.wide.looks import given_strongest, of_strongest, strongest
 from dphist.mechanisms.wide.outlook import Outlook
 from dphist.private.gate import PrivateCounts
 
@@ -41,6 +44,11 @@ FloatArray = NDArray[np.float64]
 
 # Of c cells about c to this power are full, and the mean square of normal departures is so many times their mean's.
 _FULL, _NORMAL = 0.6, math.pi / 2.0
+# What the strongest pairs have where all depend about alike, in parts of the root mean square; at most they have all of
+# it. So many guesses lie between the two.
+_ALIKE, _GUESSES = 1.3, 3
+# Shares that a look may cost.
+_LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
 # How much less a table of one attribute more departs.
 _LESS = 0.7
 
@@ -58,6 +66,12 @@ class ByChance(Outlook):
     def lost(self, ways: FloatArray) -> FloatArray:
         """What ways are worse by than the better of both, for each dependence."""
         return np.asarray(ways / self.ways.min(axis=0) - 1.0)
+
+    @cached_property
+    def strongest(self) -> FloatArray:
+        """What the strongest pairs would show, for every dependence: a row for each guess how uneven it is."""
+        alone = math.sqrt(len(self.pairs) / strongest(self.pairs))
+        return of_strongest(self, np.geomspace(_ALIKE, max(_ALIKE, alone), _GUESSES))
 
     @property
     def chosen(self) -> bool:
@@ -105,7 +119,7 @@ def outlook(forecaster: Forecaster, other: float, seen: Glimpse) -> ByChance:
     found = replace(found, ways=np.stack([np.full(product.size, other), product]))
     if seen.apart is None or seen.doubt is None:
         return found
-    given = found.seen(seen.apart, seen.doubt)
+    given = given_strongest(found, found.strongest, seen.apart, seen.doubt)
     return replace(found, weights=given.weights)
 
 
@@ -123,10 +137,14 @@ def look_at_pairs(
     Returns:
         All that was asked, what it showed, and what is left of the right.
     """
-    share = found.look()
-    if not share or seen.records is None or not found.pairs:
+    if seen.records is None or not found.pairs:
         return look, seen, data
-    look = replace(look, pairs=share, among=found.pairs)
+    shown = found.strongest
+    doubts = [2.0 * found.deviation(float(share)) / found.total for share in _LOOKS]
+    share, _ = found.best(_LOOKS, [shown] * len(_LOOKS), [np.full(shown.shape, doubt**2) for doubt in doubts])
+    if not share:
+        return look, seen, data
+    look = replace(look, pairs=share, among=found.pairs, top=strongest(found.pairs))
     further, rest = look.further(data, seen.records)
     return look, replace(seen, apart=further.dependence, doubt=further.doubt), rest
 

@@ -24,7 +24,7 @@ from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
-from dphist.private.queries.dependence import Dependence
+from dphist.private.queries.dependence import Dependence, TopDependence
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 
@@ -88,6 +88,7 @@ class Look:
         cells: The coarse cube has at most so many cells.
         pairs: The share of what is left then that buys how far some pairs of attributes are from independence.
         among: These pairs, each by its two axes.
+        top: How many of them, the most dependent ones, are added up; 0 for all.
         heights: The share of what is left after the total that buys how much lies in cells up to a height; four fifths
             of it for those that are low, one for how many are tall.
         height: This height.
@@ -105,6 +106,7 @@ class Look:
     cells: int = 1024
     pairs: Fraction = Fraction(0)
     among: tuple[Axes, ...] = ()
+    top: int = 0
     heights: Fraction = Fraction(0)
     height: int = 0
 
@@ -115,6 +117,8 @@ class Look:
             raise MechanismError("look: sides and cells must be at least 1")
         if not 0 <= self.pairs < 1 or bool(self.pairs) != bool(self.among):
             raise MechanismError("look: pairs must be a share below 1, and among says of which")
+        if not 0 <= self.top <= len(self.among):
+            raise MechanismError("look: top must be a number of the pairs among which it looks")
         if not 0 <= self.heights < 1 or bool(self.heights) != (self.height > 0) or self.height < 0:
             raise MechanismError("look: heights must be a share below 1, and height says up to which")
 
@@ -138,8 +142,9 @@ class Look:
     def further(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
         """See how far pairs are from independence, once records were counted."""
         first, rest = data.split(self.pairs, 1 - self.pairs)
-        seen = PrivateRecords(first).measure(Dependence(self.among))
-        unit = 2.0 * records * len(self.among)
+        query = TopDependence(self.among, self.top) if self.top else Dependence(self.among)
+        seen = PrivateRecords(first).measure(query)
+        unit = 2.0 * records * (self.top or len(self.among))
         doubt = math.sqrt(float(np.max(seen.variance))) / unit
         return Glimpse(records, float(seen.values[0]) / unit, doubt), rest
 

@@ -89,21 +89,51 @@ def seen(outlook: Outlook, dependence: float, doubt: float) -> Outlook:
     Returns:
         What is expected now.
     """
-    like = outlook.like((dependence - _top(outlook)) / doubt)
+    return given_strongest(outlook, _top(outlook), dependence, doubt)
+
+
+def given_strongest(outlook: Outlook, expected: FloatArray, dependence: float, doubt: float) -> Outlook:
+    """The outlook after a noisy look, where what it would show is known up to a guess.
+
+    Args:
+        outlook: What was expected before.
+        expected: What would be seen without noise: a row for each guess, all alike likely, a column a dependence.
+        dependence: What was seen.
+        doubt: The deviation of its noise.
+
+    Returns:
+        What is expected now.
+    """
+    like = outlook.like((dependence - expected) / doubt)
     most = like.max(axis=0)
     return outlook.given(most + np.log(np.exp(like - most).mean(axis=0)))
 
 
 def _top(outlook: Outlook) -> FloatArray:
     """What the strongest pairs are expected to have: a row for each guess how much more, a column a dependence."""
+    free = np.array([(outlook.shape[a] - 1) * (outlook.shape[b] - 1) for a, b in outlook.pairs], dtype=float)
+    uneven = 1.0 + _FEW_CELLS * float(np.mean(1.0 / np.sqrt(np.maximum(free, 1.0))))
+    return of_strongest(
+        outlook, np.clip(_STRONGER * uneven, 1.0, len(outlook.pairs) / strongest(outlook.pairs))
+    )
+
+
+def of_strongest(outlook: Outlook, more: FloatArray) -> FloatArray:
+    """What the strongest pairs would show.
+
+    Args:
+        outlook: What is expected.
+        more: How many times what is expected of all pairs they may have beyond sampling.
+
+    Returns:
+        A row for each of these, a column for each dependence.
+    """
     top = strongest(outlook.pairs)
     free = np.array([(outlook.shape[a] - 1) * (outlook.shape[b] - 1) for a, b in outlook.pairs], dtype=float)
     by_chance = (
         SAMPLING * np.sqrt(free / outlook.total) * (1.0 + _STANDS_OUT / np.sqrt(np.maximum(free, 1.0)))
     )
     sampling = float(np.sort(by_chance)[-top:].mean()) if len(outlook.pairs) > 1 else outlook.sampling
-    uneven = 1.0 + _FEW_CELLS * float(np.mean(1.0 / np.sqrt(np.maximum(free, 1.0))))
-    more = np.clip(_STRONGER * uneven, 1.0, len(outlook.pairs) / top)
     return np.asarray(np.minimum(np.hypot(sampling, more[:, None] * outlook.beyond), 1.0))
 
 
