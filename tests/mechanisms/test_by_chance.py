@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 import dphist
+from dphist.errors import MechanismError
 from dphist.inference.believing import Beside, believe
 from dphist.mechanisms import Auto, Laplace, Marginals
 from dphist.mechanisms.choosing.asked import asked_kinds
@@ -118,3 +121,22 @@ def test_tables_that_depart_are_believed_and_teach_the_others():
     for one in found[:4]:
         assert np.abs(one - apart).max() < 120.0
     assert np.mean([np.std(one - even) for one in believe(none, weigh=True)]) < 0.2 * 30.0
+
+
+def test_one_strong_pair_is_seen_that_a_mean_over_all_pairs_would_hide() -> None:
+    """Three records in ten make the first two of four attributes agree; the other five pairs go by chance."""
+    draw = np.random.default_rng(4)
+    one = draw.integers(0, 4, 40_000)
+    rows = np.stack([one, np.where(draw.random(one.size) < 0.3, one, draw.integers(0, 4, one.size))], axis=1)
+    rest = draw.integers(0, 4, (one.size, 2))
+    counts = np.histogramdd(np.hstack([rows, rest]), bins=[np.arange(5)] * 4)[0].astype(np.int64)
+    look = Look(pairs=Fraction(1, 25), among=tuple(combinations(range(4), 2)), top=1)
+    top = look.further(open_counts(counts, 1, seed=1), float(counts.sum()))[0]
+    mean = replace(look, top=0).further(open_counts(counts, 1, seed=1), float(counts.sum()))[0]
+    assert top.dependence is not None
+    assert mean.dependence is not None
+    # The pair is 0.3 · 3/4 from independence; noise has a deviation of 0.002.
+    assert 0.2 < top.dependence < 0.25
+    assert mean.dependence < 0.06
+    with pytest.raises(MechanismError, match="top"):
+        replace(look, top=7)

@@ -75,7 +75,7 @@ class Posterior:
         look = Fraction(1, math.isqrt(_LOOK * _LOOK * data.size))
         first, data = data.split(look, 1 - look)
         if float(first.measure(Totals()).values.sum()) >= _FEW * math.sqrt(data.size) * unit:
-            return self._cells(data.standing_for(whole), None)
+            return self._cells(data.standing_for(whole), None, "what a count of the records left")
         second, data = data.split(_TOTAL, 1 - _TOTAL)
         noisy = second.measure(Totals())
         total = float(noisy.values.sum())
@@ -88,7 +88,7 @@ class Posterior:
         found = AdaptiveTree(estimator="averaged").estimate(data)
         return replace(found, note=f"records are next to nothing beside the noise of cells, so {found.note}")
 
-    def _cells(self, data: PrivateCounts, total: Noisy | None) -> Estimate:
+    def _cells(self, data: PrivateCounts, total: Noisy | None, spent: str = "the whole budget") -> Estimate:
         """Ask for every cell, and infer; a noisy total tells more where there are few records."""
         noisy = data.measure(Identity())
         scale = float(noisy.scale)
@@ -105,7 +105,7 @@ class Posterior:
         from dphist.inference.fields import denoise_field
 
         counts, model = denoise_field(values, scale, gaussian=noisy.law.gaussian, fine=self.fine)
-        note = "every cell was noised with the whole budget, then "
+        note = f"every cell was noised with {spent}, then "
         if total is not None:
             # Counts with the true total are nearer to the truth whatever they were: a projection on what holds it. A
             # sum within the total's noise stays, since what the noisy total has beyond it is mostly that noise. Counts
