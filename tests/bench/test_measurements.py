@@ -32,6 +32,7 @@ QUICK = {
     "saving": ("", ["bounds, CPU s", "laplace"]),
     "sums": ("", ["held at 95 %", "times better", "at most 4 ×"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "as printed"]),
+    "five": ("", ["three-way", "single attributes", "laplace"]),
     "rare": ("", ["x8: 7", "mean width"]),
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "discover": ("", ["plain GROUP BY page", "pages a reader"]),

@@ -90,6 +90,7 @@ MEASUREMENTS: dict[str, str] = {
     "noisefirst": "which price per bucket NoiseFirst should ask, by measured error",
     "accuracy": "auto beside the best peer chosen with hindsight: cells, prefixes, rectangles, marginals",
     "matrix": "auto beside the best of our own candidates: attributes × records × ε × announced or not × questions",
+    "five": "five attributes of a census: errors of auto on every kind of question, told or not, beside what is wanted",
     "constants": "what every constant of adaptive trees is worth: the error with two thirds and one and a half of it",
     "sums": "sums, means and ratios: coverage, range sums beside sums per cell, bounds learned privately",
     "coverage": "how often intervals hold the truth and how wide they are, case by case; with --page, a page",
