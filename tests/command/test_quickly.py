@@ -46,7 +46,7 @@ PLAIN = [
     ["show", "a.parquet"],
     ["show", "--json", "a.parquet"],
     ["verify", "a.parquet", "--ledger", "b.db", "--json"],
-    ["verify", "--choice", "a.parquet"],
+    ["verify", "--choice", "a.parquet", "--exact"],
     ["report", "a.parquet", "-o", "there.html", "--title", "Ages and sexes"],
     ["report", "a.parquet", "--output", "there.html"],
 ]
@@ -69,7 +69,7 @@ def test_plain_lines_are_read_alike(whole, arguments):
 
 DEFAULTS = {
     "question": None, "confidence": 0.95, "guaranteed": False, "simultaneous": False, "as_json": False, "ledger": None,
-    "output": Path("report.html"), "title": None, "choice": False,
+    "output": Path("report.html"), "title": None, "choice": False, "exact": False,
 }  # fmt: skip
 
 

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from keep_files import FILES, LINE, PLANE, RELEASES, WIDE, answers, counts
@@ -19,7 +18,6 @@ from dphist.mechanisms.protocol import bare
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.mechanisms.wide import choice
 from dphist.mechanisms.wide.outlook import Outlook
-from dphist.release.wide import TableCells
 
 CASES = {
     **RELEASES,
@@ -154,16 +152,13 @@ def test_publishing_with_the_mechanism_of_a_release_chooses_anew():
 @pytest.mark.parametrize("path", sorted(FILES.glob("named-*.parquet")), ids=lambda path: path.stem)
 def test_files_that_were_kept_are_replayed(path):
     kept = dphist.load(path)
-    # Any other question than those in the file would be refused; of sums, another platform may round the last digits.
-    again = kept._replay()
-    if hasattr(again, "tables"):
-        assert isinstance(kept.cells, TableCells)
-        assert all(np.allclose(again.tables[axes], table) for axes, table in kept.cells.tables.items())
-    else:
-        assert np.allclose(again.counts, kept.counts)
+    # Made on another kind of processor than some of those that test them. Any other question would be refused.
+    kept.verify()
     named = kept.mechanism
     assert (
-        named.why in ("", again.note) if isinstance(named, Auto) else isinstance(named, ByPart) and named.each
+        named.why in ("", kept._estimate.note)
+        if isinstance(named, Auto)
+        else isinstance(named, ByPart) and named.each
     )
 
 

@@ -16,6 +16,7 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release, publish
 from dphist.release import DenseCells, load
+from dphist.release.cells import alike
 from dphist.release.description import ForeignMechanism
 
 DOMAIN = Domain(
@@ -95,6 +96,22 @@ def test_verify_accepts_what_was_published_and_nothing_else(release):
         _with(release, mechanism=Uniform()).verify()
     with pytest.raises(VerificationError, match="more than"):
         _with(release, guarantee=type(release.guarantee)(Fraction(1, 4), Unit())).verify()
+
+
+def test_verify_lets_pass_what_another_processor_rounds_otherwise():
+    fitted = publish(HISTOGRAM, epsilon="1/2", mechanism="marginals")
+    assert not np.array_equal(fitted.counts, np.rint(fitted.counts))
+    fitted.verify(exact=True)
+    one, other = (_with(fitted, cells=DenseCells(fitted.counts * (1.0 + part))) for part in (1e-13, 1e-7))
+    one.verify()
+    with pytest.raises(VerificationError, match="other counts"):
+        one.verify(exact=True)
+    with pytest.raises(VerificationError, match="other counts"):
+        other.verify()
+    # Whole numbers have no last digits.
+    whole = np.array([[1e12, 3.0]])
+    assert not alike(whole, whole + 1.0)
+    assert not alike(whole, whole[:, :1])
 
 
 def test_saved_and_loaded_is_the_same_release(release, tmp_path):

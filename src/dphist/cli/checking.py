@@ -11,13 +11,17 @@ from dphist.publishing.checking import verify_file
 
 
 def verify_release(
-    release: Path, ledger: str | None = None, as_json: bool = False, choice: bool = False
+    release: Path,
+    ledger: str | None = None,
+    as_json: bool = False,
+    choice: bool = False,
+    exact: bool = False,
 ) -> None:
-    """Replay the mechanism with no data, and say that the release is the very same."""
+    """Replay the mechanism with no data, and say that the release is the same."""
     if ledger:
         from dphist.private.ledger import Ledger
     with Ledger.open(ledger) if ledger else nullcontext() as book:
-        loaded = verify_file(release, book, choice=choice)
+        loaded = verify_file(release, book, choice=choice, exact=exact)
     budget, spent = loaded.budget, str(loaded.spent)
     facts = {"verified": True, budget.currency: str(budget.amount), "spent": spent}
     if as_json:

@@ -247,12 +247,18 @@ def verify(
         bool,
         typer.Option("--choice", help="Let `auto` choose again, too: would this version choose the same?"),
     ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Insist on the last digits, which another kind of processor rounds otherwise."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Replay the mechanism with no data and check that it gives the very same release."""
+    """Replay the mechanism with no data and check that it gives the same release."""
     from dphist.cli.checking import verify_release
 
-    verify_release(release, ledger, as_json, choice)
+    verify_release(release, ledger, as_json, choice, exact)
 
 
 @app.command()

@@ -68,7 +68,11 @@ COMMANDS: Mapping[str, Line] = {
         flags={"--guaranteed": "guaranteed", "--simultaneous": "simultaneous", **_JSON},
     ),
     "show": Line(run=_show, flags=_JSON),
-    "verify": Line(run=_verify, values={"--ledger": ("ledger", str)}, flags={"--choice": "choice", **_JSON}),
+    "verify": Line(
+        run=_verify,
+        values={"--ledger": ("ledger", str)},
+        flags={"--choice": "choice", "--exact": "exact", **_JSON},
+    ),
     "report": Line(
         run=_report,
         values={"--output": ("output", Path), "-o": ("output", Path), "--title": ("title", str)},

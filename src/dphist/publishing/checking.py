@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
 
 
-def verify_file(path: str | PathLike[str], ledger: Ledger | None = None, *, choice: bool = False) -> Release:
+def verify_file(
+    path: str | PathLike[str], ledger: Ledger | None = None, *, choice: bool = False, exact: bool = False
+) -> Release:
     """Load a release and verify it; with a ledger, also that this very file is what it paid for.
 
     Replaying shows that a file fits together. A file that was invented as a whole fits together, too: every count and
@@ -28,6 +30,7 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None, *, choi
         path: The release's file.
         ledger: The ledger that its receipt names.
         choice: Insist as well that the mechanism would choose the same again, as `Release.verify` does.
+        exact: Insist on every bit of the counts, as `Release.verify` does.
 
     Returns:
         The verified release.
@@ -52,7 +55,7 @@ def verify_file(path: str | PathLike[str], ledger: Ledger | None = None, *, choi
         Fraction(1, 1)
     """
     release = load(path)
-    release.verify(choice=choice)
+    release.verify(choice=choice, exact=exact)
     if ledger is None:
         return release
     if release.receipt is None:

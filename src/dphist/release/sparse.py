@@ -228,8 +228,8 @@ class SparseCells:
             )
         return again
 
-    def same(self, other: Cells) -> bool:
-        """Whether the same cells show the same counts, under the same threshold and noise."""
+    def same(self, other: Cells, *, exact: bool = False) -> bool:
+        """Whether the same cells show the same counts, whole numbers, under the same threshold and noise."""
         return (
             isinstance(other, SparseCells)
             and np.array_equal(self.flat, other.flat)

@@ -19,7 +19,7 @@ from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.records import PrivateRecords
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
-from dphist.release.cells import Cells
+from dphist.release.cells import Cells, alike
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
 
 if TYPE_CHECKING:
@@ -283,12 +283,12 @@ class TableCells:
         """The tables that a replay gives."""
         return TableCells(self.domain, self.replay_estimate(release).tables)
 
-    def same(self, other: Cells) -> bool:
-        """Whether every table is the same, bit for bit."""
+    def same(self, other: Cells, *, exact: bool = False) -> bool:
+        """Whether every table is the same."""
         return (
             isinstance(other, TableCells)
             and self.order == other.order
-            and all(np.array_equal(self.tables[axes], other.tables[axes]) for axes in self.order)
+            and all(alike(self.tables[axes], other.tables[axes], exact=exact) for axes in self.order)
         )
 
     def describe(self) -> str:
