@@ -13,10 +13,12 @@ import dphist
 from dphist.errors import MechanismError
 from dphist.inference.believing import Beside, believe
 from dphist.mechanisms import Auto, Laplace, Marginals
+from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.chance import outlook, product_of
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+from dphist.mechanisms.choosing.request import Request
 from dphist.model.law import NoiseLaw
 from dphist.publishing.checking import verify_file
 from dphist.testing import open_counts, run
@@ -50,7 +52,7 @@ def test_what_pairs_show_decides(kind):
     near, far = (outlook(forecaster, other, Glimpse(1e4, 0.01, 0.003, apart=apart)) for apart in (0.0, 0.3))
     assert near.chosen
     assert not far.chosen
-    assert far.expected > 3.0 * near.expected
+    assert far.expected[1] > 3.0 * near.expected[1]
 
 
 def test_a_look_is_bought_only_where_it_may_change_something():
@@ -140,3 +142,53 @@ def test_one_strong_pair_is_seen_that_a_mean_over_all_pairs_would_hide() -> None
     assert mean.dependence < 0.06
     with pytest.raises(MechanismError, match="top"):
         replace(look, top=7)
+
+
+def _one_follows(strong: float, records: int = 30_000) -> dphist.Histogram:
+    """The last of five attributes follows from the others by so much, which go together by chance."""
+    draw, shape = np.random.default_rng(1), (60, 9, 12, 2, 2)
+    rows = [draw.binomial(size - 1, 0.4, records) for size in shape[:-1]]
+    score = strong * sum((row - row.mean()) / row.std() for row in rows)
+    counts = np.zeros(shape, dtype=np.int64)
+    np.add.at(counts, (*rows, (draw.random(records) < 1.0 / (1.0 + np.exp(-score))).astype(np.int64)), 1)
+    nominal = [dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(shape) if a]
+    return dphist.Histogram(dphist.Domain([dphist.Ordinal("x0", range(shape[0])), *nominal]), counts)
+
+
+@pytest.mark.parametrize(("strong", "left"), [(1.0, 0), (0.0, 8)])
+def test_people_of_whom_one_attribute_follows_from_the_others_are_not_left_to_chance(strong, left):
+    """Eight draws. Sampling lets the longest pair look as dependent as those that are."""
+    people, found = _one_follows(strong), 0
+    for seed in range(8):
+        auto, data = Auto(), open_counts(people, "0.1", seed=seed)
+        look = rule.first_look(Request(data))
+        assert look is not None
+        seen, data = look.at(data)
+        look, seen, data = rule.look_on(Request(data), look, seen)
+        found += "their product" in auto.choose(data, seen)[1]
+    assert abs(found - left) <= 2
+
+
+def test_a_look_takes_off_what_sampling_makes_of_long_pairs() -> None:
+    look = Look(pairs=Fraction(1, 25), among=tuple(combinations(range(5), 2)), top=1, excess=True)
+    far, near = (
+        look.further(open_counts(_one_follows(strong), 1, seed=1), 3e4)[0].dependence for strong in (1.0, 0.0)
+    )
+    raw = replace(look, excess=False).further(open_counts(_one_follows(0.0), 1, seed=1), 3e4)[0].dependence
+    assert far is not None
+    assert near is not None
+    assert raw is not None
+    assert far > 0.1 > raw > 0.02
+    assert near < 0.01
+    with pytest.raises(MechanismError, match="excess"):
+        replace(look, top=0)
+
+
+def test_tables_that_are_moved_are_expected_to_be_off_by_less_where_there_is_nothing_to_tell():
+    forecaster = _forecaster(1e4, "nothing said")
+    plan = forecaster.tables()
+    seen = Glimpse(1e4, 0.01)
+    other = outlook(forecaster, plan.forecast.score, seen, plan.known).ways[0]
+    assert (np.diff(other) > 0.0).all()
+    assert other[0] < 0.8 * plan.forecast.score
+    assert (outlook(forecaster, plan.forecast.score, seen).ways[0] == plan.forecast.score).all()

@@ -96,6 +96,54 @@ def drawn_cube(number: int) -> tuple[str, Histogram, str]:
     return _counted(draws, name, weights, domain)
 
 
+def drawn_people(number: int) -> tuple[str, Histogram, str]:
+    """People of three to seven attributes, of which few pairs hang together, some of these closely: most do not.
+
+    Each attribute has a spread of its own. One in three leans on another one: as it stands for a part of the people,
+    and for the rest it goes by that other's value, smoothly where values are ordered.
+
+    Args:
+        number: Chooses them.
+
+    Returns:
+        A name, the counts, and an ε of 0.1 or 1.
+    """
+    draws = _draws(4, number)
+    wanted = int(draws.integers(3, 8))
+    shape = [int(draws.integers(30, 101)) if draws.random() < 0.7 else int(draws.integers(5, 17))]
+    while len(shape) < wanted:
+        size = int(draws.choice([2, 2, 3, 5, 7, 9, 16]))
+        shape.append(size if math.prod(shape) * size <= 60_000 else 2)
+    weights, leaning = np.ones((1,) * wanted), []
+    for axis, size in enumerate(shape):
+        own = _habit(draws, size, float(draws.random()), ordered=axis == 0)
+        rows = own[None, :]
+        other = int(draws.integers(axis)) if axis and draws.random() < 0.35 else None
+        if other is not None:
+            close, turn = float(draws.uniform(0.15, 1.0)), float(draws.random())
+            kinds = [_habit(draws, size, float(draws.random()), ordered=False) for _ in range(3)]
+            place = (np.arange(shape[other]) / shape[other] + turn) % 1.0 * len(kinds)
+            rows = (1.0 - close) * own + close * np.stack([kinds[int(each)] for each in place])
+            leaning.append(f"{other}-{axis} {close:.1f}")
+        sides = [size if a == axis else shape[a] if a == other else 1 for a in range(wanted)]
+        weights = weights * rows.reshape(sides)
+    attributes: list[Attribute] = [Ordinal("x0", range(shape[0]))]
+    attributes += [Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(shape) if a]
+    records, epsilon = round(10.0 ** draws.uniform(3.0, 5.0)), str(draws.choice(["0.1", "1"]))
+    counts = draws.multinomial(records, (weights / weights.sum()).reshape(-1)).reshape(shape)
+    name = f"{'x'.join(map(str, shape))}, {', '.join(leaning) or 'nothing leans'}"
+    return name, Histogram(Domain(attributes), counts.astype(np.int64)), epsilon
+
+
+def _habit(draws: Draws, size: int, place: float, *, ordered: bool) -> FloatArray:
+    """How values are spread: a hill where they are ordered, a few common ones else."""
+    if ordered:
+        where = np.arange(size) / size
+        hill = np.exp(-0.5 * ((where - place) / float(draws.uniform(0.1, 0.3))) ** 2) + 1e-4
+        return np.asarray(hill / hill.sum())
+    return np.asarray(draws.dirichlet(np.full(size, 0.7)) * 0.98 + 0.02 / size)
+
+
 def _draws(sort: int, number: int) -> Draws:
     return np.random.default_rng([7, sort, number])  # noqa: TID251 -- data only
 

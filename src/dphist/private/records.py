@@ -35,14 +35,14 @@ from dphist.private.held import Held
 from dphist.private.merging import merged
 from dphist.private.noise import Noise
 from dphist.private.pricing import Purse
-from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence
+from dphist.private.queries.dependence import Dependence, TableDistances, TopDependence, TopExcess
 from dphist.private.queries.ranged import RangedTables
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.questions import IntArray, Layout, Moves
 from dphist.private.scores.tables import TableErrors
 from dphist.private.transcript import Replay, Transcript
 
-_ASKED = (TableTotals, Residuals, RangedTables, Dependence, TopDependence, TableDistances)
+_ASKED = (TableTotals, Residuals, RangedTables, Dependence, TopDependence, TopExcess, TableDistances)
 _CHOSEN = (TableErrors,)
 
 
@@ -90,7 +90,13 @@ class PrivateRecords:
 
     def measure(
         self,
-        query: TableTotals | Residuals | RangedTables | Dependence | TopDependence | TableDistances,
+        query: TableTotals
+        | Residuals
+        | RangedTables
+        | Dependence
+        | TopDependence
+        | TopExcess
+        | TableDistances,
         noise: Kind | None = None,
     ) -> Noisy:
         """Count tables or residuals, all in one pass, with exact noise."""

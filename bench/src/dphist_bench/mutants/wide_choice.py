@@ -27,9 +27,16 @@ MUTANTS = [
     _bug(
         _DEPENDENCE,
         _LAWS,
-        "return Fraction(4 * self.top)\n",
+        "return Fraction(4 * pairs)\n",
         "return Fraction(4)\n",
         "many strong pairs are asked at the price of one",
+    ),
+    _bug(
+        _DEPENDENCE,
+        _LAWS,
+        "sorted((one - less for one, less",
+        "sorted((one for one, less",
+        "what sampling makes of pairs counts as dependence",
     ),
     _bug(
         _LOOKS,

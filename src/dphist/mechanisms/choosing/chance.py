@@ -33,10 +33,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.mechanisms.choosing.forecast import Forecaster
+from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.marginals import Marginals
-from dphist.mechanisms.wide.looks import given_strongest, of_strongest, strongest
+from dphist.mechanisms.wide.looks import given_strongest, strongest
 from dphist.mechanisms.wide.outlook import Outlook
 from dphist.private.gate import PrivateCounts
 
@@ -69,9 +69,10 @@ class ByChance(Outlook):
 
     @cached_property
     def strongest(self) -> FloatArray:
-        """What the strongest pairs would show, for every dependence: a row for each guess how uneven it is."""
+        """What the strongest pairs would show beyond sampling, for every dependence; a row a guess how uneven it is."""
         alone = math.sqrt(len(self.pairs) / strongest(self.pairs))
-        return of_strongest(self, np.geomspace(_ALIKE, max(_ALIKE, alone), _GUESSES))
+        more = np.geomspace(_ALIKE, max(_ALIKE, alone), _GUESSES)[:, None]
+        return np.asarray(np.hypot(self.sampling, more * self.beyond) - self.sampling)
 
     @property
     def chosen(self) -> bool:
@@ -80,18 +81,20 @@ class ByChance(Outlook):
         return bool(product < other)
 
     @property
-    def expected(self) -> float:
-        """What the product is expected to be off by."""
-        return float(self.ways[1] @ self.likely)
+    def expected(self) -> tuple[float, float]:
+        """What the other way, and the product, are expected to be off by."""
+        other, product = self.ways @ self.likely
+        return float(other), float(product)
 
 
-def outlook(forecaster: Forecaster, other: float, seen: Glimpse) -> ByChance:
+def outlook(forecaster: Forecaster, other: float, seen: Glimpse, known: Known | None = None) -> ByChance:
     """What is expected of the product of single attributes, beside another way.
 
     Args:
         forecaster: Knows what will be asked, of what shape and with what noise.
         other: What the other way is expected to be off by.
         seen: What was seen.
+        known: What the tables of the other way know, if it is tables that are moved towards smaller ones.
 
     Returns:
         The outlook.
@@ -109,18 +112,28 @@ def outlook(forecaster: Forecaster, other: float, seen: Glimpse) -> ByChance:
     shape, total = forecaster.shape, max(1.0, seen.records or 1.0)
     pairs = tuple(pair for pair in combinations(range(len(shape)), 2) if min(shape[a] for a in pair) > 1)
     found = ByChance(forecaster.law, shape, pairs, pairs, total=total)
+    weights = np.array([each.weight for each in forecaster.kinds])
+
+    def mean(squares: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(0.5 * np.log(np.maximum(squares, 1e-24)) @ weights / weights.sum()))
+
     low = np.array(forecaster.singles().forecast.errors) ** 2
     cells, orders, adds = forecaster.beyond()
-    moved = 4.0 * _NORMAL / cells ** (1.0 + _FULL) * (total * _LESS ** (orders - 2.0)) ** 2
-    held = found.beyond[:, None] ** 2 * moved + total / cells
-    errors = 0.5 * np.log(np.maximum(low + held @ adds.T, 1e-24))
-    weights = np.array([each.weight for each in forecaster.kinds])
-    product = np.exp(errors @ weights / weights.sum())
-    found = replace(found, ways=np.stack([np.full(product.size, other), product]))
+    product = mean(low + _held(found, cells, orders) @ adds.T)
+    others = np.full(product.size, other)
+    if known is not None:
+        others = mean(forecaster.moved(known, _held(found, known.cells, known.orders)))
+    found = replace(found, ways=np.stack([others, product]))
     if seen.apart is None or seen.doubt is None:
         return found
     given = given_strongest(found, found.strongest, seen.apart, seen.doubt)
     return replace(found, weights=given.weights)
+
+
+def _held(found: ByChance, cells: FloatArray, orders: FloatArray) -> FloatArray:
+    """Mean squares of what a cell of larger tables departs from smaller ones, a row for each dependence."""
+    moved = 4.0 * _NORMAL / cells ** (1.0 + _FULL) * (found.total * _LESS ** (orders - 2.0)) ** 2
+    return np.asarray(found.beyond[:, None] ** 2 * moved + found.total / cells)
 
 
 def look_at_pairs(
@@ -144,7 +157,7 @@ def look_at_pairs(
     share, _ = found.best(_LOOKS, [shown] * len(_LOOKS), [np.full(shown.shape, doubt**2) for doubt in doubts])
     if not share:
         return look, seen, data
-    look = replace(look, pairs=share, among=found.pairs, top=strongest(found.pairs))
+    look = replace(look, pairs=share, among=found.pairs, top=strongest(found.pairs), excess=True)
     further, rest = look.further(data, seen.records)
     return look, replace(seen, apart=further.dependence, doubt=further.doubt), rest
 

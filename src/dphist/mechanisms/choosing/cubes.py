@@ -17,7 +17,7 @@ from dphist.mechanisms.choosing.announced import left_to_chance, losses, outlook
 from dphist.mechanisms.choosing.asked import Asked, asked_kinds
 from dphist.mechanisms.choosing.chance import ByChance, product_of
 from dphist.mechanisms.choosing.chance import outlook as outlook_of
-from dphist.mechanisms.choosing.forecast import Forecaster
+from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.glimpse import Glimpse
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.posterior import Posterior
@@ -120,6 +120,8 @@ class _Way:
     reason: str
     expected: float
     forecaster: Forecaster
+    known: Known | None = None
+    """What its tables know, if it is tables that are moved towards smaller ones."""
 
 
 def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
@@ -128,15 +130,16 @@ def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
         return None
     if len(other.forecaster.shape) < _SEVERAL:
         return None
-    return outlook_of(other.forecaster, other.expected, seen)
+    return outlook_of(other.forecaster, other.expected, seen, other.known)
 
 
 def _product(other: _Way, seen: Glimpse, found: ByChance, said: str) -> tuple[Mechanism, str]:
+    beside, product = found.expected
     return (
         product_of(other.forecaster),
         f"{said}, and chance says more of how attributes go together than noise would leave of it, so tables of one "
-        f"attribute are measured (marginals): their product is expected to be off by {found.expected:,.3g} of about "
-        f"{two_digits(seen.records or 0.0):,} records, the best of the others by {other.expected:,.3g}",
+        f"attribute are measured (marginals): their product is expected to be off by {product:,.3g} of about "
+        f"{two_digits(seen.records or 0.0):,} records, the best of the others by {beside:,.3g}",
     )
 
 
@@ -209,7 +212,7 @@ def _best_other(
         # Of two attributes weighing was not tried.
         Marginals(tables=plan.tables, shares=shares, shrink=shrink, weigh=shrink and len(data.shape) > 2),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
-        *(mean, forecaster),
+        *(mean, forecaster, plan.known),
     )
 
 
@@ -248,7 +251,7 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
         "single cells will be asked for, and tables of few attributes say much of them, so these are measured as well "
         f"(marginals): cells are expected to be off by {mean:,.3g} of about {two_digits(records):,} records, by "
         f"themselves by {alone:,.3g}",
-        *(mean, forecaster),
+        *(mean, forecaster, plan.known),
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -65,6 +65,19 @@ class Forecast:
     errors: tuple[float, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What tables know of residuals: how many cells and attributes each has, what it adds to every kind, how precisely.
+
+    The last may stand for all that only the cube tells.
+    """
+
+    cells: FloatArray
+    orders: FloatArray
+    adds: FloatArray
+    precision: FloatArray
+
+
 @dataclass(frozen=True)
 class Plan:
     """Tables by the attributes they keep and the share of each, with what they are expected to be off by."""
@@ -72,6 +85,7 @@ class Plan:
     tables: tuple[Axes, ...]
     shares: tuple[Fraction, ...]
     forecast: Forecast
+    known: Known = field(compare=False)
 
 
 def _score(errors: FloatArray, weights: FloatArray) -> Forecast:
@@ -185,6 +199,7 @@ class Forecaster:
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
             _score(problem.errors(counts / _GRID), self._weights),
+            Known(inside, orders.astype(np.float64), adds, problem.precision(counts / _GRID)),
         )
 
     def singles(self) -> Plan:
@@ -210,7 +225,8 @@ class Forecaster:
         counts = np.maximum(np.floor(shares * _GRID), 1.0).astype(np.int64)
         counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
         found = _score(problem.errors(counts / _GRID), self._weights)
-        return Plan(tuple(some), tuple(Fraction(int(each), _GRID) for each in counts), found)
+        known = Known(inside, orders.astype(np.float64), adds, problem.precision(counts / _GRID))
+        return Plan(tuple(some), tuple(Fraction(int(each), _GRID) for each in counts), found, known)
 
     def beyond(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What tables of one attribute do not hold: cells and orders of residuals, and what each adds to every kind."""
@@ -225,6 +241,21 @@ class Forecaster:
             np.append(orders[larger], _HIGHEST + 1.0),
             np.hstack([adds[:, larger], rest[:, None]]),
         )
+
+    def moved(self, known: Known, held: FloatArray) -> FloatArray:
+        """Squared errors of tables that are moved towards smaller ones, if it is known what larger residuals hold.
+
+        Args:
+            known: What the tables know.
+            held: Mean squares of a cell of every residual, a row for each thing that may be so; those of fewer than two
+                attributes are not read.
+
+        Returns:
+            A row for each of these, a column a kind of question.
+        """
+        low = _mixed(known.precision, *self._priors(known.cells, known.orders.astype(np.int64)))[0]
+        larger = held / (1.0 + held * known.precision)
+        return np.asarray(np.where(known.orders > 1.0, larger, low) @ known.adds.T)
 
     def _counts(self, problem: _Shares, orders: Sequence[int]) -> IntArray:
         """The best shares in whole parts of `_GRID`, without those that are next to nothing."""
@@ -351,9 +382,13 @@ class _Shares:
     least: float
     """What the last table, the cube, must have."""
 
+    def precision(self, share: FloatArray) -> FloatArray:
+        """How precisely every residual is known."""
+        return np.asarray((self.speaks * share**self.power).sum(axis=1), dtype=np.float64)
+
     def _each(self, share: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The squared error of every residual, and how fast it falls with its precision."""
-        precision = (self.speaks * share**self.power).sum(axis=1)
+        precision = self.precision(share)
         if not self.chances.size:
             precision = np.maximum(precision, 1e-100)
             return 1.0 / precision, 1.0 / precision**2

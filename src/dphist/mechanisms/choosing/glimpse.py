@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.wide.outlook import SAMPLING
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
-from dphist.private.queries.dependence import Dependence, TopDependence
+from dphist.private.queries.dependence import Dependence, TopDependence, TopExcess
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 
@@ -89,6 +90,7 @@ class Look:
         pairs: The share of what is left then that buys how far some pairs of attributes are from independence.
         among: These pairs, each by its two axes.
         top: How many of them, the most dependent ones, are added up; 0 for all.
+        excess: Whether what sampling alone is expected to make of each pair is taken off before.
         heights: The share of what is left after the total that buys how much lies in cells up to a height; four fifths
             of it for those that are low, one for how many are tall.
         height: This height.
@@ -107,6 +109,7 @@ class Look:
     pairs: Fraction = Fraction(0)
     among: tuple[Axes, ...] = ()
     top: int = 0
+    excess: bool = False
     heights: Fraction = Fraction(0)
     height: int = 0
 
@@ -119,6 +122,8 @@ class Look:
             raise MechanismError("look: pairs must be a share below 1, and among says of which")
         if not 0 <= self.top <= len(self.among):
             raise MechanismError("look: top must be a number of the pairs among which it looks")
+        if self.excess and not self.top:
+            raise MechanismError("look: of all pairs together no excess is asked, give top")
         if not 0 <= self.heights < 1 or bool(self.heights) != (self.height > 0) or self.height < 0:
             raise MechanismError("look: heights must be a share below 1, and height says up to which")
 
@@ -142,7 +147,11 @@ class Look:
     def further(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
         """See how far pairs are from independence, once records were counted."""
         first, rest = data.split(self.pairs, 1 - self.pairs)
-        query = TopDependence(self.among, self.top) if self.top else Dependence(self.among)
+        query: Dependence | TopDependence | TopExcess = Dependence(self.among)
+        if self.excess:
+            query = TopExcess(self.among, _by_sampling(data.shape, self.among, records), self.top)
+        elif self.top:
+            query = TopDependence(self.among, self.top)
         seen = PrivateRecords(first).measure(query)
         unit = 2.0 * records * (self.top or len(self.among))
         doubt = math.sqrt(float(np.max(seen.variance))) / unit
@@ -217,6 +226,12 @@ def dependence(blocks: FloatArray, variance: float, records: float) -> float:
         return _EXPECTED
     known = _WITHIN**2 / (_WITHIN**2 + doubt / against**2)
     return min(max(known * energy / against + (1.0 - known) * _EXPECTED, 0.0), 1.0)
+
+
+def _by_sampling(shape: tuple[int, ...], pairs: tuple[Axes, ...], records: float) -> tuple[int, ...]:
+    """What sampling is expected to make of each pair's distance from independence, in records."""
+    free = [(shape[a] - 1) * (shape[b] - 1) for a, b in pairs]
+    return tuple(int(2.0 * SAMPLING * math.sqrt(each * records)) for each in free)
 
 
 def _parts(counts: FloatArray) -> FloatArray:

@@ -87,11 +87,63 @@ class TopDependence:
 
     def scales(self, layout: Layout) -> Fraction:
         """Four for each pair that is added up."""
-        return Fraction(4 * self.top)
+        return _together(self.top)
 
     def variances(self, layout: Layout) -> Fraction:
         """The same, squared: there is one answer."""
-        return Fraction(4 * self.top) ** 2
+        return _together(self.top) ** 2
+
+
+@proven
+@dataclass(frozen=True)
+class TopExcess:
+    """How far the pairs that stand out most are from independence beyond what is expected, added up over so many.
+
+    Each pair's distance Σ |x − x_a x_b ÷ n|, rounded down, moves by at most 4 in one step (`Dependence`), and so does
+    what is left of it after a public number was taken off, below zero too. As with `TopDependence`, the sum of the k
+    largest is the largest of all sums of k, each of which moves by at most 4k: the scale is 4k, the variance 16k².
+
+    Sampling makes pairs of many values look dependent; without what it is expected to make, a pair of few values that
+    do depend on each other stands out.
+
+    Args:
+        tables: The pairs, each by its two axes, ascending.
+        expected: What is taken off each.
+        top: How many of them are added up.
+    """
+
+    tables: tuple[Axes, ...]
+    expected: tuple[int, ...]
+    top: int
+
+    def __post_init__(self) -> None:
+        check_axes(self.tables)
+        if any(len(axes) != 2 for axes in self.tables):
+            raise MechanismError("tables: dependence is asked of pairs of attributes")
+        if len(self.expected) != len(self.tables) or not all(0 <= each < 2**61 for each in self.expected):
+            raise MechanismError("expected: give a whole number for each pair, from 0 to 2⁶¹")
+        if not 1 <= self.top <= len(self.tables):
+            raise MechanismError("top: give a number of pairs, at least one and not more than there are")
+
+    def answer(self, counts: IntArray, layout: Layout) -> IntArray:
+        """Count every pair, compare it with the product of its margins, and add up the largest excesses."""
+        apart = _apart(counts, layout, self.tables)
+        found = sorted((one - less for one, less in zip(apart, self.expected, strict=True)), reverse=True)
+        # One answer within 2⁶², whatever the data: cutting moves it by no more.
+        return np.array([min(max(sum(found[: self.top]), -(2**61)), 2**61)], dtype=np.int64)
+
+    def scales(self, layout: Layout) -> Fraction:
+        """Four for each pair that is added up."""
+        return _together(self.top)
+
+    def variances(self, layout: Layout) -> Fraction:
+        """The same, squared: there is one answer."""
+        return _together(self.top) ** 2
+
+
+def _together(pairs: int) -> Fraction:
+    """How far one step moves so many distances together."""
+    return Fraction(4 * pairs)
 
 
 def _apart(counts: IntArray, layout: Layout, tables: tuple[Axes, ...]) -> list[int]:
