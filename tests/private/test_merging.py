@@ -125,9 +125,10 @@ def test_a_pair_stands_out_by_what_it_has_beyond_what_was_expected():
     layout, pairs = Layout((2, 2, 2)), ((0, 1), (0, 2), (1, 2))
     for expected, found in (((0, 0, 0), 100), ((95, 5, 8), 15), ((100, 40, 40), 0)):
         assert TopExcess(pairs, expected, 1).answer(counts.reshape(-1), layout).tolist() == [found]
-    for expected in ((1, 2), (1, 2, -1), (1, 2, 2**61)):
+    wrong: list[tuple[int, ...]] = [(1, 2), (1, 2, -1), (1, 2, 2**61)]
+    for each in wrong:
         with pytest.raises(MechanismError, match="expected"):
-            TopExcess(pairs, expected, 1)
+            TopExcess(pairs, each, 1)
     with pytest.raises(MechanismError, match="top"):
         TopExcess(pairs, (0, 0, 0), 4)
     with pytest.raises(MechanismError, match="pairs"):

@@ -13,9 +13,9 @@ and set beside what the best other candidate is expected to be off by, A. If tha
 smaller ones, A hangs on δ as well: h_S(δ) ÷ (1 + h_S(δ) · precision of S) is left of what a larger S holds. As a
 constant it was as large for attributes that go together by chance, which lost much beside B and so were left to it too
 readily. The way that is expected to lose less against the better of both is gone. Choices simulated on 68 made-up cubes
-(those of the matrix, `dphist_bench.drawn_data` people 0 to 59 and cubes 300 to 344 of up to 13,000 cells, ε up to 3, two
-draws, looks for 1/50) lost 1.065 against the better way; with a constant A and looks at all that pairs show 1.078, with
-A at most its plain forecast 1.087.
+(those of the matrix, `dphist_bench.drawn_data` people 0 to 59 and cubes 300 to 344 of up to 13,000 cells, ε up to 3,
+two draws, looks for 1/50) lost 1.065 against the better way; with a constant A and looks at all that pairs show 1.078,
+with A at most its plain forecast 1.087.
 
 **What larger tables hold.** A table S of c cells departs from smaller ones by a mean square of about
 (2 δ g^(|S| − 2) n)² · π/2 ÷ c^1.6 a cell: a dependence δ moves 2 δ n of n records, which fall on few of its cells, and
