@@ -138,6 +138,8 @@ class AdaptiveTree:
             attribute in that plan.
         near: In several dimensions, look at boxes with few records for their cells step by step: not far below them,
             and for less than a plan of fixed levels would spend, since what each look shows decides the next.
+        hills: On a plane, read counts that rise and fall gently off smooth surfaces, as far as their evidence goes
+            (`dphist.inference.hills`); the same measurements are made.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -159,6 +161,7 @@ class AdaptiveTree:
     # most should not pay for it. An option, because it decides what is asked of the records: a release says it.
     boxes: float = 20.0
     near: bool = False
+    hills: bool = False
 
     def __post_init__(self) -> None:
         if self.boxes <= 0.0:
@@ -194,6 +197,10 @@ class AdaptiveTree:
                 engine = errors.engine
                 counts = leaned(engine, counts)
                 errors = replace(errors, make=lambda: engine)
+            if self.hills and len(data.shape) == 2:
+                from dphist.inference.hills import with_hills
+
+                counts = with_hills(tree, counts)
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree = self.grow(data)
         errors = _errors(tree, len(_keys(data)) - 1)

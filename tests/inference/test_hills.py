@@ -1,0 +1,77 @@
+"""Planes that rise and fall gently: better where the evidence says so, untouched where it does not, of any shape."""
+
+import numpy as np
+import pytest
+
+from dphist.inference import hills
+from dphist.inference.hills import with_hills
+from dphist.inference.measured import MeasuredTree
+from dphist.kernels.summed_area import box_sums
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.trees.growing import grow
+from dphist.mechanisms.trees.planning import PlannedBoxes, Planner
+from dphist.model.workload import Workload
+from dphist.testing import open_counts, run
+from dphist.testing.gates import as_histogram
+from dphist_bench.data import heaped, sample, smooth_hills
+
+
+def _errors(counts, epsilon, draws):
+    """Mean squared errors of rectangles without and with hills, over the same noise."""
+    asked = Workload.random(as_histogram(counts).domain, 500, seed=3)
+    found = np.zeros(2)
+    for seed in range(draws):
+        for place, told in enumerate((False, True)):
+            tree = AdaptiveTree(estimator="averaged", near=True, hills=told)
+            off = run(tree, counts, epsilon, seed=seed, workload=asked).counts - counts
+            found[place] += np.mean(np.asarray(asked.answer(off)) ** 2) / draws
+    return found
+
+
+@pytest.mark.parametrize(("side", "draws"), [(64, 6), (128, 2)])
+def test_hills_that_end_in_nothing_are_read_as_such(side, draws):
+    counts = sample(smooth_hills((side, side), 2), 10_000, 1)
+    plain, better = _errors(counts, "0.1", draws)
+    assert better < 0.8 * plain
+
+
+def test_a_lattice_of_full_cells_stays_as_it_is():
+    plain, after = _errors(sample(heaped((128, 128)), 100_000, 1), "0.1", 1)
+    assert after < 1.03 * plain
+
+
+def test_what_is_nearly_known_stays_exactly_as_it_is():
+    counts = sample(smooth_hills((64, 64), 2), 10_000_000, 1)
+    plain, after = (
+        run(AdaptiveTree(estimator="averaged", near=True, hills=told), counts, 1, seed=1).counts
+        for told in (False, True)
+    )
+    assert (plain == after).all()
+
+
+@pytest.mark.parametrize("shape", [(50, 200), (17, 300), (100, 30), (1000, 3), (16, 16), (2, 2)])
+def test_planes_of_any_shape_stay_above_nothing(shape):
+    counts = np.full(shape, 2, dtype=np.int64)
+    data = open_counts(counts, "0.1", seed=5)
+    tree, _ = grow(data, PlannedBoxes(Planner.for_ranges(data.shape, None, data.domain, data.law())))
+    before = tree.cells(tree.nonnegative())
+    after = with_hills(tree, before)
+    assert after.shape == shape
+    assert (after >= 0.0).all()
+    assert after.sum() == pytest.approx(before.sum(), rel=0.3)
+
+
+@pytest.mark.parametrize("shape", [(50, 200), (100, 30), (129, 64)])
+@pytest.mark.parametrize("most", [16, 32])
+def test_everything_measured_is_a_sum_of_bins_once(shape, most):
+    # With totals that are exact, no bin would rather be another than it is.
+    counts = np.random.default_rng(4).poisson(3.0, shape).astype(np.float64)
+    data = open_counts(counts.astype(np.int64), "0.3", seed=6)
+    tree, _ = grow(data, PlannedBoxes(Planner.for_ranges(data.shape, None, data.domain, data.law())))
+    exact = MeasuredTree.of(
+        *(shape, tree.parent, tree.low, tree.high, box_sums(counts, tree.low, tree.high), tree.variance)
+    )
+    bins = hills._Bins.of(exact, most)
+    assert bins is not None
+    assert bins.weighted == pytest.approx(bins.precise @ bins.sums(counts))
+    assert bins.part.sum() * np.prod(bins.side) == counts.size
