@@ -75,3 +75,20 @@ def test_everything_measured_is_a_sum_of_bins_once(shape, most):
     assert bins is not None
     assert bins.weighted == pytest.approx(bins.precise @ bins.sums(counts))
     assert bins.part.sum() * np.prod(bins.side) == counts.size
+
+
+def test_answers_keep_what_surfaces_say_of_the_inside_of_leaves():
+    # Plain least squares spreads leaves evenly: that what is published departs from it there is no bias.
+    counts = sample(smooth_hills((128, 128), 20), 10_000, 103)
+    domain = as_histogram(counts).domain
+    told = run(
+        AdaptiveTree(estimator="averaged", near=True, hills=True),
+        *(counts, "0.1"),
+        seed=103,
+        workload=Workload.random(domain, 500, seed=7),
+    )
+    small = Workload.random(domain, 500, seed=5)
+    small = Workload(domain, small.low, np.minimum(small.low + 8, small.high))
+    true, summed = (np.asarray(small.answer(each)) for each in (counts, told.counts))
+    answered = told.errors.answer(small, summed)
+    assert np.mean((answered - true) ** 2) < 1.05 * np.mean((summed - true) ** 2)

@@ -54,6 +54,8 @@ _COARSE_PART = 0.3
 _MANY = 3e5
 # Bins are rounded to this part of the mean level: what a platform's algebra rounds otherwise must not change them.
 _GRAIN = 2.0**-20
+# Cells of a leaf that differ by no more than this are as even as sums of floats are.
+_EVEN = 1e-6
 
 
 def with_hills(tree: MeasuredTree, counts: FloatArray) -> FloatArray:
@@ -117,6 +119,21 @@ def with_hills(tree: MeasuredTree, counts: FloatArray) -> FloatArray:
     grain = _GRAIN * 2.0 ** math.ceil(math.log2(level))
     moved = bins.scaled(counts, np.rint(expected / grain) * grain)
     return np.asarray(counts + weight * (moved - counts), dtype=np.float64)
+
+
+def divides_leaves(tree: MeasuredTree, counts: FloatArray) -> bool:
+    """Say whether counts differ inside a box that was measured as a whole, as those read off surfaces do.
+
+    Args:
+        tree: What was measured.
+        counts: What is published of it, a number for each cell.
+
+    Returns:
+        Whether some leaf is not spread evenly.
+    """
+    flat = np.asarray(counts, dtype=np.float64).reshape(-1)
+    even = (np.bincount(tree.leaf, flat, minlength=len(tree)) / tree.size)[tree.leaf]
+    return bool((np.abs(flat - even) > _EVEN * (1.0 + even)).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,4 +251,4 @@ def _prior(across: tuple[int, int], width: float, height: float, own: float) -> 
     alike = height * height * (1.0 + apart) * np.exp(-apart) + _ANY_LEVEL
     alike[np.diag_indices_from(alike)] += own * own
     root = np.linalg.cholesky(alike)
-    return np.linalg.inv(alike), float(np.log(np.diagonal(root)).sum())
+    return np.asarray(np.linalg.inv(alike), dtype=np.float64), float(np.log(np.diagonal(root)).sum())

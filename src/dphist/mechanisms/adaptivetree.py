@@ -189,7 +189,8 @@ class AdaptiveTree:
             errors = _errors(tree, near=self.near)
             if data.published is not None:
                 counts, told = data.published.counts, data.published.learned
-                return Estimate(counts, replace(errors, counts=counts, pruned=True, told=told), note)
+                errors = replace(errors, told=told, divided=self._divided(tree, counts))
+                return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
             counts = counts_of_boxes(tree, level)
             if self.estimator == "averaged" and len(data.shape) == 2 and data.size <= _LARGEST_LEANED:
                 from dphist.inference.predictive.leaning import leaned
@@ -201,6 +202,7 @@ class AdaptiveTree:
                 from dphist.inference.hills import with_hills
 
                 counts = with_hills(tree, counts)
+                errors = replace(errors, divided=self._divided(tree, counts))
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree = self.grow(data)
         errors = _errors(tree, len(_keys(data)) - 1)
@@ -218,6 +220,14 @@ class AdaptiveTree:
         totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
         return Estimate(counts, errors, note)
+
+    def _divided(self, tree: MeasuredTree, counts: FloatArray) -> bool:
+        """Whether counts of a plane say how leaves are divided inside."""
+        if not self.hills or len(tree.shape) != 2:
+            return False
+        from dphist.inference.hills import divides_leaves
+
+        return divides_leaves(tree, counts)
 
     def grow(self, data: PrivateCounts) -> MeasuredTree:
         """Measure the tree of a line or a hierarchy; all of the budget is spent here.

@@ -351,14 +351,24 @@ class Engine:
         )
         return means, variances, inner
 
-    def departures(self, cells: NDArray[Any]) -> FloatArray:
-        """How far other cells' sums are from the noisy ones: mean squares over noise, for boxes of 1, 2, 4 … cells."""
+    def departures(self, cells: NDArray[Any], inside: float = 0.0) -> FloatArray:
+        """How far other cells' sums are from the noisy ones: mean squares over noise, for boxes of 1, 2, 4 … cells.
+
+        Args:
+            cells: Other counts of the cells.
+            inside: How many times what is unknown inside leaves counts as noise.
+
+        Returns:
+            A mean for every size class.
+        """
         from dphist.kernels.summed_area import box_sums
 
         low, high, ends = self.trials
         sums = box_sums(np.ascontiguousarray(cells, dtype=np.float64).reshape(self.shape), low, high)
-        known = len(self._tried) == len(ends)
+        known = inside > 0.0 or len(self._tried) == len(ends)
         plain, noise = self.tried[3:] if known else self.least_squares(low, high)
+        if inside > 0.0:
+            noise = noise + inside * self.tried[2]
         count = np.diff([*ends, len(low)])
         return np.asarray(np.add.reduceat((sums - plain) ** 2 / noise, ends) / count, dtype=np.float64)
 

@@ -25,6 +25,8 @@ IntArray = NDArray[np.int64]
 
 # What plain least squares is allowed beyond its variance, where it serves better than the predictive law.
 _PLAIN = 1.2
+# What lies inside leaves that a question cuts counts so many times beside the noise of plain least squares.
+_INSIDE = 2.0
 # Published cells depart from the noisy ones by less than this part of the noise's variance where they merely follow
 # them; blocks of up to eight cells say so together.
 _FOLLOWING = 0.75
@@ -56,6 +58,9 @@ class PredictiveErrors:
     """The published cells, where sums of many of them may be biased: they were inferred one by one, or pruned."""
     pruned: bool = False
     """Whether they come of a tree whose splits and boxes were pruned."""
+    divided: bool = False
+    """Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures from it
+    are then set beside what is unknown there as well."""
     told: Mapping[str, FloatArray] | None = None
     """What a file says was learned; believed where it fits."""
 
@@ -128,7 +133,11 @@ class PredictiveErrors:
         """Plain least squares, none negative, where what is published departs from it too far."""
         if self.engine.deviations < _ENOUGH:
             return summed
-        plain, noise = self.engine.least_squares(low, high, None, starts)
+        if self.divided:
+            _, _, inner, plain, noise = self.engine.ask_both(low, high, starts)
+            noise = noise + _INSIDE * inner
+        else:
+            plain, noise = self.engine.least_squares(low, high, None, starts)
         departs = (plain - summed) ** 2 > _FAR * noise
         return np.where((cells > 1.0) & (departs | self._biased(cells)), np.maximum(plain, 0.0), summed)
 
@@ -147,7 +156,7 @@ class PredictiveErrors:
         said = None if self.told is None else self.told.get("departures")
         if said is not None and said.shape == (size_classes(self.engine.shape),):
             return said
-        return self.engine.departures(self.counts)
+        return self.engine.departures(self.counts, _INSIDE if self.divided else 0.0)
 
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on what is published, and be off by its distance from the law's mean."""
@@ -209,7 +218,7 @@ class PredictiveErrors:
         caution = self.engine.caution_of(cells)
         return self.engine.overlap * np.minimum(
             caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2,
-            _PLAIN * (noise + 2.0 * inner) + (plain - published) ** 2,
+            _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
         )
 
 
