@@ -128,5 +128,7 @@ class Posterior:
 
         return FewErrors(
             *(errors.make, errors.prove, errors.counts, errors.pruned, errors.told),
-            *(float(law.scale), float(law.variance), self.elsewhere),
+            scale=float(law.scale),
+            noise=float(law.variance),
+            elsewhere=self.elsewhere,
         )

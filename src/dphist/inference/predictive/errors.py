@@ -58,11 +58,11 @@ class PredictiveErrors:
     """The published cells, where sums of many of them may be biased: they were inferred one by one, or pruned."""
     pruned: bool = False
     """Whether they come of a tree whose splits and boxes were pruned."""
+    told: Mapping[str, FloatArray] | None = None
+    """What a file says was learned; believed where it fits."""
     divided: bool = False
     """Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures from it
     are then set beside what is unknown there as well."""
-    told: Mapping[str, FloatArray] | None = None
-    """What a file says was learned; believed where it fits."""
 
     @cached_property
     def engine(self) -> Engine:
