@@ -77,7 +77,7 @@ def test_a_release_is_published_asked_verified_and_shown(room, published):
     assert read["value"] == pytest.approx(4000 / 120 * 10 / 2, abs=80)
     verified = dphist("verify", published)
     assert verified.returncode == 0
-    assert "spent 1 of 1" in verified.stdout
+    assert "verified: 1 paid answer, spent 1 of 1" in verified.stdout
     shown = dphist("show", published)
     assert "differential privacy" in shown.stdout
     assert "█" in shown.stdout

@@ -1,13 +1,15 @@
 """One table is a table, in what releases say of themselves; and files that said otherwise still verify."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import dphist
 from dphist.errors import VerificationError
-from dphist.model.phrases import mended
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.model.phrases import counted, mended
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(6)), dphist.Ordinal("y", range(5))])
 
@@ -31,5 +33,34 @@ def test_one_table_is_said_as_one_and_an_older_file_still_verifies() -> None:
 
 
 def test_only_one_of_a_thing_is_mended() -> None:
-    for said in ("21 tables were measured", "1,001 tables were", "0.1 parts", "1 totals"):
+    for said in ("21 tables were measured", "1,001 tables were", "0.1 parts", "1 tablets"):
         assert mended(said) == said
+
+
+def test_whoever_writes_a_note_one_of_a_thing_is_said_as_one() -> None:
+    note = "1 totals for 11 cells; 1 groups were merged, 1 cells are left, 1,001 bins"
+    said = Estimate(np.zeros(1), IndependentNoise(Fraction(1)), note).note
+    assert said == "1 total for 11 cells; 1 group was merged, 1 cell is left, 1,001 bins"
+    domain = dphist.Domain([dphist.Ordinal("x", range(1))])
+    for mechanism in ("structurefirst", "noisefirst", "adaptivetree"):
+        release = dphist.publish(dphist.Histogram(domain, np.ones(1, int)), epsilon=1, mechanism=mechanism)
+        assert mended(release.note) == release.note
+        release.verify()
+
+
+def test_what_is_shown_counts_one_as_one() -> None:
+    assert (counted(1, "cell"), counted(0, "cell"), counted(1000, "cell")) == (
+        "1 cell",
+        "0 cells",
+        "1,000 cells",
+    )
+    domain = dphist.Domain([dphist.Ordinal("x", range(3))])
+    release = dphist.publish(
+        dphist.Histogram(domain, np.array([0, 90, 0])), epsilon=2, mechanism="sparselaplace(threshold=40)"
+    )
+    assert "1 cell of 40 or more" in repr(release)
+    assert "(1 question, " in repr(release.transcript)
+    assert "1 question " in repr(dphist.Workload.where(domain, x=1))
+    assert (
+        dphist.Unit(cells=1, per_cell=2, id="who").describe().endswith("are counted, all of them in one cell")
+    )

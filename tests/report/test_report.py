@@ -4,12 +4,14 @@ import re
 import sys
 
 import numpy as np
+import pyarrow
 import pytest
 
 import dphist
 from dphist.report import figure, picture, report_page
 from dphist.report.facts import accuracy, budget_tree, mechanism_words
 from dphist.report.figures import specification, table
+from dphist.web.view import View
 
 DOMAIN = dphist.Domain(
     [
@@ -144,3 +146,24 @@ def test_the_script_of_pictures_is_made_once_a_machine(tmp_path, monkeypatch):
     # A folder that may not be written is no obstacle.
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     assert bundle() == "let a = 'ä'"
+
+
+def test_what_discovered_keys_add_up_to_is_not_called_everything():
+    pages = pyarrow.table({"page": ["a"] * 900 + ["b"] * 400 + ["c"] * 2, "who": range(1302)})
+    found = dphist.publish(
+        pages,
+        dphist.Domain([dphist.Nominal("page", discover=True)]),
+        rho="1/8",
+        delta="1e-9",
+        unit="cells=1, id=who",
+    )
+    told = "are counted in it: records whose key stayed below a noisy count of"
+    page = report_page(found, title="Pages")
+    assert "<p>All keys that are shown: <strong>" in page
+    assert told in page
+    assert "In all" not in page
+    assert "records of keys shown" in found._repr_html_()
+    assert told in " ".join(View.read(found, {}).to_json()["answer"]["caveats"])
+    page = report_page(publish(["age"]), title="Ages")
+    assert "<p>In all: <strong>" in page
+    assert told not in page

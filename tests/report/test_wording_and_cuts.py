@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import dphist
 from dphist.model.workload import Workload
+from dphist.release.guarantee import Guarantee
 from dphist.release.language import boxes, read_conditions
 from dphist.report.cuts import cut, name_span
 from dphist.report.wording import caveats, python, question
@@ -27,6 +28,7 @@ ATTRIBUTES: list[dphist.Ordinal | dphist.Nominal] = [
     dphist.Nominal('pl"ace', {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e'"]}}),
 ]
 DOMAIN = dphist.Domain(ATTRIBUTES)
+PROMISE = Guarantee(1, dphist.Unit())
 
 
 def cells(workload, axis):
@@ -128,16 +130,16 @@ def test_kept_running_sums_answer_as_fresh_ones_do():
 def test_caveats_are_sentences_without_a_symbol(method, said):
     from dphist.release import Answer
 
-    told = " ".join(caveats(Answer(12.0, 0.0, 15.0, 0.9, method)))
+    told = " ".join(caveats(Answer(12.0, 0.0, 15.0, 0.9, method), PROMISE))
     assert said in told
     assert "nobody at all" in told
     assert not set("εδρ") & set(told)
-    assert all(sentence.endswith(".") for sentence in caveats(Answer(12.0, 3.0, 15.0, 0.9, method)))
+    assert all(sentence.endswith(".") for sentence in caveats(Answer(12.0, 3.0, 15.0, 0.9, method), PROMISE))
 
 
 def test_what_was_not_measured_is_said_to_be_useless():
     from dphist.release import Answer
 
-    told = caveats(Answer(12.0, float("nan"), float("nan"), 0.95, "not measured"))
+    told = caveats(Answer(12.0, float("nan"), float("nan"), 0.95, "not measured"), PROMISE)
     assert "not measured by itself" in told[0]
     assert "do not use it" in told[0]

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from dphist.cli import screen
+from dphist.model.phrases import counted
 from dphist.publishing.checking import verify_file
 
 
@@ -27,5 +28,5 @@ def verify_release(
     if as_json:
         screen.line(json.dumps(facts))
     else:
-        paid = f"{len(loaded.transcript)} paid answers, spent {spent} of {budget.amount}"
+        paid = f"{counted(len(loaded.transcript), 'paid answer')}, spent {spent} of {budget.amount}"
         screen.line(f"verified: {paid}, and nothing else")

@@ -9,6 +9,7 @@ from dphist.cli import screen
 from dphist.cli.picture import bars
 from dphist.cli.showing import draw
 from dphist.model.domain import Domain
+from dphist.model.phrases import counted
 from dphist.private.ledger import Ledger
 from dphist.publishing.checking import digest
 from dphist.publishing.door import publish
@@ -59,7 +60,7 @@ def run_demo(folder: Path, rows: int) -> None:
     source, schema, out, ledger = (
         folder / name for name in ("visits.parquet", "visits.toml", "release.parquet", "budget.db")
     )
-    with screen.progress(f"making {rows:,} records"):
+    with screen.progress(f"making {counted(rows, 'record')}"):
         connection = duckdb.connect()
         connection.execute("create macro h(i, k) as (hash(i * 31 + k * 7919) % 1000003) / 1000003.0")
         connection.execute(_ROWS.format(rows=int(rows), path=str(source).replace("'", "''")))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dphist.cli import screen
+from dphist.model.phrases import counted
 
 schema_app = typer.Typer(
     help="Draft and check schemas: what is public about the records.", no_args_is_help=True
@@ -76,5 +77,5 @@ def schema_check(
     screen.line(
         f"{listed}: the keys of {unknown.name} are discovered when they are published, for a --delta"
         if unknown
-        else f"{listed} = {domain.size:,} cells"
+        else f"{listed} = {counted(domain.size, 'cell')}"
     )

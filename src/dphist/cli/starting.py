@@ -15,6 +15,7 @@ from dphist.errors import DphistError, InputError
 from dphist.model.domain import Domain
 from dphist.model.domain.words import FORMS, attribute_from_words
 from dphist.model.exact import positive
+from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.uses.starting import Start, columns
@@ -71,7 +72,9 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     public = {name: ask(f"{name} ({kind})", "", _words_of(name)) for name, kind in listed}
     start = Start(source=source, public=public, folder=folder)
     domain: Domain = start.domain
-    screen.line(f"   {' × '.join(f'{a.name} {a.size}' for a in domain.attributes)} = {domain.size:,} cells")
+    screen.line(
+        f"   {' × '.join(f'{a.name} {a.size}' for a in domain.attributes)} = {counted(domain.size, 'cell')}"
+    )
     screen.line(
         "\n2. Who is protected? row · rows=5 (a person may have five) · rows=5, id=COLUMN (that names them)\n"
     )

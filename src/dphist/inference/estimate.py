@@ -17,6 +17,7 @@ from dphist.errors import QueryError
 from dphist.inference.intervals import Spread, chernoff_widths, half_widths
 from dphist.kernels.pieces import box_part_squares, interval_part_squares
 from dphist.model.law import NoiseLaw
+from dphist.model.phrases import mended
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -214,6 +215,10 @@ class Estimate:
     errors: Errors
     note: str = ""
     made_by: object = None
+
+    def __post_init__(self) -> None:
+        """Notes count in words; here is where one of a thing is said as one, whoever wrote the note."""
+        object.__setattr__(self, "note", mended(self.note))
 
 
 @dataclass(frozen=True, eq=False)

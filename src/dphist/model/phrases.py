@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_ONE_OF_MANY = re.compile(r"(?<![\d.,])1 (table|attribute|part)s\b( were\b)?")
+_THINGS = "attribute|bin|block|cell|group|pair|part|question|record|row|table|total|value"
+_ONE_OF_MANY = re.compile(rf"(?<![\d.,])1 ({_THINGS})s\b( (?:were|are)\b)?")
+_OF_ONE = {" were": " was", " are": " is", None: ""}
 
 
 def so_many(number: int, thing: str) -> str:
@@ -24,8 +26,25 @@ def so_many(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def counted(number: int, thing: str) -> str:
+    """Say the same with thousands marked; `so_many` leaves them unmarked, as files say it of themselves.
+
+    Args:
+        number: How many.
+        thing: What, if it is one.
+
+    Returns:
+        The words.
+
+    Example:
+        >>> counted(1, "cell"), counted(4096, "cell")
+        ('1 cell', '4,096 cells')
+    """
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def mended(said: str) -> str:
-    """Give what an older release says of itself as it is said today: not of "1 tables".
+    """Give what a release says of itself as people say it: not of "1 tables", as older files do.
 
     Args:
         said: The words.
@@ -37,4 +56,4 @@ def mended(said: str) -> str:
         >>> mended("21 tables were measured; 1 tables were measured with 1 parts")
         '21 tables were measured; 1 table was measured with 1 part'
     """
-    return _ONE_OF_MANY.sub(lambda found: f"1 {found[1]}" + (" was" if found[2] else ""), said)
+    return _ONE_OF_MANY.sub(lambda found: f"1 {found[1]}{_OF_ONE[found[2]]}", said)

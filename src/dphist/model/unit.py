@@ -93,6 +93,8 @@ class Unit:
         """
         verb = "replaced by any other" if self.replace else "added or removed"
         where = "" if self.cells is None else f", at most {self.per_cell} in each of {self.cells} cells"
+        if self.cells == 1:
+            where = ", all of them in one cell"
         if self.id is not None:
             return (
                 f"one person, who may be {verb}: all the rows that share a value of {self.id}, "

@@ -19,6 +19,7 @@ from dphist.mechanisms.auto import Auto
 from dphist.model.domain import Domain, Nominal
 from dphist.model.exact import Number, exact
 from dphist.model.histogram import Histogram
+from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.forecast import plan
@@ -261,17 +262,20 @@ def _lines(told: Rehearsal) -> list[str]:
     for lost, why in zip(
         told.unreadable,
         (
-            "lines are not UTF-8, and are left out: is the file Latin-1? iconv -f latin1 -t utf-8 converts it",
-            "lines or objects do not have the fields of the others, and are left out",
+            "not UTF-8, and left out: is the file Latin-1? iconv -f latin1 -t utf-8 converts it",
+            "without the fields of the others, and left out",
         ),
         strict=True,
     ):
         if lost:
-            lines.append(f"           {lost:,} {why}")
+            lines.append(f"           {counted(lost, 'line')} {why}")
     for each in told.attributes:
-        fate = "go to its cell for everything else" if each.other else "have no cell"
+        one = each.missed == 1
+        fate = f"go{'es' * one} to its cell for everything else"
+        if not each.other:
+            fate = "has no cell" if one else "have no cell"
         lines.append(
-            f"{each.name}: {each.missed:,} rows {fate}"
+            f"{each.name}: {counted(each.missed, 'row')} {fate}"
             if each.missed
             else f"{each.name}: every row has a cell"
         )
@@ -325,10 +329,10 @@ def _people(told: Rehearsal) -> list[str]:
             break
     lines = [
         f"people     {people:,}; half have {middle:,} rows or fewer, one has {most:,}{' or more' * (most >= 1000)}",
-        f"           {over:,} have more than the {limit:,} that are counted: {lost:,} rows are left out for it",
+        f"           with more than the {limit:,} that are counted: {over:,}; rows left out for it: {lost:,}",
     ]
     if told.nobody:
-        lines.append(f"           {told.nobody:,} rows have no {told.unit.id}, and are left out")
+        lines.append(f"           rows without a {told.unit.id}, left out: {told.nobody:,}")
     return lines
 
 

@@ -45,6 +45,7 @@ from dphist.model.exact import Number, shares
 from dphist.model.histogram import Histogram
 from dphist.model.law import Kind, NoiseLaw
 from dphist.model.measure import Sums
+from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Noise
@@ -432,7 +433,7 @@ class PrivateCounts:
 
     def __repr__(self) -> str:
         state = "unused" if self._right else "used"
-        return f"<PrivateCounts {'×'.join(map(str, self.shape))} in {self.parts} parts, {state}>"
+        return f"<PrivateCounts {'×'.join(map(str, self.shape))} in {so_many(self.parts, 'part')}, {state}>"
 
 
 def open_gate(

@@ -28,6 +28,7 @@ from dphist.model.coded import Countable
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.law import Kind, NoiseLaw
+from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts, open_replay
@@ -117,7 +118,7 @@ class PrivateRecords:
 
     def __repr__(self) -> str:
         state = "unused" if self._right._right else "used"
-        return f"<PrivateRecords of {len(self.shape)} attributes, {state}>"
+        return f"<PrivateRecords of {so_many(len(self.shape), 'attribute')}, {state}>"
 
 
 def open_records_gate(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import VerificationError
+from dphist.model.phrases import so_many
 
 Answer = NDArray[Any]
 
@@ -81,7 +82,7 @@ class Transcript(Sequence[Entry]):
         return iter(self._entries)
 
     def __repr__(self) -> str:
-        return f"Transcript({len(self)} questions, spent {self.spent()})"
+        return f"Transcript({so_many(len(self), 'question')}, spent {self.spent()})"
 
     def ask(
         self,

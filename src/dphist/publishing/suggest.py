@@ -22,6 +22,7 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.measure import LARGEST_REACH, Measure, measures_to_toml
+from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
@@ -196,8 +197,8 @@ def _rows(
         )
     most = int(edges[seen[-1]])
     reason = (
-        f"Nobody who stands out of the noise has more than {most} rows; whoever has keeps that many. Fewer rows make "
-        "less noise, and drop more."
+        f"Nobody who stands out of the noise has more than {so_many(most, 'row')}; whoever has keeps that many. Fewer "
+        "rows make less noise, and drop more."
     )
     return Suggested(person, epsilon, reason, rows=most)
 

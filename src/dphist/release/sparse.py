@@ -19,6 +19,7 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
+from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.pricing import Purse
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
@@ -239,7 +240,7 @@ class SparseCells:
 
     def describe(self) -> str:
         """Say how many cells are published."""
-        return f"{len(self):,} cells of {self.threshold} or more"
+        return f"{counted(len(self), 'cell')} of {self.threshold} or more"
 
 
 def _largest_draws(sizes: FloatArray, published: IntArray, scale: float, beta: float) -> FloatArray:

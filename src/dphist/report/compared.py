@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dphist.extras import need
+from dphist.model.phrases import counted
 from dphist.report.page import embed, inline, read, style
 from dphist.report.pictures import vega_script
 
@@ -30,7 +31,7 @@ def compared_page(
             left_out=left_out,
             budget=budget,
             caption=caption,
-            questions=f"{questions:,} questions ({workload}{', a sample of them' if sampled else ''})",
+            questions=f"{counted(questions, 'question')} ({workload}{', a sample of them' if sampled else ''})",
             sampled=", over a sample of the questions" if sampled else "",
             spec=embed(_chart(rows).to_dict()),
             style=style(),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
 from dphist.model.domain.scales import Bins, Dates
+from dphist.model.phrases import counted
 
 Span = tuple[int, int]
 
@@ -82,7 +83,9 @@ def name_span(attribute: Attribute, span: Span) -> str:
 def _even(attribute: Attribute, window: Span, most: int) -> Cuts:
     start, stop = window
     if not 0 <= start < stop <= attribute.size:
-        raise QueryError(f"{attribute.name}: the window must lie inside its {attribute.size:,} cells")
+        raise QueryError(
+            f"{attribute.name}: the window must lie inside its {counted(attribute.size, 'cell')}"
+        )
     # Whatever lies outside the bounds is no neighbour of the last cell, and gets a bar of its own.
     other = attribute.other_cell
     last = stop if other is None or stop <= other else other

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dphist.mechanisms.spec import show
+from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.transcript import Entry
 from dphist.release import Release
@@ -97,7 +98,7 @@ def _spend(node: dict[str, Any], title: str, whole: Fraction) -> Spend:
     left = len(node["asked"]) - len(parts)
     if left > 0:
         cost = sum((entry.cost for entry in node["asked"][_MOST_SHOWN:]), Fraction(0))
-        parts.append(Spend(f"{left:,} more questions", cost, float(cost / whole)))
+        parts.append(Spend(f"{counted(left, 'more question')}", cost, float(cost / whole)))
     asked = sum((entry.cost for entry in node["asked"]), Fraction(0))
     along, beside = Fraction(0), Fraction(0)
     for step, child in node["children"].items():

@@ -25,7 +25,7 @@ def release_html(release: Release) -> str:
         "mechanism": mechanism_words(release)["name"],
     }
     if not foreign:
-        facts["records"] = str(release.answer())
+        facts["records of keys shown" if release.guarantee.threshold else "records"] = str(release.answer())
     rows = "".join(
         f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts.items()

@@ -20,7 +20,7 @@ from dphist.report.figures import Colour, specification, table
 from dphist.report.measures import measure_lines
 from dphist.report.pictures import vega_script
 from dphist.report.tables import Table, can_guarantee
-from dphist.report.wording import caveats, python, question
+from dphist.report.wording import caveats, python, question, whole
 from dphist.version import __version__
 
 _MOST_FIGURES = 8
@@ -64,8 +64,9 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             release=release,
             proven=proven,
             plain=facts.plain_words(release),
-            caveats=caveats(release.answer()),
+            caveats=caveats(release.answer(), release.guarantee),
             cells=" × ".join(f"{a.name} ({a.size:,})" for a in release.domain.attributes),
+            whole=whole(release.guarantee),
             total=release.answer(),
             intervals=interval_kinds(shown),
             guarantee=release.guarantee.describe(),

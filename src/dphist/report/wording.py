@@ -11,6 +11,7 @@ from dphist.model.domain import Attribute, Domain, Nominal
 from dphist.model.domain.hierarchy import category_text
 from dphist.model.domain.scales import Bins, Dates, Integers
 from dphist.release.answers import Answer
+from dphist.release.guarantee import Guarantee
 
 Span = tuple[int, int]
 Chosen = Mapping[str, Sequence[Span]]
@@ -42,7 +43,12 @@ def python(domain: Domain, chosen: Chosen, *, guaranteed: bool = False) -> str:
     return f"release.answer({', '.join(given)})"
 
 
-def caveats(answer: Answer) -> list[str]:
+def whole(guarantee: Guarantee) -> str:
+    """Name the sum of all cells: of everything or, where keys were discovered, of those that are shown."""
+    return "All keys that are shown" if guarantee.threshold else "In all"
+
+
+def caveats(answer: Answer, guarantee: Guarantee) -> list[str]:
     """Say what an interval means and does not mean, in sentences for people who have never heard of noise."""
     if not answer.measured:
         return [
@@ -56,6 +62,11 @@ def caveats(answer: Answer) -> list[str]:
     said = [f"The true number most likely lies between {answer.low:,.0f} and {answer.high:,.0f}. {known}"]
     if answer.low <= 0 < answer.high:
         said.append("It may also be that there is nobody at all.")
+    if guarantee.threshold:
+        said.append(
+            "Only keys that are shown are counted in it: records whose key stayed below a noisy count of "
+            f"{guarantee.threshold:,} are not."
+        )
     said.append(
         "The number is off on purpose: noise was added, so that nobody can be recognised in it. Two numbers whose "
         "intervals overlap may well be the same."
@@ -65,6 +76,10 @@ def caveats(answer: Answer) -> list[str]:
 
 _KNOWN = {
     "exact": "The noise that was added is known exactly: {percent} of 100 such intervals hold the true number.",
+    "exact for single keys": (
+        "The noise that was added is known exactly, and so is what choosing the keys to show does to it: {percent} of "
+        "100 such intervals hold the true number of a single key. Sums of keys are reckoned from that."
+    ),
     "calibrated": (
         "In tests on many data sets about {percent} of 100 such intervals held the true number; for these data that is "
         "likely, not proven."

@@ -14,6 +14,7 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
+from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 from dphist.private.gate import PrivateCounts, open_gate, open_replay
 from dphist.private.noise import Noise
@@ -104,7 +105,7 @@ def private_id3(
             "private_id3: depth must be 1 or more, and an attribute besides the target is needed"
         )
     spend, protected = Budget.of(epsilon), unit or Unit()
-    purpose = f"private_id3 on {target}, {levels} levels"
+    purpose = f"private_id3 on {target}, {so_many(levels, 'level')}"
     model = PrivateID3(target, features=names, max_depth=levels)
     with account(ledger, dataset, budget=spend, unit=protected, purpose=purpose) as payer:
         preflight(

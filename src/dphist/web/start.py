@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from dphist.errors import DphistError, QueryError
 from dphist.model.domain.words import FORMS
+from dphist.model.phrases import counted
 from dphist.release import Release
 from dphist.report import report_page
 from dphist.uses.starting import Start, columns
@@ -164,7 +165,7 @@ def _described(start: Start) -> dict[str, Any]:
     curve = start.curve()
     axes = " × ".join(f"{a.name} {a.size}" for a in start.domain.attributes)
     return {
-        "cells": f"{axes} = {start.domain.size:,} cells",
+        "cells": f"{axes} = {counted(start.domain.size, 'cell')}",
         "schema": start.schema,
         "commands": start.commands,
         "curve": [(epsilon, error) for epsilon, error in curve],

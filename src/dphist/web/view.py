@@ -15,6 +15,7 @@ from typing import Any, Literal
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
 from dphist.model.domain.scales import Bins, Dates, Integers, Steps
+from dphist.model.phrases import counted
 from dphist.release import Release
 from dphist.release.answers import bound
 from dphist.release.language import boxes, read_conditions
@@ -142,7 +143,7 @@ class View:
             "answer": {
                 "value": bound(answer.value), "low": bound(answer.low), "high": bound(answer.high),
                 "confidence": answer.confidence, "method": answer.method, "details": answer.details,
-                "text": str(answer), "caveats": caveats(answer),
+                "text": str(answer), "caveats": caveats(answer, self.release.guarantee),
             },
             "measures": measure_lines(self.release, boxes(self.chosen, domain), self.confidence),
             "show": self.show,
@@ -273,7 +274,7 @@ def _cells(attribute: Attribute, text: str) -> list[Span]:
         pair = _number(start, "cells"), _number(stop, "cells")
         if not 0 <= pair[0] < pair[1] <= attribute.size:
             raise QueryError(
-                f"{attribute.name}: cells must be increasing and inside its {attribute.size:,} cells"
+                f"{attribute.name}: cells must be increasing and inside its {counted(attribute.size, 'cell')}"
             )
         spans.append(pair)
     spans.sort()

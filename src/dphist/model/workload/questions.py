@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dphist.arguments import explained
 from dphist.errors import QueryError, TooLargeError
 from dphist.model.domain import Domain
+from dphist.model.phrases import counted
 from dphist.model.workload.boxes import (
     CHUNK,
     LARGEST,
@@ -307,4 +308,4 @@ class Questions:
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{a.name}[{a.size}]" for a in self.domain.attributes)
-        return f"Workload({self.kind}: {self.size:,} questions over {axes})"
+        return f"Workload({self.kind}: {counted(self.size, 'question')} over {axes})"

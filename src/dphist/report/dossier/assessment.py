@@ -10,6 +10,7 @@ from __future__ import annotations
 from dphist.model.phrases import so_many
 from dphist.report.dossier.known import Known, to_fill, variant
 from dphist.report.facts import accuracy
+from dphist.report.wording import whole
 
 
 def assessment(known: Known) -> str:
@@ -78,7 +79,8 @@ def _numbers(known: Known) -> list[tuple[str, str]]:
     return [
         (
             "Utility",
-            f"In all {known.total}. Half the width of a 95 % interval, the median over places in the domain:\n\n"
+            f"{whole(release.guarantee)}: {known.total}. Half the width of a 95 % interval, the median over places in "
+            "the domain:\n\n"
             f"| cells added up | half width |\n|---:|---|\n{widths}",
         ),
         (
