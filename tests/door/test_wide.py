@@ -16,6 +16,7 @@ import pytest
 import dphist
 from dphist.errors import NotPrivate, QueryError, ReleaseError, TooLargeError, VerificationError
 from dphist.mechanisms import Residuals
+from dphist.mechanisms.wide import fit
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.unit import Unit
@@ -24,6 +25,7 @@ from dphist.private.noise import Keystream, Noise
 from dphist.publishing.wide import tables_release
 from dphist.release.wide import TableCells
 from dphist.sources.coded import coded
+from dphist.waiting import listening
 
 WORDS = ["no", "perhaps", "yes"]
 ATTRIBUTES: list[Any] = [
@@ -385,3 +387,35 @@ def test_weights_of_tables_are_used(mechanism: str) -> None:
         weighed = variances("2 marginals:q0,q1 + marginals:2", **budget)
         assert weighed[0] < 0.6 * alike[0]
         assert weighed[1] > alike[1]
+
+
+def test_a_model_is_fitted_when_it_is_asked_for_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(4)
+    shared = rng.integers(0, 3, 20_000)
+    columns = {f"q{i}": np.where(rng.random(20_000) < 0.5, shared, shared[::-1]) for i in range(12)}
+    domain = dphist.Domain([dphist.Ordinal(name, range(3)) for name in columns])
+    dphist.publish(
+        pa.table(columns), domain, epsilon=3, mechanism="mixture(classes=4,steps=10)", workload="marginals:2",
+        unattended=True,
+    ).save(tmp_path / "x.parquet")  # fmt: skip
+    fits: list[int] = []
+    fitted = fit.fit_mixture
+
+    def noted(*given: Any, **named: Any) -> Any:
+        fits.append(1)
+        return fitted(*given, **named)
+
+    monkeypatch.setattr(fit, "fit_mixture", noted)
+    release = dphist.load(tmp_path / "x.parquet")
+    assert release.answer("q1 = 1 and q2 = 1").measured
+    assert not np.isnan(release.project("q3", "q4").low).any()
+    assert not fits
+    assert not release.answer("q1 = 1 and q2 = 1 and q3 = 1").measured
+    assert len(fits) == 1
+    said: list[str] = []
+    with listening(said.append):
+        release.verify()
+    assert len(fits) == 2
+    assert "fitting a model to the tables: 50 %" in said[len(said) // 2]

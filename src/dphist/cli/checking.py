@@ -21,7 +21,7 @@ def verify_release(
     """Replay the mechanism with no data, and say that the release is the same."""
     if ledger:
         from dphist.private.ledger import Ledger
-    with Ledger.open(ledger) if ledger else nullcontext() as book:
+    with Ledger.open(ledger) if ledger else nullcontext() as book, screen.long_work():
         loaded = verify_file(release, book, choice=choice, exact=exact)
     budget, spent = loaded.budget, str(loaded.spent)
     facts = {"verified": True, budget.currency: str(budget.amount), "spent": spent}

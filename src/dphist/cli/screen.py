@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 
 def line(text: str) -> None:
@@ -39,8 +43,36 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(first) as status:
+    from dphist.waiting import listening
+
+    with Console(stderr=True).status(first) as status, listening(status.update):
         yield lambda text: status.update(text)
+
+
+@contextmanager
+def long_work() -> Iterator[None]:
+    """Show how far long work has come, on a line that is only begun if there is some: most answers come at once."""
+    from dphist.waiting import listening
+
+    if not sys.stderr.isatty():
+        yield
+        return
+    shown: list[Status] = []
+
+    def show(text: str) -> None:
+        if not shown:
+            from rich.console import Console
+
+            shown.append(Console(stderr=True).status(text))
+            shown[0].start()
+        shown[0].update(text)
+
+    try:
+        with listening(show):
+            yield
+    finally:
+        for status in shown:
+            status.stop()
 
 
 def _compiling(folder: str | None) -> None:

@@ -179,22 +179,28 @@ def _characteristic(law: NoiseLaw, length: int) -> FloatArray:
 
 
 def _matched(draws: FloatArray, beta: float) -> FloatArray:
-    grid, quantiles = _quantile_table(beta)
-    return np.asarray(np.interp(1.0 / draws, grid, quantiles), dtype=np.float64)
+    """Quantiles of |sum of m equal Laplace draws| ÷ its standard deviation, between those tabulated against 1/m.
 
-
-@lru_cache(maxsize=64)
-def _quantile_table(beta: float) -> tuple[FloatArray, FloatArray]:
-    """Quantiles of |sum of m equal Laplace draws| ÷ its standard deviation, tabulated against 1/m in (0, 1].
-
-    A sum of m Laplace draws is normal with a Gamma(m) variance, so Pr(|S| > q) is a mean of normal tails.
+    Few answers need few of the table: only what lies beside their 1/m is worked out.
     """
-    inverse = np.concatenate([np.linspace(0.0, 0.1, 12), np.linspace(0.15, 1.0, 18)])
-    quantiles = np.empty(inverse.size)
-    quantiles[0] = normal_quantile(1.0 - beta)
-    for i, share in enumerate(inverse[1:].tolist(), 1):
-        quantiles[i] = normal_mixture_quantile(_spreads(share), beta, 60.0)
-    return inverse, quantiles
+    share = 1.0 / draws
+    left = np.clip(np.searchsorted(_SHARES, share, side="right") - 1, 0, _SHARES.size - 2)
+    quantiles = np.full(_SHARES.size, np.nan)
+    for i in np.union1d(left, left + 1).tolist():
+        quantiles[i] = _quantile(float(_SHARES[i]), beta)
+    return np.asarray(np.interp(share, _SHARES, quantiles), dtype=np.float64)
+
+
+# From endlessly many draws to one.
+_SHARES = np.concatenate([np.linspace(0.0, 0.1, 12), np.linspace(0.15, 1.0, 18)])
+
+
+@lru_cache(maxsize=2048)
+def _quantile(share: float, beta: float) -> float:
+    """One of them: a sum of m Laplace draws is normal with a Gamma(m) variance, Pr(|S| > q) a mean of normal tails."""
+    if share == 0.0:
+        return normal_quantile(1.0 - beta)
+    return normal_mixture_quantile(_spreads(share), beta, 60.0)
 
 
 @lru_cache(maxsize=32)

@@ -23,7 +23,7 @@ nothing, so the same tables give the same model.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.tables import Axes
+from dphist.waiting import steps as steps_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -173,7 +174,9 @@ def fit_mixture(
     if total <= 0 or not tables:
         return _flat(shape)
     fit = _Fit(tuple(shape), tables, float(total), components, steps, price, fits, long)
-    found = [fit.run(number) for number in range(fits)]
+    # Both descents are one thing to wait for.
+    going = steps_of("fitting a model to the tables", fits * fit.steps, apart=10)
+    found = [fit.run(number, going) for number in range(fits)]
     weights = np.concatenate([each.weights for each in found]) / fits
     return MixtureModel(tuple(shape), weights, np.concatenate([each.conditionals for each in found], axis=1))
 
@@ -308,11 +311,11 @@ class _Fit:
         theta /= np.add.reduceat(theta, ends, axis=0)[self.owner]
         return np.asarray(theta)
 
-    def run(self, number: int) -> MixtureModel:
+    def run(self, number: int, going: Iterator[int]) -> MixtureModel:
         """Descend from one of the starts, with a step that shrinks over the last third."""
         logits, bias = self._start(number), np.zeros(self.classes, dtype=np.float32)
         averages = [(np.zeros_like(one), np.zeros_like(one)) for one in (logits, bias)]
-        for step in range(1, self.steps + 1):
+        for step, _ in zip(range(1, self.steps + 1), going, strict=False):
             theta, weights = self._softmax(logits), _normalised(bias)
             pull, gain = self._gradient(theta, weights)
             pull *= weights

@@ -15,6 +15,7 @@ from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.residuals import TableResiduals, bounded_kinds
 from dphist.inference.tables import Axes
 from dphist.model.law import NoiseLaw
+from dphist.model.phrases import mended
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -67,6 +68,10 @@ class TableEstimate:
     note: str = ""
     model: Model | None = None
     made_by: object = None
+
+    def __post_init__(self) -> None:
+        """One of a thing is said as one, as in `Estimate`."""
+        object.__setattr__(self, "note", mended(self.note))
 
     @property
     def total(self) -> float:

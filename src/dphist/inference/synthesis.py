@@ -9,7 +9,7 @@ ones. Everything is a function of what was published and of the public seed, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -185,6 +185,67 @@ class PublishedModel:
         """Records that keep the published pairs: the codes of every column."""
         pairs: dict[Axes, FloatArray] = {axes: table for axes, table in self.tables.items() if len(axes) == 2}
         return tuple(synthesise(self.mixture, pairs, count, seed=seed).T)
+
+
+@dataclass(frozen=True, eq=False)
+class LaterTables(Mapping[Axes, FloatArray]):
+    """Published tables that are fitted when one is first read: intervals of a release stand on what was measured alone.
+
+    Args:
+        make: Fits them, with the model.
+
+    Example:
+        >>> import numpy as np
+        >>> flat = MixtureModel((2,), np.ones(1), np.full((2, 1), 0.5))
+        >>> later = LaterTables(lambda: PublishedModel(flat, {(0,): np.array([3.0, 4.0])}))
+        >>> dict(later), later.model.table((0,)).tolist()
+        ({(0,): array([3., 4.])}, [0.5, 0.5])
+    """
+
+    make: Callable[[], PublishedModel]
+
+    @cached_property
+    def fitted(self) -> PublishedModel:
+        """The model, with the tables."""
+        return self.make()
+
+    @property
+    def model(self) -> LaterModel:
+        """The model, fitted as late."""
+        return LaterModel(self)
+
+    def __getitem__(self, axes: Axes) -> FloatArray:
+        return self.fitted.tables[axes]
+
+    def __iter__(self) -> Iterator[Axes]:
+        return iter(self.fitted.tables)
+
+    def __len__(self) -> int:
+        return len(self.fitted.tables)
+
+
+@dataclass(frozen=True, eq=False)
+class LaterModel:
+    """The model of such tables; what it says is said by `PublishedModel`."""
+
+    later: LaterTables
+
+    @property
+    def mixture(self) -> MixtureModel:
+        """The mixture of products in it."""
+        return self.later.fitted.mixture
+
+    def table(self, axes: Sequence[int]) -> FloatArray:
+        """The probability of every cell of a table, its axes as named."""
+        return self.later.fitted.table(axes)
+
+    def boxes(self, low: IntArray, high: IntArray) -> FloatArray:
+        """The probability of every box."""
+        return self.later.fitted.boxes(low, high)
+
+    def sample(self, count: int, seed: int = 0) -> tuple[_Codes, ...]:
+        """Records that keep the published pairs: the codes of every column."""
+        return self.later.fitted.sample(count, seed)
 
 
 def kept(codes: _Codes, table: FloatArray, axes: Axes) -> float:

@@ -15,7 +15,7 @@ from dphist.inference.fitting import agreeing, rake
 from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.shrinking import shrink_together
-from dphist.inference.synthesis import PublishedModel
+from dphist.inference.synthesis import LaterModel, PublishedModel
 from dphist.inference.tables import Axes, subsets
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import checked
@@ -103,7 +103,7 @@ class Added:
         )
         asked = sorted({*known.tables, *(inner for axes in wanted for inner in subsets(axes))})
         note = f"{known.note}; {len(wanted)} further {'table was' if len(wanted) == 1 else 'tables were'} added later"
-        if not isinstance(known.model, PublishedModel):
+        if not isinstance(known.model, PublishedModel | LaterModel):
             settled = agreeing(shape, asked, residuals.table)
             return TableEstimate(settled, ResidualNoise(residuals), note)
         pairs = [axes for axes in known.tables if len(axes) == 2]

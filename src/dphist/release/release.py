@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
-from dphist.errors import DphistError, NotPrivate, QueryError, TooLargeError, VerificationError
+from dphist.errors import NotPrivate, QueryError, TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.inference.published import TableEstimate
 from dphist.inference.selected import SelectedNoise
@@ -26,7 +26,7 @@ from dphist.model.phrases import mended
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.questions import Published
-from dphist.private.transcript import OTHERWISE, Transcript
+from dphist.private.transcript import Transcript
 from dphist.release.about import About
 from dphist.release.bounds import check_confidence, written_bounds
 from dphist.release.cells import Cells, DenseCells
@@ -35,6 +35,7 @@ from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
 from dphist.release.learned import FEWEST, check_learned, learned
+from dphist.release.replaying import fitting
 from dphist.release.sums import MeasuredSums, check_sums
 from dphist.release.tables import Tables
 
@@ -355,15 +356,10 @@ class Release(Tables, Doors):
             workload=self.workload,
             published=published,
         )
-        try:
+        with fitting():
             made = ask(right)
             replay.finish()
             return made
-        except DphistError:
-            raise
-        except Exception:
-            # Only answers that no mechanism asked for can make one stumble; which line it was tells a reader nothing.
-            raise VerificationError(f"the transcript does not fit the mechanism: {OTHERWISE}") from None
 
     def _shaped(self, estimate: Estimate | TableEstimate) -> Any:
         if isinstance(estimate, TableEstimate):

@@ -21,6 +21,7 @@ from dphist.private.records import PrivateRecords
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
 from dphist.release.cells import Cells, alike
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
+from dphist.release.replaying import fitting
 
 if TYPE_CHECKING:
     import pandas
@@ -187,7 +188,8 @@ class TableCells:
         estimate = self._estimate(release)
         if estimate.model is None:
             return np.full(len(low), np.nan)
-        return np.asarray(estimate.total * estimate.model.boxes(low, high), dtype=np.float64)
+        with fitting():
+            return np.asarray(estimate.total * estimate.model.boxes(low, high), dtype=np.float64)
 
     def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
         """Give one table, with an interval for every cell; of one that was not measured, what a model guesses."""
@@ -249,7 +251,8 @@ class TableCells:
                 "records: tables of few attributes do not say how all attributes go together; publish with the "
                 "mechanism mixture, which fits a model to them"
             )
-        wanted = max(0, round(estimate.total)) if count is None else count
+        with fitting():
+            wanted = max(0, round(estimate.total)) if count is None else count
         if wanted < 0:
             raise QueryError("count must not be negative")
         return tuple(np.asarray(places, dtype=np.int64) for places in draw(wanted, seed))
@@ -280,8 +283,11 @@ class TableCells:
         return made
 
     def replayed(self, release: Release) -> TableCells:
-        """The tables that a replay gives."""
-        return TableCells(self.domain, self.replay_estimate(release).tables)
+        """The tables that a replay gives; what it says of itself is read off the same one."""
+        estimate = self.replay_estimate(release)
+        release.__dict__["_estimate"] = estimate
+        with fitting():
+            return TableCells(self.domain, dict(estimate.tables))
 
     def same(self, other: Cells, *, exact: bool = False) -> bool:
         """Whether every table is the same."""

@@ -16,7 +16,7 @@ from dphist.inference.mixture import MixtureModel, NoisyTable, fit_mixture
 from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.shrinking import disagreement, shrink_together
-from dphist.inference.synthesis import PublishedModel
+from dphist.inference.synthesis import LaterTables, PublishedModel
 from dphist.inference.tables import Axes, subsets
 
 FloatArray = NDArray[np.float64]
@@ -34,7 +34,7 @@ _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
 def fit_together(
     residuals: TableResiduals, asked: Sequence[Axes], note: str, *, classes: int, steps: int, long: int = 0
 ) -> TableEstimate:
-    """Fit a model to all that was measured, and publish tables between both.
+    """Fit a model to all that was measured, and publish tables between both, once they are read.
 
     Args:
         residuals: What was measured.
@@ -47,6 +47,13 @@ def fit_together(
     Returns:
         The tables, with their errors and the model.
     """
+    later = LaterTables(partial(_together, residuals, asked, classes, steps, long))
+    return TableEstimate(later, ResidualNoise(residuals), note, later.model)
+
+
+def _together(
+    residuals: TableResiduals, asked: Sequence[Axes], classes: int, steps: int, long: int
+) -> PublishedModel:
     total = max(1.0, float(residuals.table(())))
     every = [*asked, *((axis,) for axis in range(len(residuals.shape)))]
     inside = {residuals.kept(inner) for axes in every for inner in subsets(axes)} - {()}
@@ -73,7 +80,7 @@ def fit_together(
     if alone:
         near |= shrink_together(residuals, pairs, chance, sampled=True)
     near |= shrink_together(residuals, [axes for axes in known if len(axes) > 2 or not alone], said)
-    return publish_near(residuals.shape, asked, total, near, model, residuals, note)
+    return settled_near(residuals.shape, asked, total, near, model)
 
 
 def fit_model(
@@ -131,6 +138,18 @@ def publish_near(
     Returns:
         The tables, with their errors and the model.
     """
+    fitted = settled_near(shape, asked, total, near, model)
+    return TableEstimate(fitted.tables, ResidualNoise(measured), note, fitted)
+
+
+def settled_near(
+    shape: Sequence[int],
+    asked: Sequence[Axes],
+    total: float,
+    near: Mapping[Axes, FloatArray],
+    model: MixtureModel,
+) -> PublishedModel:
+    """The tables that `publish_near` publishes, with the model."""
     every = [*asked, *((axis,) for axis in range(len(shape)))]
 
     def table(axes: Axes) -> FloatArray:
@@ -138,8 +157,7 @@ def publish_near(
             return np.array(total)
         return near[axes] if axes in near else np.asarray(total * model.table(axes))
 
-    settled = settle(shape, every, table)
-    return TableEstimate(settled, ResidualNoise(measured), note, PublishedModel(model, settled))
+    return PublishedModel(model, settle(shape, every, table))
 
 
 def _said(model: MixtureModel, total: float, axes: Axes) -> FloatArray:
