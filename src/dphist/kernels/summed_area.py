@@ -51,10 +51,11 @@ def add_box_sums(
 
     ``table`` is the flat table of running sums, ``strides`` how far apart neighbours are along each axis in
     it. Corner c takes the upper bound on the axes whose bit of c is clear; its sign is the parity of the bits
-    set.
+    set. Nothing lies below 0: an axis on which a box begins there has no lower corners, and of a dozen axes most
+    corners are of that kind.
     """
     boxes, axes = low.shape
-    corners = 1 << axes
+    steps = np.empty(axes, np.int64)
     for box in range(boxes):
         total = table[0] - table[0]
         empty = False
@@ -62,15 +63,20 @@ def add_box_sums(
             if high[box, axis] <= low[box, axis]:
                 empty = True
         if not empty:
-            for corner in range(corners):
-                place = 0
+            last = 0
+            number = 0
+            for axis in range(axes):
+                last += high[box, axis] * strides[axis]
+                if low[box, axis] > 0:
+                    steps[number] = (high[box, axis] - low[box, axis]) * strides[axis]
+                    number += 1
+            for corner in range(1 << number):
+                place = last
                 odd = 0
-                for axis in range(axes):
+                for axis in range(number):
                     if (corner >> axis) & 1:
-                        place += low[box, axis] * strides[axis]
+                        place -= steps[axis]
                         odd ^= 1
-                    else:
-                        place += high[box, axis] * strides[axis]
                 if odd:
                     total -= table[place]
                 else:

@@ -176,7 +176,8 @@ class TableCells:
 
         if not axes:
             return np.full(len(low), float(self.tables[()]))
-        return np.asarray(box_sums(self.tables[axes], low, high), dtype=np.float64)
+        # Differences of running sums round; tables are nowhere negative, and neither is what is added up in them.
+        return np.maximum(box_sums(self.tables[axes], low, high), 0.0)
 
     def _estimate(self, release: Release) -> TableEstimate:
         estimate: object = release._estimate
