@@ -12,6 +12,7 @@ import pytest
 from dphist.inference.believing import towards
 from dphist.inference.departures import Departures
 from dphist.inference.published import LeastSquaresNoise
+from dphist.inference.tablenoise import TableNoise
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -120,3 +121,14 @@ def test_what_must_hold_for_any_data_stands_on_least_squares():
         assert found.low.tolist() == exact.low.tolist()
         assert found.high.tolist() == exact.high.tolist()
     assert errors.words.short.startswith("calibrated")
+
+
+def test_cells_asked_all_at_once_are_cells_asked_with_others() -> None:
+    errors = run(_mechanism(), _people(depends=True).counts, epsilon=1, seed=2).errors
+    assert isinstance(errors, TableNoise)
+    assert errors.shrunk is not None
+    low = np.stack(np.unravel_index(np.arange(300), SHAPE), axis=1)
+    # Beside them the whole: not all boxes have the same sides then.
+    mixed = np.vstack([low, low[:1]]), np.vstack([low + 1, [SHAPE]])
+    assert errors.shrunk.squares(low, low + 1).tolist() == errors.shrunk.squares(*mixed)[:-1].tolist()
+    assert errors.fitted(low, low + 1).tolist() == errors.fitted(*mixed)[:-1].tolist()

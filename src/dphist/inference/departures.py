@@ -83,13 +83,13 @@ class Departures:
 
     def variances(self, low: IntArray, high: IntArray, order: int) -> FloatArray:
         """What boxes have of it beyond the tables of up to so many attributes."""
-        sides = (high - low).astype(np.float64)
+        sides = _once((high - low).astype(np.float64))
         found = np.zeros(len(low))
         for sums, length in zip(self.sums, self.lengths, strict=True):
             step = np.array(length, dtype=np.int64)
             part = np.prod(np.minimum(sides / step, 1.0), axis=1)
             found += part**2 * np.maximum(sums_between(sums, low // step, -(-high // step)), 0.0)
-        share, smaller = sides / np.array(self.shape), np.zeros(len(low))
+        share, smaller = sides / np.array(self.shape), np.zeros(len(sides))
         for inside, others in _subsets(len(self.shape), order):
             smaller += np.prod(1.0 - share[:, inside], axis=1) * np.prod(share[:, others], axis=1)
         return np.asarray(found * np.maximum(1.0 - smaller, 0.0), dtype=np.float64)
@@ -140,10 +140,10 @@ class Shrunk:
     ) -> tuple[FloatArray, dict[Axes, FloatArray], dict[Axes, FloatArray]]:
         """Variances of what least squares says; of every table that was shrunk, by its mixture; and its plain noise."""
         sizes = np.array(self.measured.shape, dtype=np.float64)
-        sides = np.maximum(high - low, 0).astype(np.float64)
+        sides = _once(np.maximum(high - low, 0).astype(np.float64))
         share = sides / sizes
         left = np.maximum(sides - sides * share, 0.0)
-        exact, shrunk, plain = np.zeros(len(low)), {}, {}
+        exact, shrunk, plain = np.zeros(len(sides)), {}, {}
         for inside, others in _subsets(sizes.size, self.order):
             axes = tuple(inside)
             outer = np.prod(share[:, others], axis=1) ** 2
@@ -152,13 +152,13 @@ class Shrunk:
             noise = np.prod(left[:, inside], axis=1) * outer / precision
             if axes in self._alone:
                 each = self.tables[axes].variances(low[:, inside], high[:, inside], len(axes) - 1)
-                shrunk[axes], plain[axes] = outer * each, noise
+                shrunk[axes], plain[axes] = outer * each, np.broadcast_to(noise, len(low))
             else:
                 exact += noise
         every = self.measured.everything
         shrunk[every] = self.tables[every].variances(low, high, self.order)
         plain[every] = np.full(len(low), np.inf)
-        return exact, shrunk, plain
+        return np.broadcast_to(exact, len(low)), shrunk, plain
 
     @cached_property
     def _times(self) -> dict[Axes, float]:
@@ -204,6 +204,11 @@ def _boxes(shape: list[int], some: int) -> Workload:
     drawn = Workload.random(domain, some)
     halved = np.ceil((drawn.high - drawn.low) / 2.0 ** (np.arange(some) % _HALVINGS)[:, None])
     return Workload(domain, drawn.low, drawn.low + halved.astype(np.int64))
+
+
+def _once(sides: FloatArray) -> FloatArray:
+    """The sides of boxes, once where all are alike: every cell of a cube is asked for when its file is written."""
+    return sides[:1] if len(sides) and bool((sides == sides[0]).all()) else sides
 
 
 def _subsets(axes: int, order: int) -> list[tuple[list[int], list[int]]]:

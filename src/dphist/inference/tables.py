@@ -142,7 +142,11 @@ class MeasuredTables:
         from dphist.kernels.summed_area import sums_between
 
         out = np.full(len(low), np.nan)
-        kinds, kind = np.unique(self._bounded(low, high), axis=0, return_inverse=True)
+        bounded = self._bounded(low, high)
+        if len(low) and bool((bounded == bounded[0]).all()):
+            kinds, kind = bounded[:1], np.zeros(len(low), dtype=np.int64)
+        else:
+            kinds, kind = np.unique(bounded, axis=0, return_inverse=True)
         for number, row in enumerate(kinds):
             axes = tuple(int(axis) for axis in np.flatnonzero(row))
             if self.covers(axes):
