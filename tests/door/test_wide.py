@@ -15,8 +15,8 @@ import pytest
 
 import dphist
 from dphist.errors import NotPrivate, QueryError, ReleaseError, TooLargeError, VerificationError
+from dphist.inference.mixture import fit_mixture
 from dphist.mechanisms import Residuals
-from dphist.mechanisms.wide import fit
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.unit import Unit
@@ -401,13 +401,12 @@ def test_a_model_is_fitted_when_it_is_asked_for_and_once(
         unattended=True,
     ).save(tmp_path / "x.parquet")  # fmt: skip
     fits: list[int] = []
-    fitted = fit.fit_mixture
 
     def noted(*given: Any, **named: Any) -> Any:
         fits.append(1)
-        return fitted(*given, **named)
+        return fit_mixture(*given, **named)
 
-    monkeypatch.setattr(fit, "fit_mixture", noted)
+    monkeypatch.setattr("dphist.mechanisms.wide.fit.fit_mixture", noted)
     release = dphist.load(tmp_path / "x.parquet")
     assert release.answer("q1 = 1 and q2 = 1").measured
     assert not np.isnan(release.project("q3", "q4").low).any()

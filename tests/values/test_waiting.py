@@ -7,7 +7,7 @@ from dphist import waiting
 
 def test_what_is_left_is_foretold_from_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.5, 4.0, 600.0])
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("dphist.waiting.time.monotonic", lambda: next(clock))
     said: list[str] = []
     with waiting.listening(said.append):
         assert list(waiting.steps("fitting", 8, apart=2)) == list(range(8))
