@@ -32,7 +32,7 @@ MUTANTS = [
     ),
     dict(
         file=_RELEASE,
-        old="        if not self.cells.same(cells):",
+        old="        if not self.cells.same(cells, exact=exact):",
         new="        if self.cells is None:",
         tests=_FORGED,
         why="other counts verify",
@@ -81,7 +81,7 @@ MUTANTS = [
     ),
     dict(
         file="src/dphist/release/cells.py",
-        old="isinstance(other, DenseCells) and np.array_equal(self.counts, other.counts)",
+        old="isinstance(other, DenseCells) and alike(self.counts, other.counts, exact=exact)",
         new="isinstance(other, DenseCells) and np.allclose(self.counts, other.counts, atol=2)",
         tests=_FORGED,
         why="counts that are near enough verify",
