@@ -92,3 +92,21 @@ def test_answers_keep_what_surfaces_say_of_the_inside_of_leaves():
     true, summed = (np.asarray(small.answer(each)) for each in (counts, told.counts))
     answered = told.errors.answer(small, summed)
     assert np.mean((answered - true) ** 2) < 1.05 * np.mean((summed - true) ** 2)
+
+
+@pytest.mark.parametrize("across", [(8, 6), (5, 8), (8, 5), (7, 3), (1, 4)])
+def test_mirror_images_give_the_inverse_of_the_whole(across):
+    places = np.indices(across).reshape(2, -1)
+    apart = np.hypot(*(each[:, None] - each for each in places)) * np.sqrt(3.0) / 2.0
+    covariance = 2.25 * (1.0 + apart) * np.exp(-apart) + 100.0 + 0.25 * np.eye(places.shape[1])
+    precision, log_root = hills._prior(across, 2.0, 1.5, 0.5)
+    assert precision == pytest.approx(np.linalg.inv(covariance), abs=1e-9)
+    assert log_root == pytest.approx(0.5 * np.linalg.slogdet(covariance)[1])
+
+
+@pytest.mark.parametrize("size", [1, 64, 100, 192])
+def test_a_root_solves_block_by_block(size):
+    draw = np.random.default_rng(size)
+    some = draw.normal(size=(size, size))
+    matrix, right = some @ some.T + np.eye(size), draw.normal(size=size)
+    assert matrix @ hills._solved(np.asarray(np.linalg.cholesky(matrix)), right) == pytest.approx(right)

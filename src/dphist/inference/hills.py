@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,10 @@ _FAINT = 1e-3
 # Steps of a fit at most; it ends when one gains less than this in evidence; no logarithm moves further in one
 # step, of which less than a last part is not tried.
 _STEPS, _GAINED, _FURTHEST, _SHORTEST = 12, 0.1, 3.0, 0.02
+# A step that gained less than this is followed by others along the same curvature.
+_NEAR = 5.0
+# Rows that are solved at once.
+_BLOCK = 64
 # A fit begins at the tree's counts, but at no less than this part of the mean level, or of what coarse bins expect.
 _BEGIN, _BEGIN_FINE = 0.02, 1e-3
 _COARSE_PART = 0.3
@@ -210,12 +215,19 @@ class _Bins:
             moved, away = self.part * np.exp(logs) - begin, logs - middle
             return float(0.5 * moved @ (self.precise @ moved) - pull @ moved + 0.5 * away @ (prior @ away))
 
-        logs = np.log(begin / self.part)
+        def root_of(bins: FloatArray) -> FloatArray:
+            curved = bins[:, None] * self.precise
+            curved *= bins
+            curved += prior
+            return np.asarray(np.linalg.cholesky(curved))
+
+        logs, root = np.log(begin / self.part), None
         at = lost(logs)
         for _ in range(_STEPS):
             bins = self.part * np.exp(logs)
             slope = bins * (pull - self.precise @ (bins - begin)) - prior @ (logs - middle)
-            step = np.linalg.solve(bins[:, None] * self.precise * bins + prior, slope)
+            root = root_of(bins) if root is None else root
+            step = _solved(root, slope)
             step *= min(1.0, _FURTHEST / max(float(np.abs(step).max()), 1e-300))
             length, now = 1.0, lost(logs + step)
             while now >= at and length > _SHORTEST:
@@ -226,9 +238,10 @@ class _Bins:
             gained, logs, at = at - now, logs + length * step, now
             if gained < _GAINED:
                 break
+            # Near the top the slope alone changes: nearly all of the time goes into roots.
+            root = root if gained < _NEAR else None
         bins = self.part * np.exp(logs)
-        root = np.linalg.cholesky(bins[:, None] * self.precise * bins + prior)
-        return bins, -at - log_root - float(np.log(np.diagonal(root)).sum())
+        return bins, -at - log_root - float(np.log(np.diagonal(root_of(bins))).sum())
 
     def scaled(self, counts: FloatArray, expected: FloatArray) -> FloatArray:
         """Counts with other sums of bins, divided inside as before, or evenly where there was nothing."""
@@ -243,12 +256,56 @@ class _Bins:
         return np.asarray(counts * factor + added, dtype=np.float64)
 
 
+def _solved(root: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve by a lower triangular root of a matrix, forwards and back again, block by block."""
+    found = right.copy()
+    blocks = [slice(begin, begin + _BLOCK) for begin in range(0, right.size, _BLOCK)]
+    for block in blocks:
+        found[block] -= root[block, : block.start] @ found[: block.start]
+        found[block] = np.linalg.solve(root[block, block], found[block])
+    for block in reversed(blocks):
+        found[block] -= root[block.stop :, block].T @ found[block.stop :]
+        found[block] = np.linalg.solve(root[block, block].T, found[block])
+    return found
+
+
 @lru_cache(maxsize=12)
 def _prior(across: tuple[int, int], width: float, height: float, own: float) -> tuple[FloatArray, float]:
-    """A model's precision matrix of the logarithms, and half the logarithm of their covariance's determinant."""
-    places = np.indices(across).reshape(2, -1).astype(np.float64)
-    apart = np.hypot(*(each[:, None] - each for each in places)) * (math.sqrt(3.0) / width)
+    """A model's precision matrix of the logarithms, and half the logarithm of their covariance's determinant.
+
+    Bins and their mirror images are alike, so that what is even and what is odd along an axis do not go together: four
+    matrices of a quarter of the bins are inverted rather than one of all.
+    """
+    apart = np.hypot(*np.indices(across)) * (math.sqrt(3.0) / width)
     alike = height * height * (1.0 + apart) * np.exp(-apart) + _ANY_LEVEL
-    alike[np.diag_indices_from(alike)] += own * own
-    root = np.linalg.cholesky(alike)
-    return np.asarray(np.linalg.inv(alike), dtype=np.float64), float(np.log(np.diagonal(root)).sum())
+    alike[0, 0] += own * own
+    rows, columns = across
+    high, wide = (n // 2 if n % 2 == 0 else n for n in across)
+    one, other = (np.arange(n) for n in (high, wide))
+    # From a bin to another one, and to its mirror image.
+    down = [np.abs(one[:, None] - one), rows - 1 - one[:, None] - one][: rows // high]
+    over = [np.abs(other[:, None] - other), columns - 1 - other[:, None] - other][: columns // wide]
+    parts, log_root = np.zeros((len(down), len(over), high, wide, high, wide)), 0.0
+    for signs in product(*((1.0, -1.0)[: len(each)] for each in (down, over))):
+        odd = [(signs[0] ** i * signs[1] ** j, i, j) for i in range(len(down)) for j in range(len(over))]
+        here = sum(
+            (sign * alike[down[i][:, None, :, None], over[j][None, :, None, :]] for sign, i, j in odd),
+            np.zeros((high, wide, high, wide)),
+        )
+        whole = here.reshape(high * wide, -1)
+        log_root += float(np.log(np.diagonal(np.linalg.cholesky(whole))).sum())
+        inverse = np.linalg.inv(whole).reshape(here.shape) / len(odd)
+        for sign, i, j in odd:
+            parts[i, j] += sign * inverse
+    found = np.empty((*across, *across))
+    for i, j in np.ndindex(parts.shape[:2]):
+        there = [
+            np.s_[:high] if i == 0 else np.s_[: -high - 1 : -1],
+            np.s_[:wide] if j == 0 else np.s_[: -wide - 1 : -1],
+        ]
+        found[:high, :wide][:, :, there[0]][:, :, :, there[1]] = parts[i, j]
+    if rows > high:
+        found[high:, :wide] = found[:high, :wide][::-1, :, ::-1]
+    if columns > wide:
+        found[:, wide:] = found[:, :wide][:, ::-1, :, ::-1]
+    return found.reshape(rows * columns, -1), log_root
