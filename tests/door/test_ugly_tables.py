@@ -82,7 +82,7 @@ CASES: dict[str, tuple[Callable[[int], Case], int]] = {
 
 @pytest.mark.parametrize("budget", [{"epsilon": "1/2"}, {"rho": "1/50"}], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("name", CASES)
-def test_ugly_tables_are_published_and_answered(name: str, budget: dict[str, str], tmp_path: Path) -> None:
+def test_ugly_tables_are_published_and_answered(name: str, budget: dict[str, Any], tmp_path: Path) -> None:
     make, rows = CASES[name]
     attributes, columns = make(rows)
     with (tmp_path / "x.csv").open("w", newline="") as file:
@@ -91,7 +91,7 @@ def test_ugly_tables_are_published_and_answered(name: str, budget: dict[str, str
         writer.writerows(zip(*columns.values(), strict=True))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = dphist.publish(tmp_path / "x.csv", dphist.Domain(attributes), unattended=True, **budget)  # type: ignore[arg-type]
+        made = dphist.publish(tmp_path / "x.csv", dphist.Domain(attributes), unattended=True, **budget)
         made.save(tmp_path / "x.parquet")
         release = dphist.load(tmp_path / "x.parquet")
         if "epsilon" in budget:

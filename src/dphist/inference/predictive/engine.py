@@ -354,12 +354,7 @@ class Engine:
     def departures(self, cells: NDArray[Any], inside: float = 0.0) -> FloatArray:
         """How far other cells' sums are from the noisy ones: mean squares over noise, for boxes of 1, 2, 4 … cells.
 
-        Args:
-            cells: Other counts of the cells.
-            inside: How many times what is unknown inside leaves counts as noise.
-
-        Returns:
-            A mean for every size class.
+        What is unknown inside leaves counts ``inside`` times as noise.
         """
         from dphist.kernels.summed_area import box_sums
 
