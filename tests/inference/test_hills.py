@@ -102,11 +102,3 @@ def test_mirror_images_give_the_inverse_of_the_whole(across):
     precision, log_root = hills._prior(across, 2.0, 1.5, 0.5)
     assert precision == pytest.approx(np.linalg.inv(covariance), abs=1e-9)
     assert log_root == pytest.approx(0.5 * np.linalg.slogdet(covariance)[1])
-
-
-@pytest.mark.parametrize("size", [1, 64, 100, 192])
-def test_a_root_solves_block_by_block(size):
-    draw = np.random.default_rng(size)
-    some = draw.normal(size=(size, size))
-    matrix, right = some @ some.T + np.eye(size), draw.normal(size=size)
-    assert matrix @ hills._solved(np.asarray(np.linalg.cholesky(matrix)), right) == pytest.approx(right)

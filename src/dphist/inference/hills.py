@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree
+from dphist.kernels.definite import CurvedRoot
 from dphist.kernels.summed_area import box_sums
 
 FloatArray = NDArray[np.float64]
@@ -50,8 +51,6 @@ _FAINT = 1e-3
 _STEPS, _GAINED, _FURTHEST, _SHORTEST = 12, 0.1, 3.0, 0.02
 # A step that gained less than this is followed by others along the same curvature.
 _NEAR = 5.0
-# Rows that are solved at once.
-_BLOCK = 64
 # A fit begins at the tree's counts, but at no less than this part of the mean level, or of what coarse bins expect.
 _BEGIN, _BEGIN_FINE = 0.02, 1e-3
 _COARSE_PART = 0.3
@@ -215,19 +214,19 @@ class _Bins:
             moved, away = self.part * np.exp(logs) - begin, logs - middle
             return float(0.5 * moved @ (self.precise @ moved) - pull @ moved + 0.5 * away @ (prior @ away))
 
-        def root_of(bins: FloatArray) -> FloatArray:
-            curved = bins[:, None] * self.precise
-            curved *= bins
-            curved += prior
-            return np.asarray(np.linalg.cholesky(curved))
+        buffer = np.empty_like(prior)
 
-        logs, root = np.log(begin / self.part), None
+        def root_of(bins: FloatArray) -> CurvedRoot:
+            return CurvedRoot(self.precise, prior, bins, buffer)
+
+        logs: FloatArray = np.log(begin / self.part)
+        root: CurvedRoot | None = None
         at = lost(logs)
         for _ in range(_STEPS):
             bins = self.part * np.exp(logs)
             slope = bins * (pull - self.precise @ (bins - begin)) - prior @ (logs - middle)
             root = root_of(bins) if root is None else root
-            step = _solved(root, slope)
+            step = root.solve(slope)
             step *= min(1.0, _FURTHEST / max(float(np.abs(step).max()), 1e-300))
             length, now = 1.0, lost(logs + step)
             while now >= at and length > _SHORTEST:
@@ -241,7 +240,7 @@ class _Bins:
             # Near the top the slope alone changes: nearly all of the time goes into roots.
             root = root if gained < _NEAR else None
         bins = self.part * np.exp(logs)
-        return bins, -at - log_root - float(np.log(np.diagonal(root_of(bins))).sum())
+        return bins, -at - log_root - root_of(bins).log_determinant
 
     def scaled(self, counts: FloatArray, expected: FloatArray) -> FloatArray:
         """Counts with other sums of bins, divided inside as before, or evenly where there was nothing."""
@@ -254,19 +253,6 @@ class _Bins:
         place = np.ix_(rows, columns)
         factor, added = factor.reshape(self.across)[place], added.reshape(self.across)[place]
         return np.asarray(counts * factor + added, dtype=np.float64)
-
-
-def _solved(root: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve by a lower triangular root of a matrix, forwards and back again, block by block."""
-    found = right.copy()
-    blocks = [slice(begin, begin + _BLOCK) for begin in range(0, right.size, _BLOCK)]
-    for block in blocks:
-        found[block] -= root[block, : block.start] @ found[: block.start]
-        found[block] = np.linalg.solve(root[block, block], found[block])
-    for block in reversed(blocks):
-        found[block] -= root[block.stop :, block].T @ found[block.stop :]
-        found[block] = np.linalg.solve(root[block, block].T, found[block])
-    return found
 
 
 @lru_cache(maxsize=12)
