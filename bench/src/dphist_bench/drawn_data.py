@@ -135,6 +135,59 @@ def drawn_people(number: int) -> tuple[str, Histogram, str]:
     return name, Histogram(Domain(attributes), counts.astype(np.int64)), epsilon
 
 
+def drawn_space(number: int) -> tuple[str, Histogram, str]:
+    """People of three to five attributes, of which two or three are ordered and long: age, income, hours of a day.
+
+    The first two are a plane of `drawn_plane`'s kinds, or go by chance. Every other attribute goes by chance, or by the
+    first one for a part of the people.
+
+    Args:
+        number: Chooses them.
+
+    Returns:
+        A name, the counts, and an ε of 0.1 or 1.
+    """
+    draws = _draws(5, number)
+    plane = int(draws.choice([24, 50, 64, 100])), int(draws.choice([16, 24, 31, 40]))
+    names, weights = [], np.zeros(plane)
+    for _ in range(int(draws.integers(1, 3))):
+        kind = draws.choice(["chance", "modes", "diagonal", "towns", "product", "modes"])
+        if kind == "chance":
+            down, across = (
+                _habit(draws, size, float(draws.uniform(0.1, 0.6)), ordered=True) for size in plane
+            )
+            made = np.outer(down, across)
+        else:
+            made = PLANES[str(kind)](draws, plane)
+        names.append(str(kind))
+        weights += draws.exponential() * made / max(float(made.sum()), 1e-300)
+    shape = list(plane)
+    if draws.random() < 0.25:
+        shape.append(int(draws.choice([16, 24])))
+    ordered = len(shape)
+    while len(shape) < ordered + int(draws.integers(1, 3)) and len(shape) < 5:
+        size = int(draws.choice([2, 2, 3, 4, 5, 7, 9]))
+        shape.append(size if math.prod(shape) * size <= 100_000 else 2)
+    for axis, size in list(enumerate(shape))[2:]:
+        own = _habit(draws, size, float(draws.random()), ordered=axis < ordered)
+        rows = np.broadcast_to(own, (plane[0], size))
+        if draws.random() < 0.5:
+            close = float(draws.uniform(0.1, 0.8))
+            kinds = [_habit(draws, size, float(draws.random()), ordered=axis < ordered) for _ in range(3)]
+            place = np.arange(plane[0]) * len(kinds) // plane[0]
+            rows = (1.0 - close) * own + close * np.stack([kinds[int(each)] for each in place])
+            names.append(f"0-{axis} {close:.1f}")
+        weights = weights[..., None] * rows.reshape([plane[0], *[1] * (axis - 1), size])
+    attributes: list[Attribute] = [
+        Ordinal(f"x{axis}", range(size)) for axis, size in enumerate(shape[:ordered])
+    ]
+    attributes += [Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(shape) if a >= ordered]
+    records, epsilon = round(10.0 ** draws.uniform(3.0, 6.0)), str(draws.choice(["0.1", "1"]))
+    counts = draws.multinomial(records, (weights / weights.sum()).reshape(-1)).reshape(shape)
+    name = f"{'x'.join(map(str, shape))}, {', '.join(names)}"
+    return name, Histogram(Domain(attributes), counts.astype(np.int64)), epsilon
+
+
 def _habit(draws: Draws, size: int, place: float, *, ordered: bool) -> FloatArray:
     """How values are spread: a hill where they are ordered, a few common ones else."""
     if ordered:

@@ -43,6 +43,7 @@ from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release
 from dphist_bench.coverage_data import ADULT, adult_cube
 from dphist_bench.data import sample
+from dphist_bench.drawn_data import drawn_space
 from dphist_bench.measuring import Line
 
 FloatArray = NDArray[np.float64]
@@ -121,11 +122,23 @@ def measure(
         Path | None, "folder with the Adult census: its first attributes are measured as well"
     ] = None,
     losses: Annotated[bool, "print only what lies above what is wanted, and the summary"] = False,
+    spaces: Annotated[
+        tuple[int, ...], "instead, drawn people with two long attributes or more: from which number to which"
+    ] = (),
 ) -> Iterator[Line]:
     """Every case, then means, worst cases and how many lie above what is wanted."""
     if quick:
         attributes, records, epsilons, only, draws = (3,), (10**4,), ("1",), ("groups",), 1
     found: list[Case] = []
+    for number in range(*spaces):
+        name, histogram, epsilon = drawn_space(number)
+        for case in cases(histogram, f"{number}: {name}", epsilon, draws):
+            found.append(case)
+            if not losses or case.ratio > WORST:
+                yield case.row()
+    if spaces:
+        yield from summary(found)
+        return
     for count, scale in product(attributes, records):
         for name, (domain, weights) in populations(count, data).items():
             if only and name not in only:
