@@ -16,13 +16,13 @@ from dphist.testing.gates import as_histogram
 from dphist_bench.data import heaped, sample, smooth_hills
 
 
-def _errors(counts, epsilon, draws):
-    """Mean squared errors of rectangles without and with hills, over the same noise."""
+def _errors(counts, epsilon, draws, ways=({}, {"hills": True})):
+    """Mean squared errors of rectangles in two ways, without hills and with them, over the same noise."""
     asked = Workload.random(as_histogram(counts).domain, 500, seed=3)
     found = np.zeros(2)
     for seed in range(draws):
-        for place, told in enumerate((False, True)):
-            tree = AdaptiveTree(estimator="averaged", near=True, hills=told)
+        for place, told in enumerate(ways):
+            tree = AdaptiveTree(estimator="averaged", near=True, **told)
             off = run(tree, counts, epsilon, seed=seed, workload=asked).counts - counts
             found[place] += np.mean(np.asarray(asked.answer(off)) ** 2) / draws
     return found
@@ -33,6 +33,32 @@ def test_hills_that_end_in_nothing_are_read_as_such(side, draws):
     counts = sample(smooth_hills((side, side), 2), 10_000, 1)
     plain, better = _errors(counts, "0.1", draws)
     assert better < 0.8 * plain
+
+
+def test_a_closer_look_pays_where_bins_have_few_cells():
+    counts = sample(smooth_hills((64, 64), 0), 10_000, 1)
+    far, close = _errors(counts, "0.1", 4, ({"hills": True}, {"hills": True, "close": True}))
+    assert close < 0.9 * far
+
+
+def test_a_closer_look_ends_at_the_same_surface_in_fewer_steps(monkeypatch):
+    counts = sample(smooth_hills((128, 128), 2), 10_000_000, 1)
+    data = open_counts(counts, "0.1", seed=5)
+    tree, _ = grow(data, PlannedBoxes(Planner.for_ranges(data.shape, None, data.domain, data.law())))
+    before, roots = tree.cells(tree.nonnegative()), [0]
+    made = hills.CurvedRoot
+
+    def counted(*given):
+        roots[-1] += 1
+        return made(*given)
+
+    monkeypatch.setattr(hills, "CurvedRoot", counted)
+    far = with_hills(tree, before)
+    roots.append(0)
+    close = with_hills(tree, before, close=True)
+    assert (far != before).any()
+    assert np.linalg.norm(close - far) < 0.05 * np.linalg.norm(far - before)
+    assert roots[1] < 0.7 * roots[0]
 
 
 def test_a_lattice_of_full_cells_stays_as_it_is():

@@ -33,9 +33,9 @@ from dphist.kernels.summed_area import box_sums
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Bins of an axis; the finer ones are looked at where each has so many cells at least.
+# Bins of an axis; the finer ones are looked at where each has so many cells at least, or with a closer look so many.
 _COARSE, _FINE = 16, 32
-_FINE_CELLS = 16
+_FINE_CELLS, _FINE_CELLS_CLOSE = 16, 4
 # Of models: over how many of the coarse bins logarithms are alike, how far they vary, and what each bin has of its own.
 _GENTLE = tuple((width, height, 0.1) for width in (1.5, 4.0) for height in (0.5, 1.5, 3.0))
 _ROUGH = ((0.7, 1.5, 1.5), (2.0, 1.5, 1.5))
@@ -51,7 +51,8 @@ _FAINT = 1e-3
 _STEPS, _GAINED, _FURTHEST, _SHORTEST = 12, 0.1, 3.0, 0.02
 # A step that gained less than this is followed by others along the same curvature.
 _NEAR = 5.0
-# A fit begins at the tree's counts, but at no less than this part of the mean level, or of what coarse bins expect.
+# A fit begins at the tree's counts, but at no less than this part of the mean level, or of what coarse bins expect; a
+# close one at no less than noise, if that is less.
 _BEGIN, _BEGIN_FINE = 0.02, 1e-3
 _COARSE_PART = 0.3
 # With more deviations of noise in the whole a tree has told all that a bin can.
@@ -62,12 +63,15 @@ _GRAIN = 2.0**-20
 _EVEN = 1e-6
 
 
-def with_hills(tree: MeasuredTree, counts: FloatArray) -> FloatArray:
+def with_hills(tree: MeasuredTree, counts: FloatArray, *, close: bool = False) -> FloatArray:
     """Move the counts of a plane towards what gentle surfaces expect of its bins, as far as their evidence goes.
 
     Args:
         tree: What was measured of a plane, boxes that are halved along both axes.
         counts: What was inferred from it, a number for each cell.
+        close: Look at finer bins already where these have four cells, and begin fits within the noise of what was
+            measured. That takes fewer steps where there are many records: a bin that begins far above what it has comes
+            down by a factor of e a step.
 
     Returns:
         Counts of the cells, none below zero if none was.
@@ -89,7 +93,8 @@ def with_hills(tree: MeasuredTree, counts: FloatArray) -> FloatArray:
         return counts
     held = coarse.sums(counts)
     level = max(float(held.mean()), 1.0 / math.sqrt(float(coarse.precise.sum())))
-    begin = np.maximum(held, _BEGIN * level * coarse.part)
+    least = _BEGIN * level * coarse.part
+    begin = np.maximum(held, np.minimum(least, coarse.noise) if close else least)
     fits = [coarse.fit(model, begin, level) for model in (*_GENTLE, *_ROUGH)]
     evidence = np.array([gained for _, gained in fits])
     chance = np.exp(evidence - evidence.max())
@@ -103,12 +108,15 @@ def with_hills(tree: MeasuredTree, counts: FloatArray) -> FloatArray:
         np.zeros(held.size),
     )
     bins, expected = coarse, mixed / gentle
-    if counts.size >= _FINE_CELLS * _FINE * _FINE:
+    if counts.size >= (_FINE_CELLS_CLOSE if close else _FINE_CELLS) * _FINE * _FINE:
         fine = _Bins.of(tree, _FINE)
         if fine is not None:
             spread = fine.part * (coarse.spread(fits[best_one][0] / coarse.part, fine) / fine.to_one(coarse))
-            begin = np.maximum(
-                fine.sums(counts) * (1.0 - _COARSE_PART) + _COARSE_PART * spread, _BEGIN_FINE * spread
+            held = fine.sums(counts)
+            begin = (
+                np.maximum(held, np.minimum(spread, fine.noise))
+                if close
+                else np.maximum(held * (1.0 - _COARSE_PART) + _COARSE_PART * spread, _BEGIN_FINE * spread)
             )
             fine_level = level / fine.to_one(coarse)
             width, height, own = _GENTLE[best_one]
@@ -184,6 +192,11 @@ class _Bins:
             weighted[here] += np.bincount(bins, best[small], minlength=rows * columns)[here] / noise[here]
         part = np.outer(*lengths).reshape(-1)
         return cls(tuple(tree.shape), side, (rows, columns), part, precise, weighted)
+
+    @property
+    def noise(self) -> FloatArray:
+        """Of every bin, the deviation it would have if all others were known."""
+        return np.asarray(1.0 / np.sqrt(np.diagonal(self.precise)))
 
     def sums(self, counts: FloatArray) -> FloatArray:
         """How much each bin has of some counts."""

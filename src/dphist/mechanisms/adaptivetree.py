@@ -140,6 +140,8 @@ class AdaptiveTree:
             and for less than a plan of fixed levels would spend, since what each look shows decides the next.
         hills: On a plane, read counts that rise and fall gently off smooth surfaces, as far as their evidence goes
             (`dphist.inference.hills`); the same measurements are made.
+        close: With ``hills``, look closer: at bins down to four cells, and at surfaces whose fits begin within the
+            noise of what was measured.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -162,6 +164,7 @@ class AdaptiveTree:
     boxes: float = 20.0
     near: bool = False
     hills: bool = False
+    close: bool = False
 
     def __post_init__(self) -> None:
         if self.boxes <= 0.0:
@@ -201,7 +204,7 @@ class AdaptiveTree:
             if self.hills and len(data.shape) == 2:
                 from dphist.inference.hills import with_hills
 
-                counts = with_hills(tree, counts)
+                counts = with_hills(tree, counts, close=self.close)
                 errors = replace(errors, divided=self._divided(tree, counts))
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree = self.grow(data)

@@ -221,4 +221,4 @@ def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds, and step by step, was not tried.
     plane = len(data.shape) == 2
-    return AdaptiveTree(estimator=estimator, mixture=mixture and plane, near=plane, hills=plane)
+    return AdaptiveTree(estimator=estimator, mixture=mixture and plane, near=plane, hills=plane, close=plane)
