@@ -98,7 +98,10 @@ def test_a_release_outlives_the_rules_of_choosing(case, tmp_path, otherwise):
 def test_who_was_chosen_is_named_with_what_was_bought_before(tmp_path):
     plane, cube, parts = (CASES[case]().mechanism for case in ("plane", "cube", "parts"))
     assert plane.look is None
-    assert show(plane.chosen) == "adaptivetree(estimator='averaged', mixture=True, near=True, hills=True, close=True)"
+    assert (
+        show(plane.chosen)
+        == "adaptivetree(estimator='averaged', mixture=True, near=True, hills=True, close=True)"
+    )
     assert to_json(plane.chosen)["options"]["boxes"] == 20.0
     assert cube.look == Look()
     assert cube.chosen is not None

@@ -6,6 +6,7 @@ import pytest
 from dphist.inference import hills
 from dphist.inference.hills import with_hills
 from dphist.inference.measured import MeasuredTree
+from dphist.kernels.definite import CurvedRoot
 from dphist.kernels.summed_area import box_sums
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.trees.growing import grow
@@ -46,11 +47,10 @@ def test_a_closer_look_ends_at_the_same_surface_in_fewer_steps(monkeypatch):
     data = open_counts(counts, "0.1", seed=5)
     tree, _ = grow(data, PlannedBoxes(Planner.for_ranges(data.shape, None, data.domain, data.law())))
     before, roots = tree.cells(tree.nonnegative()), [0]
-    made = hills.CurvedRoot
 
     def counted(*given):
         roots[-1] += 1
-        return made(*given)
+        return CurvedRoot(*given)
 
     monkeypatch.setattr(hills, "CurvedRoot", counted)
     far = with_hills(tree, before)
