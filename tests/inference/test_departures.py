@@ -71,22 +71,24 @@ def test_blocks_are_as_long_as_shrinking_made_them():
     assert 0.0 < one[0] < max(level.max() for level in levels) * 2.0
 
 
-def test_the_posterior_variance_is_the_slope_of_the_mean():
+@pytest.mark.parametrize("sized", [False, True])
+def test_the_posterior_variance_is_the_slope_of_the_mean(sized):
     """By which sums of published cells are known to go with sums of measured ones (Tweedie's formula)."""
     from dphist.inference.believing import _Level
 
     model = np.full(200, 6.0)
 
-    def believed(noisy: Any) -> tuple[Any, Any]:
-        level = _Level(noisy, np.array([4.0]), np.array([1.0]), model, [], True)
+    def believed(noisy: Any) -> tuple[Any, Any, float]:
+        level = _Level(noisy, np.array([4.0]), np.array([1.0]), model, [], True, sized)
         return level.believed(level.learned()[0], 1.0)
 
     noisy = np.array([4.0, 9.0, 30.0, 0.5] * 50)
-    mean, left = believed(noisy)
+    mean, left, follows = believed(noisy)
+    assert follows == pytest.approx(left.sum())
     for place in range(4):
         moved = noisy.copy()
         moved[place] += 1e-4
-        after, _ = believed(moved)
+        after = believed(moved)[0]
         # How often departures are learned of all cells: one of two hundred hardly moves that.
         assert (after[place] - mean[place]) / 1e-4 * 4.0 == pytest.approx(left[place], rel=0.15, abs=0.02)
 

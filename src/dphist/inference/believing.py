@@ -14,6 +14,11 @@ with a the price of a law that is fitted. How many tables depart, p, is learned 
 (two groups, Efron 2008). Where attributes go together by chance hardly any noise is then left in sums; where they do
 not, g is large. What is left to doubt is not weighed: what is not believed may yet be there.
 
+Most cells of a large cube are empty, and say nothing of how far full ones depart; learned from all together a law hardly
+leaves what it was at first. So laws may be learned for cells by what the model expects of them (*sized*), each starting
+from that of all; blocks of few cells then keep the tails of the Laplace noise in them as well: a sum of k draws is
+normal with a variance that has a gamma law of shape k.
+
 Arithmetic on released numbers throughout.
 """
 
@@ -22,12 +27,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 # How much a cell may depart from the model beside what the model puts there: squares, in parts of the cell's mean, from
 # nothing to anything; the cells themselves say how often each is so.
@@ -47,6 +54,12 @@ _HALVED, _TELLING = 4, 1 << 15
 # What a fitted law of departures gains where there is nothing, in nats; how many tables depart at first, and how many
 # tables' worth that is. More nats than the last are certainty.
 _AGAINST, _SOME, _SAID, _CERTAIN = 1.0, 0.1, 1.0, 50.0
+# Cells are told apart by what the model expects of them, in deviations of the noise; how many cells' worth the law of all
+# is in that of each size (made-up cubes: with 1, 10, 30, 100 the worst of 40 has 1.22, 1.12, 1.07, 1.06 of the error
+# before on cells, where nothing departs; groups of people gain up to a sixth less with 100 than with 30).
+_SIZES, _OF_ALL = np.array([0.1, 0.3, 1.0, 3.0, 10.0]), 30.0
+# Laplace noise in blocks of fewer cells than this is not taken to be normal, but by so many variances.
+_SUMS_TO_NORMAL, _TAILS = 64, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +72,8 @@ class Beside:
         model: What the model says, as counts, none below zero.
         laplace: Whether a cell's noise is Laplace noise, whose tails would else be taken for departures.
         doubts: A list to which the posterior variances of all blocks are added, level by level, coarse ones first.
+        follows: A list to which is added, where there are doubts, how far what is found varies with what was measured:
+            covariances, summed over the blocks of each level.
     """
 
     measured: FloatArray
@@ -66,6 +81,7 @@ class Beside:
     model: FloatArray
     laplace: bool = False
     doubts: list[FloatArray] | None = None
+    follows: list[float] = field(default_factory=list)
 
 
 def towards(
@@ -96,12 +112,13 @@ def towards(
     return believe([Beside(measured, variance, model, laplace, doubts)])[0]
 
 
-def believe(tables: Sequence[Beside], *, weigh: bool = False) -> list[FloatArray]:
+def believe(tables: Sequence[Beside], *, weigh: bool = False, sized: bool = False) -> list[FloatArray]:
     """Move measured tables towards models of them, each by its own law of departures, level by level.
 
     Args:
         tables: Tables beside their models, of as many attributes each.
         weigh: Whether departures are weighed against none at all.
+        sized: Whether cells of each size have a law of departures of their own, and noise of few cells its tails.
 
     Returns:
         For each a table between measurement and model, without negative cells.
@@ -125,16 +142,21 @@ def believe(tables: Sequence[Beside], *, weigh: bool = False) -> list[FloatArray
             while expected.shape != noisy.shape:
                 steps.append(expected.shape)
                 expected = _halve(expected)
-            tails = _LAPLACE if each.laplace and not waiting[place] else _NORMAL
+            cells = each.measured.size / noisy.size
+            if sized:
+                tails = _summed(cells) if each.laplace and cells < _SUMS_TO_NORMAL else _NORMAL
+            else:
+                tails = _LAPLACE if each.laplace and not waiting[place] else _NORMAL
             noises = each.variance * each.measured.size / noisy.size * tails[0]
-            levels.append(_Level(noisy, noises, tails[1], expected, steps, each.doubts is not None))
+            levels.append(_Level(noisy, noises, tails[1], expected, steps, each.doubts is not None, sized))
         laws = [level.learned() for level in levels]
         parts = _weighed([gain for _, gain in laws]) if weigh else [1.0] * len(laws)
         for place, level, (likely, _), part in zip(here, levels, laws, parts, strict=True):
-            better, left = level.believed(likely, part)
+            better, left, follows = level.believed(likely, part)
             doubts = tables[place].doubts
             if doubts is not None:
                 doubts.append(left)
+                tables[place].follows.append(follows)
             better = np.maximum(better, 0.0)
             expected = level.model
             factor = np.divide(better, expected, out=np.ones(better.shape), where=expected > 0.0)
@@ -157,6 +179,7 @@ class _Level:
     model: FloatArray
     steps: list[tuple[int, ...]]
     doubted: bool
+    sized: bool = False
     apart: FloatArray = field(init=False)
     mean: FloatArray = field(init=False)
     most: FloatArray = field(init=False)
@@ -198,7 +221,29 @@ class _Level:
             part = likely[:, None] * fits
             often_so = free * (part / part.sum(axis=0)).mean(axis=1) + _DOUBTS * first
             likely = often_so / often_so.sum()
+        if self.sized:
+            return self._by_size(likely, fits)
         return likely, free * float(np.log((likely @ fits) / np.maximum(fits[0], 1e-300)).mean())
+
+    @cached_property
+    def size(self) -> IntArray:
+        """Which size a cell is expected to have."""
+        return np.searchsorted(_SIZES, self.mean / math.sqrt(float(self.noises @ self.often)))
+
+    def _by_size(self, every: FloatArray, fits: FloatArray) -> tuple[FloatArray, float]:
+        """The law of every size, by columns, starting from that of all cells; and what they gain in evidence."""
+        size = self.size[:: 1 + self.mean.size // _TELLING]
+        laws, gain = np.repeat(every[:, None], _SIZES.size + 1, axis=1), 0.0
+        for one in np.unique(size):
+            here = fits[:, size == one]
+            many, likely = self.free * here.shape[1] / size.size, every
+            for _ in range(_LEARNING):
+                part = likely[:, None] * here
+                often_so = many * (part / part.sum(axis=0)).mean(axis=1) + _OF_ALL * every
+                likely = often_so / often_so.sum()
+            laws[:, one] = likely
+            gain += many * float(np.log((likely @ here) / np.maximum(here[0], 1e-300)).mean())
+        return laws, gain
 
     def _fit(self, some: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
         """How well each departure explains every cell, that times what it then keeps, and its square."""
@@ -212,20 +257,44 @@ class _Level:
         square = kept * (noises + keeps * apart**2) if self.doubted else kept
         return fits.sum(axis=1), kept.sum(axis=1), square.sum(axis=1)
 
-    def believed(self, likely: FloatArray, part: float) -> tuple[FloatArray, FloatArray]:
-        """The posterior mean of every cell, departures being so likely, and its variance where that is asked for."""
-        found, left = self.mean.copy(), np.zeros(self.mean.size if self.doubted else 0)
+    def believed(self, likely: FloatArray, part: float) -> tuple[FloatArray, FloatArray, float]:
+        """The posterior mean of every cell, departures being so likely, and its variance where that is asked for.
+
+        Then also how far the means vary with what was measured, summed: the slope of a posterior mean is its variance
+        over the noise's, so their covariance is that variance.
+        """
+        found, left, follows = self.mean.copy(), np.zeros(self.mean.size if self.doubted else 0), 0.0
         for start in range(0, self.mean.size, _TELLING):
             here = slice(start, start + _TELLING)
             fits, keeps, squares = self._fit(here)
-            moved = likely @ keeps / (likely @ fits) * self.apart[here]
+            law = likely if likely.ndim == 1 else likely[:, self.size[here]]
+            whole = _mean(law, fits)
+            moved = _mean(law, keeps) / whole * self.apart[here]
             found[here] += part * moved
             if self.doubted:
+                spread = np.maximum(_mean(law, squares) / whole - moved**2, 0.0)
+                follows += part * float(spread.sum())
                 # What is not believed may yet be there.
-                left[here] = np.maximum(likely @ squares / (likely @ fits) - moved**2, 0.0)
-                left[here] += ((1.0 - part) * moved) ** 2
+                left[here] = spread + ((1.0 - part) * moved) ** 2
         shape = self.model.shape
-        return found.reshape(shape), left.reshape(shape) if self.doubted else left
+        return found.reshape(shape), left.reshape(shape) if self.doubted else left, follows
+
+
+def _mean(law: FloatArray, values: FloatArray) -> FloatArray:
+    """Over departures: by one law, or by that of every cell."""
+    return np.asarray(law @ values if law.ndim == 1 else np.einsum("kc,kc->c", law, values))
+
+
+@lru_cache(maxsize=64)
+def _summed(draws: float) -> tuple[FloatArray, FloatArray]:
+    """Variances of the normal laws that a sum of Laplace draws is a mixture of, mean 1, and how often each is so.
+
+    Gauss quadrature of a gamma law, by the eigenvalues of its Jacobi matrix (Golub and Welsch 1969).
+    """
+    step = np.arange(_TAILS, dtype=np.float64)
+    beside = np.sqrt(step[1:] * (step[1:] + draws - 1.0))
+    values, vectors = np.linalg.eigh(np.diag(2.0 * step + draws) + np.diag(beside, 1) + np.diag(beside, -1))
+    return values / draws, vectors[0] ** 2
 
 
 def _weighed(gains: Sequence[float]) -> list[float]:

@@ -67,7 +67,7 @@ def settle(
             }
             here |= better(beside)
         for axes, values in here.items():
-            settled[axes] = _nearest(values, axes, settled, shape)
+            settled[axes] = nearest(values, axes, settled, shape)
     return settled
 
 
@@ -117,10 +117,25 @@ def agreeing(
     return settled
 
 
-def _nearest(
+def nearest(
     values: FloatArray, axes: Axes, settled: Mapping[Axes, FloatArray], shape: Sequence[int]
 ) -> FloatArray:
-    """The nearest table without negative cells whose margins are the settled ones, by Dykstra's projections in turn."""
+    """The nearest table without negative cells whose margins are the settled ones, by Dykstra's projections in turn.
+
+    Args:
+        values: A table, which may have negative cells.
+        axes: The attributes it keeps.
+        settled: All tables with one attribute less, by their attributes.
+        shape: The shape of the cube.
+
+    Returns:
+        The table.
+
+    Example:
+        >>> import numpy as np
+        >>> nearest(np.array([-1.0, 4.0, 7.0]), (0,), {(): np.array(10.0)}, (3,)).round(1).tolist()
+        [0.0, 3.5, 6.5]
+    """
     if not axes:
         return np.maximum(values, 0.0)
     carried = np.zeros_like(values)

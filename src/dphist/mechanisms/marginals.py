@@ -17,6 +17,7 @@ from dphist.inference.departures import Departures, Shrunk
 from dphist.inference.estimate import Estimate
 from dphist.inference.fields import denoise_field
 from dphist.inference.fitting import rake, settle
+from dphist.inference.reconciling import give_way, lean
 from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
@@ -40,6 +41,9 @@ _CLOSE = 0.1
 # The cube that is raked starts from its own denoised cells plus this part of what the tables alone would put there, or
 # of the cell's noise where that is less. Flat from 1 % to 5 % on made-up cubes.
 _DOUBT = 0.02
+# Where cells give way by what is left to doubt of them that is their variance and this part of what tables would put
+# there, and tables are gone over so many times (30 rounds and 10 are off by the same on made-up cubes).
+_NEVER_SURE, _GIVING_ROUNDS = 0.02, 10
 # Tables with at most so many cells are denoised before they are settled; for larger ones it takes too long.
 _MOST_DENOISED = 1 << 16
 
@@ -82,6 +86,9 @@ class Marginals:
             the difference; otherwise its cells are inferred from their neighbours.
         weigh: Whether tables that are moved learn from each other how far they depart from what smaller ones suggest,
             and all of it is weighed against no departure at all.
+        reconcile: Whether tables that are moved lean on sums of the cube's cells where these seem to be off by less, and
+            cells give way to tables by what is left to doubt of each, not by their size; departures of the cube are
+            then learned for cells of each size.
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -95,6 +102,7 @@ class Marginals:
     nonnegative: bool = True
     shrink: bool = False
     weigh: bool = False
+    reconcile: bool = False
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -120,7 +128,7 @@ class Marginals:
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
         if self.shrink:
-            cube, shrunk = shrunk_cube(measured, weigh=self.weigh)
+            cube, shrunk = shrunk_cube(measured, weigh=self.weigh, reconcile=self.reconcile)
             return Estimate(cube, TableNoise(measured, cube, shrunk), note)
         return Estimate(fit_cube(measured), TableNoise(measured), note)
 
@@ -162,11 +170,14 @@ def fit_cube(measured: MeasuredTables) -> FloatArray:
     return rake(start, targets, rounds, _CLOSE * noise)
 
 
-def shrunk_cube(measured: MeasuredTables, *, weigh: bool = False) -> tuple[FloatArray, Shrunk | None]:
+def shrunk_cube(
+    measured: MeasuredTables, *, weigh: bool = False, reconcile: bool = False
+) -> tuple[FloatArray, Shrunk | None]:
     """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
 
     What that leaves to doubt comes with it, where the cube itself was measured. With ``weigh`` tables of as many
     attributes tell together how far they depart from what smaller ones suggest, and that is weighed against not at all.
+    With ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`).
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -174,8 +185,12 @@ def shrunk_cube(measured: MeasuredTables, *, weigh: bool = False) -> tuple[Float
     wanted = _to_settle(measured, cells, _HIGHEST_SHRUNK) if whole else measured.axes
 
     doubts: dict[Axes, Departures] = {}
+    follows: dict[Axes, float] = {}
+    left: list[FloatArray] = []
 
-    def better(tables: dict[Axes, tuple[FloatArray, FloatArray]]) -> dict[Axes, FloatArray]:
+    def better(
+        tables: dict[Axes, tuple[FloatArray, FloatArray]], *, sized: bool = False
+    ) -> dict[Axes, FloatArray]:
         beside = {
             # Noise of a table that was measured whole is mostly its own; in sums of others' cells it is all but normal.
             axes: Beside(
@@ -185,8 +200,10 @@ def shrunk_cube(measured: MeasuredTables, *, weigh: bool = False) -> tuple[Float
             )
             for axes, (values, model) in tables.items()
         }
-        found = dict(zip(beside, believe(list(beside.values()), weigh=weigh), strict=True))
+        found = dict(zip(beside, believe(list(beside.values()), weigh=weigh, sized=sized), strict=True))
         doubts.update({axes: Departures.of(each.doubts) for axes, each in beside.items() if each.doubts})
+        follows.update({axes: sum(each.follows) for axes, each in beside.items()})
+        left[:] = [each.doubts[-1] for each in beside.values() if each.doubts]
         return found
 
     lines = tuple((axis,) for axis in every)
@@ -198,11 +215,16 @@ def shrunk_cube(measured: MeasuredTables, *, weigh: bool = False) -> tuple[Float
     cube = rake(cube, targets, min(rounds, 3) if whole else rounds, _CLOSE * noise)
     if not whole:
         return cube, None
-    found = better({every: (measured.table(every), cube)})[every]
+    found = better({every: (measured.table(every), cube)}, sized=reconcile)[every]
+    order = max((len(axes) for axes in wanted), default=0)
+    if reconcile:
+        targets = lean(measured, settled, wanted, found, follows)
+        doubt = left[0] + _NEVER_SURE * cube
+        found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
+        return found, Shrunk(measured, found, order, doubts)
     variance = measured.cell_variance(every)
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
-    order = max((len(axes) for axes in wanted), default=0)
     found = rake(found, targets, rounds, _CLOSE * noise)
     return found, Shrunk(measured, found, order, doubts)
 

@@ -210,9 +210,10 @@ def _best_other(
     if kind == "marginals" and all(len(axes) == 1 for axes in plan.tables):
         # Long tables are inferred from their neighbours, so noise counts less there: halfway to equal shares.
         shares = tuple((share + Fraction(1, len(shares))) / 2 for share in shares)
+    # Of two attributes these were not tried.
+    several = shrink and len(data.shape) > 2
     return _Way(
-        # Of two attributes weighing was not tried.
-        Marginals(tables=plan.tables, shares=shares, shrink=shrink, weigh=shrink and len(data.shape) > 2),
+        Marginals(tables=plan.tables, shares=shares, shrink=shrink, weigh=several, reconcile=several),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
         *(mean, forecaster, plan.known),
     )
@@ -249,7 +250,7 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
             *(min(mean, alone), forecaster),
         )
     return _Way(
-        Marginals(tables=plan.tables, shares=plan.shares, shrink=True, weigh=True),
+        Marginals(tables=plan.tables, shares=plan.shares, shrink=True, weigh=True, reconcile=True),
         "single cells will be asked for, and tables of few attributes say much of them, so these are measured as well "
         f"(marginals): cells are expected to be off by {mean:,.3g} of about {two_digits(records):,} records, by "
         f"themselves by {alone:,.3g}",
