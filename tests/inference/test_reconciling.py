@@ -12,7 +12,6 @@ from dphist.inference.tables import MeasuredTables
 from dphist.mechanisms import Marginals
 from dphist.testing import run
 
-
 _SHARES = (Fraction(1, 30),) * 6 + (Fraction(8, 10),)
 
 
@@ -99,4 +98,3 @@ def test_cells_of_a_sparse_cube_are_nearer_and_tables_no_further():
     assert cells < 0.5
     assert tables < 1.05
     assert lines < 1.05
-

@@ -117,6 +117,15 @@ def test_the_total_is_replayed_with_the_rest():
     release.verify()
 
 
+def test_tables_and_cells_of_a_cube_are_reconciled_and_replayed():
+    counts = np.where(np.indices(CUBE.shape).sum(axis=0) % 4 == 0, 90, 0)
+    release = publish(Histogram(CUBE, counts), epsilon=1, mechanism="auto", workload=None)
+    assert isinstance(release.mechanism, Auto)
+    assert isinstance(release.mechanism.chosen, Marginals)
+    assert release.mechanism.chosen.reconcile
+    release.verify()
+
+
 @pytest.mark.audit
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["prefixes", "cells"])

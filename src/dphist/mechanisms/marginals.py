@@ -86,9 +86,9 @@ class Marginals:
             the difference; otherwise its cells are inferred from their neighbours.
         weigh: Whether tables that are moved learn from each other how far they depart from what smaller ones suggest,
             and all of it is weighed against no departure at all.
-        reconcile: Whether tables that are moved lean on sums of the cube's cells where these seem to be off by less, and
-            cells give way to tables by what is left to doubt of each, not by their size; departures of the cube are
-            then learned for cells of each size.
+        reconcile: Whether tables that are moved lean on sums of the cube's cells where these seem to be off by less,
+            and cells give way to tables by what is left to doubt of each, not by their size; departures of the cube
+            are then learned for cells of each size.
 
     Example:
         >>> from dphist.mechanisms import Marginals
