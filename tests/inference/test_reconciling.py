@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,9 @@ def test_cells_give_way_by_their_doubt_and_sums_are_the_tables():
     draw = np.random.default_rng(4)
     truth = _tall() + draw.integers(0, 3, (12, 8, 6))
     off = np.where(truth > 10, 0.0, draw.exponential(2.0, truth.shape))
-    tables = {axes: truth.sum(axis=3 - sum(axes)) for axes in [(0, 1), (0, 2), (1, 2)]}
+    tables: dict[tuple[int, ...], Any] = {
+        axes: truth.sum(axis=3 - sum(axes)) for axes in [(0, 1), (0, 2), (1, 2)]
+    }
     found = give_way(truth + off, np.where(truth > 10, 0.01, 4.0), tables, 200, 1e-6)
     assert found.min() >= 0.0
     for axes, table in tables.items():
