@@ -60,8 +60,8 @@ def test_a_question_learns_nothing_again(
         raise AssertionError("learned again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dphist.inference.predictive.engine.learn_ways", never)
-        patch.setattr("dphist.inference.predictive.engine.alike_part", never)
+        patch.setattr("dphist.inference.predictive.law.learn_ways", never)
+        patch.setattr("dphist.inference.predictive.law.alike_part", never)
         patch.setattr(Engine, "trials", property(never))
         believed = dphist.load(path)
         found = believed.answer(questions)

@@ -217,6 +217,21 @@ def test_a_share_is_a_share():
             dphist.publish(pa.table(ROWS), DOMAIN, epsilon=1, allow_dropped=wrong)
 
 
+def test_nothing_is_said_to_be_published_that_was_refused(monkeypatch):
+    import warnings
+
+    from dphist import reminding
+
+    monkeypatch.setattr(reminding, "_reminded", set())
+    astray = pa.table({"age": [1, 999, 999], "sex": ["F", "M", "M"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(DroppedRows):
+            dphist.publish(astray, DOMAIN, epsilon=1)
+    with pytest.warns(CustodyWarning, match="published without a ledger"):
+        dphist.publish(astray, DOMAIN, epsilon=1, allow_dropped=0.9)
+
+
 def test_reminders_are_said_once_and_not_to_a_pipeline(monkeypatch):
     from dphist import reminding
 

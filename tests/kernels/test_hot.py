@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dphist
-from dphist.inference.predictive import engine
+from dphist.inference.predictive import law as law_module
 from dphist.kernels import compile as compiling
 from dphist.kernels.predictive import halving, twins, visits
 from dphist.kernels.trees import pruning, shares
@@ -56,7 +56,7 @@ def test_twins_give_the_same_bits(monkeypatch):
 
     monkeypatch.setattr(compiling._Kernel, "__call__", both)
     # Few splits are worked out for few questions, however small the tree.
-    monkeypatch.setattr(engine, "_ALL_AT_ONCE", 0)
+    monkeypatch.setattr(law_module, "_ALL_AT_ONCE", 0)
     rng = np.random.default_rng(5)
     for shape, mechanisms, epsilon in _shapes():
         domain = dphist.Domain([dphist.Ordinal(f"x{i}", range(size)) for i, size in enumerate(shape)])

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import dphist
-import dphist.inference.predictive.engine as engine_module
+import dphist.inference.predictive.law as law_module
 from dphist.inference.predictive.engine import LEAST_CAUTION, Engine
 from dphist.inference.predictive.errors import PredictiveErrors, whole_counts
 from dphist.inference.predictive.sparse import sparse_unevenness
@@ -252,7 +252,7 @@ def test_splits_worked_out_when_asked_are_those_worked_out_at_once(monkeypatch):
     single = rng.integers(0, (24, 40), (9, 2))
     at_once = Engine.of_cells(noisy, 8.0)
     wanted = [at_once.ask(low, high), at_once.ask(single, single + 1)]
-    monkeypatch.setattr(engine_module, "_ALL_AT_ONCE", 0)
+    monkeypatch.setattr(law_module, "_ALL_AT_ONCE", 0)
     lazy = Engine.of_cells(noisy, 8.0)
     found = [lazy.ask(low[:7], high[:7]), lazy.ask(low, high), lazy.ask(single, single + 1)][1:]
     assert "_posterior" not in lazy.__dict__

@@ -142,6 +142,8 @@ class AdaptiveTree:
             (`dphist.inference.hills`); the same measurements are made.
         close: With ``hills``, look closer: at bins down to four cells, and at surfaces whose fits begin within the
             noise of what was measured.
+        wary: On a line, intervals believe what lies inside blocks to be even only as far as measured splits can tell
+            (`dphist.inference.predictive.unevenness`); what is published is the same.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -165,6 +167,7 @@ class AdaptiveTree:
     near: bool = False
     hills: bool = False
     close: bool = False
+    wary: bool = False
 
     def __post_init__(self) -> None:
         if self.boxes <= 0.0:
@@ -208,7 +211,7 @@ class AdaptiveTree:
                 errors = replace(errors, divided=self._divided(tree, counts))
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree = self.grow(data)
-        errors = _errors(tree, len(_keys(data)) - 1)
+        errors = _errors(tree, len(_keys(data)) - 1, wary=self.wary)
         if data.published is not None:
             counts, errors = data.published.counts, replace(errors, told=data.published.learned)
         else:
@@ -329,9 +332,12 @@ def _keys(data: PrivateCounts) -> list[IntArray]:
     return [place // side for side in line_levels(data.size)]
 
 
-def _errors(tree: MeasuredTree, divided: int = 0, *, near: bool = False) -> PredictiveErrors:
+def _errors(
+    tree: MeasuredTree, divided: int = 0, *, near: bool = False, wary: bool = False
+) -> PredictiveErrors:
     """Errors of a tree; on a line, how many levels of blocks may have been divided further."""
-    return PredictiveErrors(partial(Engine.of_tree, tree, near=near), partial(_theorem, tree, divided))
+    law = partial(Engine.of_tree, tree, near=near, wary=wary)
+    return PredictiveErrors(law, partial(_theorem, tree, divided))
 
 
 def _theorem(tree: MeasuredTree, divided: int) -> Theorem:

@@ -217,8 +217,13 @@ def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, st
 
 
 def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
-    """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects."""
+    """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects.
+
+    On a line that law is wary of what measured splits do not tell.
+    """
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds, and step by step, was not tried.
-    plane = len(data.shape) == 2
-    return AdaptiveTree(estimator=estimator, mixture=mixture and plane, near=plane, hills=plane, close=plane)
+    line, plane = len(data.shape) == 1, len(data.shape) == 2
+    return AdaptiveTree(
+        estimator=estimator, mixture=mixture and plane, near=plane, hills=plane, close=plane, wary=line
+    )
