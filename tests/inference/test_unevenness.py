@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dphist
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine
 from dphist.mechanisms import AdaptiveTree
@@ -70,6 +71,18 @@ def test_cells_of_a_hidden_comb_hold(wary):
         held.append(float(((bounds.low <= counts) & (counts <= bounds.high)).mean()))
     # Noise is larger than any cell: those that were measured look even. The law that goes by their number holds in 0.1.
     assert (np.mean(held) > 0.93) == wary
+
+
+def test_auto_is_wary_on_lines_alone():
+    line, plane = (
+        dphist.publish(dphist.Histogram(Domain(axes), counts), epsilon=1).mechanism.chosen
+        for axes, counts in (
+            ([Ordinal("x", range(64))], np.full(64, 9)),
+            ([Ordinal("x", range(64)), Ordinal("y", range(64))], np.full((64, 64), 9)),
+        )
+    )
+    assert show(line) == "adaptivetree(estimator='averaged', wary=True)"
+    assert not plane.wary
 
 
 def test_what_is_published_is_the_same():
