@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -73,16 +75,15 @@ def test_cells_of_a_hidden_comb_hold(wary):
     assert (np.mean(held) > 0.93) == wary
 
 
+def _chosen(*shape: int) -> Any:
+    domain = Domain([Ordinal(f"x{axis}", range(size)) for axis, size in enumerate(shape)])
+    made: Any = dphist.publish(dphist.Histogram(domain, np.full(shape, 9)), epsilon=1).mechanism
+    return made.chosen
+
+
 def test_auto_is_wary_on_lines_alone():
-    line, plane = (
-        dphist.publish(dphist.Histogram(Domain(axes), counts), epsilon=1).mechanism.chosen
-        for axes, counts in (
-            ([Ordinal("x", range(64))], np.full(64, 9)),
-            ([Ordinal("x", range(64)), Ordinal("y", range(64))], np.full((64, 64), 9)),
-        )
-    )
-    assert show(line) == "adaptivetree(estimator='averaged', wary=True)"
-    assert not plane.wary
+    assert show(_chosen(64)) == "adaptivetree(estimator='averaged', wary=True)"
+    assert not _chosen(64, 64).wary
 
 
 def test_what_is_published_is_the_same():
