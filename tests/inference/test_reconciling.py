@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from dphist.inference.believing import Beside, _summed, believe
+from dphist.inference.departures import Shrunk
 from dphist.inference.reconciling import give_way, lean
+from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import MeasuredTables
 from dphist.mechanisms import Marginals
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 from dphist.testing import run
 
 _SHARES = (Fraction(1, 30),) * 6 + (Fraction(8, 10),)
@@ -101,3 +105,21 @@ def test_cells_of_a_sparse_cube_are_nearer_and_tables_no_further():
     assert cells < 0.5
     assert tables < 1.05
     assert lines < 1.05
+
+
+@pytest.mark.parametrize("reconciled", [False, True])
+def test_sums_of_reconciled_cells_answer_unless_cells_hardly_left_what_was_measured(reconciled):
+    draw = np.random.default_rng(7)
+    truth = np.full((16, 12, 8), 20.0)
+    noise = draw.laplace(0.0, 10.0, truth.shape)
+    measured = MeasuredTables(truth.shape, ((0, 1, 2),), (truth + noise,), (10.0,))
+    # Of the noise 0.6 went, in squares.
+    counts = truth + (1.0 - np.sqrt(0.6)) * noise
+    errors = TableNoise(measured, counts, Shrunk(measured, counts, 2, {}, reconciled=reconciled))
+    domain = Domain([Ordinal(name, range(size)) for name, size in zip("xyz", truth.shape, strict=True)])
+    boxes = Workload.random(domain, 50, seed=1)
+    summed = np.asarray(boxes.answer(counts), dtype=np.float64)
+    several = boxes.cells_in_each > 1
+    plain = np.maximum(boxes.answer(truth + noise), 0.0)
+    answers = errors.answer(boxes, summed)
+    np.testing.assert_allclose(answers[several], (summed if reconciled else plain)[several])

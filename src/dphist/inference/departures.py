@@ -104,12 +104,14 @@ class Shrunk:
         counts: The published cube.
         order: Tables of up to so many attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
+        reconciled: Whether tables and cells were set against each other (`dphist.inference.reconciling`).
     """
 
     measured: MeasuredTables
     counts: FloatArray
     order: int
     tables: Mapping[Axes, Departures]
+    reconciled: bool = False
 
     def squares(self, low: IntArray, high: IntArray) -> FloatArray:
         """The squared error that every box's published sum seems to have."""

@@ -221,7 +221,7 @@ def shrunk_cube(
         targets = lean(measured, settled, wanted, found, follows)
         doubt = left[0] + _NEVER_SURE * cube
         found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
-        return found, Shrunk(measured, found, order, doubts)
+        return found, Shrunk(measured, found, order, doubts, reconciled=True)
     variance = measured.cell_variance(every)
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
