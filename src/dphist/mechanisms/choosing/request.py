@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from dphist.inference.tables import Axes
-from dphist.model.domain import Ordinal
+from dphist.model.domain import Nominal, Ordinal
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
 
@@ -33,6 +33,9 @@ _LONGEST_ROOT = 1 << 16
 _SAMPLE = 4096
 # Ranges are about a space if so many of them are bounded on all its axes.
 _MOSTLY = 0.5
+# Lines up to so many cells may be served by single cells whatever is asked, if these hold so many noise scales of
+# records on average; of fewer than the first a tree has no levels but the cells.
+_TINY, _BRIEF, _FULL = 9, 128, 4.0
 # Where whole numbers have less than this part of continuous noise's variance (ε above 3), cells are looked at first.
 _WHOLE = 0.5
 # A tree adapts to what it finds: cells must be expected to be off by this much less. On 13 drawn planes (numbers 0 to
@@ -120,6 +123,41 @@ class Request:
         return int(np.median(np.prod(np.maximum(high[::step] - low[::step], 0), axis=1)))
 
     @cached_property
+    def flat(self) -> bool:
+        """Whether there is one attribute, of categories without a hierarchy: whoever asks of it names some of them.
+
+        Blocks of categories mean nothing, so a tree of them spends on what nobody asks: with nothing announced single
+        categories had 0.28 to 0.53 of its error from 16 to 1,000 of them with three records each and more, sets of them
+        0.27 to 1.1 (eleven made-up attributes a case, four draws, by a script).
+        """
+        return self.data.parts == 1 and self._nominal is not None and self._nominal.hierarchy.levels <= 2
+
+    @cached_property
+    def brief(self) -> bool:
+        """Whether nothing was announced, under ε, of a line so short that single cells may serve whatever is asked."""
+        line = len(self.data.shape) == 1 and _TINY <= self.data.size <= _BRIEF and self.data.parts == 1
+        told = self.kind is not None or self.parts or self.guaranteed or self._nominal
+        # Under ρ levels of a tree cost the root of their number, and it has 0.4 to 0.9 of the cells' error.
+        return line and not told and not self.data.law().gaussian
+
+    @property
+    def _nominal(self) -> Nominal | None:
+        """The attribute, where there is one and it is of categories."""
+        domain = self.data.domain
+        first = None if domain is None or len(self.data.shape) > 1 else domain.attributes[0]
+        return first if isinstance(first, Nominal) else None
+
+    def served_by_cells(self, records: float) -> bool:
+        """Whether a short line with about so many records is better served by its cells than by a tree.
+
+        A tree halves what cells get, and spares what long ranges gather. On eleven made-up lines a case of 24 to 120
+        cells with 2 to 200 noise scales of records a cell (three draws of noise of their own, by a script, none of
+        which chose this) the mean over cells, prefixes and ranges has 0.83 of a tree's error: cells 0.5, ranges 0.96,
+        prefixes 1.24. Of 150 to 365 cells it would have 0.98, and prefixes up to twice.
+        """
+        return records >= _FULL * self.data.size * float(self.data.law().scale)
+
+    @cached_property
     def long_ranges(self) -> bool:
         """Whether long ranges of a space are announced, and noise is not next to nothing."""
         told = self.kind in ("ranges", "all_ranges", "prefixes") and not self.short
@@ -160,6 +198,8 @@ class Request:
         """Whether candidates part company by how many records there are, and the choice may depend on that."""
         # Tables that were announced are measured however few records there are, and cells one by one.
         told = self.kind in ("cells", "marginals") or self.short or self.space
+        if self.brief:
+            return True
         if self.curve:
             return not self.guaranteed
         return (

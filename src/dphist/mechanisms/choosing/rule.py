@@ -139,6 +139,19 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
             Posterior(fine=not several, counted=counted),
             "single cells will be asked for, so every cell is measured by itself (posterior)",
         )
+    if request.flat and kind is None and not counts_for:
+        return (
+            Posterior(fine=True, counted=not data.law().gaussian),
+            "nobody said what will be asked, and categories have no order, so each is measured by itself (posterior)",
+        )
+    if request.brief and records is not None and request.served_by_cells(records):
+        from dphist.mechanisms.choosing.cubes import two_digits
+
+        return (
+            Posterior(fine=True),
+            f"nobody said what will be asked, and {data.size:,} cells of about {two_digits(records):,} records are few "
+            "and full, so each is measured by itself (posterior)",
+        )
     if request.short:
         return (
             Posterior(fine=not several),
