@@ -1,9 +1,9 @@
-"""Planes that rise and fall gently: better where the evidence says so, untouched where it does not, of any shape."""
+"""Lines and planes that rise and fall gently: better where the evidence says so, untouched where it does not."""
 
 import numpy as np
 import pytest
 
-from dphist.inference import hills
+from dphist.inference import hills, loggaussian
 from dphist.inference.hills import with_hills
 from dphist.inference.measured import MeasuredTree
 from dphist.kernels.definite import CurvedRoot
@@ -52,7 +52,7 @@ def test_a_closer_look_ends_at_the_same_surface_in_fewer_steps(monkeypatch):
         roots[-1] += 1
         return CurvedRoot(*given)
 
-    monkeypatch.setattr(hills, "CurvedRoot", counted)
+    monkeypatch.setattr(loggaussian, "CurvedRoot", counted)
     far = with_hills(tree, before)
     roots.append(0)
     close = with_hills(tree, before, close=True)
@@ -73,6 +73,79 @@ def test_what_is_nearly_known_stays_exactly_as_it_is():
         for told in (False, True)
     )
     assert (plain == after).all()
+
+
+def _hump(size, records):
+    """A hump on nothing."""
+    place = (np.arange(size) + 0.5) / size
+    return sample(np.exp(-0.5 * ((place - 0.4) / 0.08) ** 2), records, 1)
+
+
+def test_lines_that_end_in_nothing_are_read_as_such():
+    plain, better = _errors(_hump(1024, 10_000), "0.1", 8)
+    assert better < 0.7 * plain
+
+
+def test_blocks_of_gentle_lines_are_measured_again_with_their_neighbours():
+    counts = _hump(1024, 5_000)
+    plain, gentle = (
+        AdaptiveTree(hills=told).grow(open_counts(counts, "0.1", seed=2)) for told in (False, True)
+    )
+    assert np.count_nonzero(gentle.size == 1.0) < 0.3 * np.count_nonzero(plain.size == 1.0)
+    assert np.count_nonzero(gentle.size[gentle.pool] == 8 * 16) >= 2
+
+
+def test_what_repeats_inside_of_full_blocks_is_measured():
+    comb = _hump(1024, 200_000) * np.where(np.arange(1024) % 16 == 3, 16, 0)
+    plain, gentle = (
+        AdaptiveTree(hills=told).grow(open_counts(comb, "0.1", seed=2)) for told in (False, True)
+    )
+    teeth = np.argsort(comb)[-8:]
+    assert (plain.size[plain.leaf[teeth]] == 1.0).all()
+    assert (gentle.size[gentle.leaf[teeth]] == 1.0).all()
+
+
+@pytest.mark.parametrize("rest", [0, 30])
+def test_tall_cells_of_a_line_stay_exactly_as_they_are(rest):
+    # On a level, too, of which a surface would take what one bin has for everybody's.
+    counts = np.full(4096, rest, dtype=np.int64)
+    counts[[700, 3900]] = 10_000, 60_000
+    plain, after = (
+        run(AdaptiveTree(estimator="averaged", hills=told), counts, "0.1", seed=3).counts
+        for told in (False, True)
+    )
+    assert (plain == after).all()
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 100, 1000, 1025])
+def test_lines_of_any_length_stay_above_nothing(size):
+    counts = np.full(size, 3, dtype=np.int64)
+    tree = AdaptiveTree(hills=True).grow(open_counts(counts, "0.1", seed=5))
+    before = tree.cells(tree.nonnegative())
+    after = with_hills(tree, before)
+    assert after.shape == (size,)
+    assert (after >= 0.0).all()
+    assert after.sum() == pytest.approx(before.sum(), rel=0.3)
+
+
+def test_nothing_is_added_up_where_a_line_has_nothing():
+    counts = np.concatenate([np.zeros(512, dtype=np.int64), _hump(512, 10_000)])
+    tree = AdaptiveTree(hills=True).grow(open_counts(counts, "0.1", seed=2))
+    before = tree.cells(tree.nonnegative())
+    after = with_hills(tree, before)
+    assert (after != before).any()
+    empty = before[:512].reshape(-1, 16).sum(axis=1) == 0.0
+    assert empty.any()
+    assert (after[:512].reshape(-1, 16)[empty] == 0.0).all()
+
+
+def test_what_others_were_heard_of_is_not_moved_again():
+    tree = AdaptiveTree(hills=True).grow(open_counts(_hump(1024, 10_000), "0.1", seed=2))
+    before = tree.cells(tree.nonnegative())
+    whole, half, none = (with_hills(tree, before, heard) - before for heard in (0.0, 0.5, 1.0))
+    assert np.abs(whole).max() > 0.0
+    assert half == pytest.approx(0.5 * whole, abs=0.002 * np.abs(whole).max())
+    assert (none == 0.0).all()
 
 
 @pytest.mark.parametrize("shape", [(50, 200), (17, 300), (100, 30), (1000, 3), (16, 16), (2, 2)])
@@ -125,6 +198,6 @@ def test_mirror_images_give_the_inverse_of_the_whole(across):
     places = np.indices(across).reshape(2, -1)
     apart = np.hypot(*(each[:, None] - each for each in places)) * np.sqrt(3.0) / 2.0
     covariance = 2.25 * (1.0 + apart) * np.exp(-apart) + 100.0 + 0.25 * np.eye(places.shape[1])
-    precision, log_root = hills._prior(across, 2.0, 1.5, 0.5)
+    precision, log_root = loggaussian.covariance_inverse(across, 2.0, 1.5, 0.5)
     assert precision == pytest.approx(np.linalg.inv(covariance), abs=1e-9)
     assert log_root == pytest.approx(0.5 * np.linalg.slogdet(covariance)[1])

@@ -1,17 +1,19 @@
-"""Counts of a plane that rise and fall gently, read off a tree of boxes: where the evidence says so, and only there.
+"""Counts that rise and fall gently, read off a tree of blocks or boxes: where the evidence says so, and only there.
 
 A tree measures boxes one by one; within one that was measured as a whole its total is spread evenly, and what its
 neighbours show of it is not asked. On hills both are wrong in a way that a smooth surface mends. So the plane is cut
 into bins, which are boxes of one level of the tree, and everything that was measured (sums of bins, with noise of known
-variance) is set beside models of them: a bin holds (its part of a full bin) · exp(f), f being normal with covariance
-height²·(1 + r)·e⁻ʳ, r = √3·(distance in bins) ÷ width, and as much of its own for every bin as the model says. The
-logarithm is smooth, so hills may end in nothing: a bin that is nearly empty can hardly move, nor be negative.
+variance) is set beside models of them whose logarithms are smooth (`dphist.inference.loggaussian`). So hills may end in
+nothing: a bin that is nearly empty can hardly move, nor be negative.
 
-Each model has its likeliest surface (Gauss and Newton's steps) and its evidence by Laplace's approximation. Gentle
-models have next to nothing of their own for a bin, rough ones much. The rough ones have no opinion beyond the tree: by
-their share of the evidence the tree's counts stay. Models are weighed on `_COARSE` bins an axis; then the best one is
-fitted to `_FINE` where these have enough cells, and weighed against a rough one again. Within a bin the tree's counts
-say how its total is divided.
+Each model has its likeliest surface and its evidence. Gentle models have next to nothing of their own for a bin, rough
+ones much. The rough ones have no opinion beyond the tree: by their share of the evidence the tree's counts stay. Models
+are weighed on `_COARSE` bins an axis; then the best one is fitted to `_FINE` where these have enough cells, and weighed
+against a rough one again. Within a bin the tree's counts say how its total is divided.
+
+A line is read in the same way, in up to 64 bins. Lines that are full everywhere have gentle models of their own
+(`dphist.inference.smoothing`), which are heard first. Bins that hold tall cells and are measured in parts do not fit
+any surface: one that is further from the tree's counts than noise explains is not heard at all.
 
 Nothing private is read here: arithmetic on numbers that were paid for when they were measured.
 """
@@ -19,15 +21,15 @@ Nothing private is read here: arithmetic on numbers that were paid for when they
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.loggaussian import Model, SumsOfBins
 from dphist.inference.measured import MeasuredTree
-from dphist.kernels.definite import CurvedRoot
+from dphist.inference.smoothing import cut_into_bins, read_bins
 from dphist.kernels.summed_area import box_sums
 
 FloatArray = NDArray[np.float64]
@@ -40,38 +42,45 @@ _FINE_CELLS, _FINE_CELLS_CLOSE = 16, 4
 _GENTLE = tuple((width, height, 0.1) for width in (1.5, 4.0) for height in (0.5, 1.5, 3.0))
 _ROUGH = ((0.7, 1.5, 1.5), (2.0, 1.5, 1.5))
 _ROUGH_WHEN_FINE = (1.5, 1.5, 1.5)
-# The mean logarithm is not known beforehand: its variance.
-_ANY_LEVEL = 100.0
+# The same of lines, over how many of 64 bins.
+_GENTLE_LINES = tuple((width, height, 0.1) for width in (3.0, 8.0, 20.0) for height in (0.5, 1.5, 3.0))
+_ROUGH_LINES = ((1.0, 1.5, 1.5), (6.0, 1.5, 1.5), (2.0, 1.5, 0.5), (8.0, 1.5, 0.5))
+_BINS_OF_LINES = 64
+# On fewer cells a tree goes down to them.
+_FEWEST = 64
+# A line's surface is not heard that is further from the tree's bins than noise is, by so many deviations of that.
+_OFF = 5.0
 # How far counts go towards gentle models that have all of the evidence.
 _MOST = 0.7
 # Below this weight nothing changes.
 _FAINT = 1e-3
-# Steps of a fit at most; it ends when one gains less than this in evidence; no logarithm moves further in one
-# step, of which less than a last part is not tried.
-_STEPS, _GAINED, _FURTHEST, _SHORTEST = 12, 0.1, 3.0, 0.02
-# A step that gained less than this is followed by others along the same curvature.
-_NEAR = 5.0
 # A fit begins at the tree's counts, but at no less than this part of the mean level, or of what coarse bins expect; a
 # close one at no less than noise, if that is less.
 _BEGIN, _BEGIN_FINE = 0.02, 1e-3
 _COARSE_PART = 0.3
 # With more deviations of noise in the whole a tree has told all that a bin can.
 _MANY = 3e5
+# On a line so many: 4,000 to 6,000 noise scales of records on 1,024 to 4,096 cells. With 10,000 errors were 0.98 to 1
+# of those without surfaces, and intervals of prefixes held less often.
+_MANY_ON_LINES = 600.0
 # Bins are rounded to this part of the mean level: what a platform's algebra rounds otherwise must not change them.
 _GRAIN = 2.0**-20
 # Cells of a leaf that differ by no more than this are as even as sums of floats are.
 _EVEN = 1e-6
 
 
-def with_hills(tree: MeasuredTree, counts: FloatArray, *, close: bool = False) -> FloatArray:
-    """Move the counts of a plane towards what gentle surfaces expect of its bins, as far as their evidence goes.
+def with_hills(
+    tree: MeasuredTree, counts: FloatArray, heard: float = 0.0, *, close: bool = False
+) -> FloatArray:
+    """Move counts towards what gentle surfaces expect of their bins, as far as the surfaces' evidence goes.
 
     Args:
-        tree: What was measured of a plane, boxes that are halved along both axes.
+        tree: What was measured of a plane, boxes that are halved along both axes; or blocks of a line.
         counts: What was inferred from it, a number for each cell.
-        close: Look at finer bins already where these have four cells, and begin fits within the noise of what was
-            measured. That takes fewer steps where there are many records: a bin that begins far above what it has comes
-            down by a factor of e a step.
+        heard: On a line, how far other gentle models were heard already, from 0 to 1: surfaces have the rest.
+        close: On a plane, look at finer bins already where these have four cells, and begin fits within the noise of
+            what was measured. That takes fewer steps where there are many records: a bin that begins far above what it
+            has comes down by a factor of e a step.
 
     Returns:
         Counts of the cells, none below zero if none was.
@@ -85,29 +94,25 @@ def with_hills(tree: MeasuredTree, counts: FloatArray, *, close: bool = False) -
         >>> with_hills(tree, tree.cells(tree.least_squares())).shape
         (32, 32)
     """
-    best, variance = tree.gathered
-    if not 0.0 < best[0] < _MANY * math.sqrt(float(variance[0])):
+    if len(tree.shape) == 1:
+        line, expected, gentle = _line(tree, counts)
+        if line is None:
+            return counts
+        return _moved(line, counts, expected, gentle * (1.0 - heard), line.level(line.sums(counts)))
+    if _tells_all(tree, _MANY):
         return counts
     coarse = _Bins.of(tree, _COARSE)
     if coarse is None:
         return counts
     held = coarse.sums(counts)
-    level = max(float(held.mean()), 1.0 / math.sqrt(float(coarse.precise.sum())))
+    level = coarse.level(held)
     least = _BEGIN * level * coarse.part
     begin = np.maximum(held, np.minimum(least, coarse.noise) if close else least)
-    fits = [coarse.fit(model, begin, level) for model in (*_GENTLE, *_ROUGH)]
-    evidence = np.array([gained for _, gained in fits])
-    chance = np.exp(evidence - evidence.max())
-    chance /= chance.sum()
-    gentle = float(chance[: len(_GENTLE)].sum())
+    fits, chance, gentle = _weighed(coarse, _GENTLE, _ROUGH, begin, level)
     if gentle < _FAINT:
         return counts
     best_one = int(np.argmax(chance[: len(_GENTLE)]))
-    mixed = sum(
-        (part * found for part, (found, _) in zip(chance, fits[: len(_GENTLE)], strict=False)),
-        np.zeros(held.size),
-    )
-    bins, expected = coarse, mixed / gentle
+    bins, expected = coarse, _mixed(fits, chance, _GENTLE) / gentle
     if counts.size >= (_FINE_CELLS_CLOSE if close else _FINE_CELLS) * _FINE * _FINE:
         fine = _Bins.of(tree, _FINE)
         if fine is not None:
@@ -125,6 +130,74 @@ def with_hills(tree: MeasuredTree, counts: FloatArray, *, close: bool = False) -
             against = fine.fit(rough, begin, fine_level)[1]
             gentle *= 1.0 / (1.0 + math.exp(min(against - heard, 700.0)))
             bins, expected = fine, found
+    return _moved(bins, counts, expected, gentle, level)
+
+
+def how_gentle(tree: MeasuredTree, counts: FloatArray) -> float:
+    """Say how much of the evidence gentle surfaces of a line have.
+
+    Args:
+        tree: What was measured of a line so far.
+        counts: What was inferred from it, a number for each cell.
+
+    Returns:
+        From 0 to 1; 0 where no surface was looked at.
+    """
+    return _line(tree, counts)[2]
+
+
+def _tells_all(tree: MeasuredTree, many: float) -> bool:
+    """Whether there is nothing to tell, or so much that a tree has told all that a bin can."""
+    best, variance = tree.gathered
+    return not 0.0 < best[0] < many * math.sqrt(float(variance[0]))
+
+
+def _line(tree: MeasuredTree, counts: FloatArray) -> tuple[_Bins | None, FloatArray, float]:
+    """The bins of a line, what gentle surfaces expect of them, and what part of the evidence these have."""
+    nothing = None, np.zeros(0), 0.0
+    bins = None if _tells_all(tree, _MANY_ON_LINES) else _Bins.of_line(tree)
+    if bins is None:
+        return nothing
+    held, ratio = bins.sums(counts), bins.across[1] / _BINS_OF_LINES
+    level = bins.level(held)
+    begin = np.maximum(held, _BEGIN * level * bins.part)
+    gentle, rough = (
+        tuple((width * ratio, height, own) for width, height, own in models)
+        for models in (_GENTLE_LINES, _ROUGH_LINES)
+    )
+    fits, chance, share = _weighed(bins, gentle, rough, begin, level)
+    if share < _FAINT:
+        return nothing
+    expected = _mixed(fits, chance, gentle) / share
+    off = expected - held
+    if float(off @ (bins.precise @ off)) > held.size + _OFF * math.sqrt(2.0 * held.size):
+        return nothing
+    # Of next to nothing in many bins surfaces make a little in each, which adds up in long sums.
+    return bins, np.where(held < _BEGIN * level * bins.part, held, expected), share
+
+
+def _weighed(
+    bins: _Bins, gentle: Sequence[Model], rough: Sequence[Model], begin: FloatArray, level: float
+) -> tuple[list[tuple[FloatArray, float]], FloatArray, float]:
+    """Every model's bins and evidence, how likely each is, and all gentle ones together."""
+    fits = [bins.fit(model, begin, level) for model in (*gentle, *rough)]
+    evidence = np.array([gained for _, gained in fits])
+    chance = np.exp(evidence - evidence.max())
+    chance /= chance.sum()
+    return fits, chance, float(chance[: len(gentle)].sum())
+
+
+def _mixed(fits: list[tuple[FloatArray, float]], chance: FloatArray, gentle: Sequence[Model]) -> FloatArray:
+    """What gentle models expect of bins, each by its share of the evidence."""
+    some = fits[: len(gentle)]
+    return sum(
+        (part * found for part, (found, _) in zip(chance, some, strict=False)),
+        np.zeros(fits[0][0].size),
+    )
+
+
+def _moved(bins: _Bins, counts: FloatArray, expected: FloatArray, gentle: float, level: float) -> FloatArray:
+    """Counts on their way to what is expected of bins."""
     weight = round(_MOST * gentle * 1024.0) / 1024.0
     if weight < _FAINT:
         return counts
@@ -149,16 +222,11 @@ def divides_leaves(tree: MeasuredTree, counts: FloatArray) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Bins:
-    """What was measured as sums of bins: the precision matrix, the weighted sums, and how full a bin's box is."""
+class _Bins(SumsOfBins):
+    """Sums of bins that are boxes of a plane, or intervals of a line, which is a plane of one row."""
 
     shape: tuple[int, ...]
     side: IntArray
-    across: tuple[int, int]
-    part: FloatArray
-    """Of every bin, the cells it has as a part of those of a whole one."""
-    precise: FloatArray
-    weighted: FloatArray
 
     @classmethod
     def of(cls, tree: MeasuredTree, most: int) -> _Bins | None:
@@ -191,7 +259,22 @@ class _Bins:
             precise[here, here] += 1.0 / noise[here]
             weighted[here] += np.bincount(bins, best[small], minlength=rows * columns)[here] / noise[here]
         part = np.outer(*lengths).reshape(-1)
-        return cls(tuple(tree.shape), side, (rows, columns), part, precise, weighted)
+        return cls((rows, columns), part, precise, weighted, tuple(tree.shape), side)
+
+    @classmethod
+    def of_line(cls, tree: MeasuredTree) -> _Bins | None:
+        """Cut a line into bins of as many cells each; None if there are too few."""
+        cells = tree.shape[0]
+        if cells < _FEWEST:
+            return None
+        opens, width = cut_into_bins(cells)
+        precise, weighted, _ = read_bins(tree, opens, width)
+        side = np.array([1, width[0]], dtype=np.int64)
+        return cls((1, opens.size), width / width[0], precise, weighted, (1, cells), side)
+
+    def level(self, held: FloatArray) -> float:
+        """About what a bin holds, or what noise would hide."""
+        return max(float(held.mean()), 1.0 / math.sqrt(float(self.precise.sum())))
 
     @property
     def noise(self) -> FloatArray:
@@ -200,6 +283,7 @@ class _Bins:
 
     def sums(self, counts: FloatArray) -> FloatArray:
         """How much each bin has of some counts."""
+        counts = counts.reshape(self.shape)
         low = np.indices(self.across).reshape(2, -1).T * self.side
         high = np.minimum(low + self.side, np.array(self.shape))
         return box_sums(np.ascontiguousarray(counts, dtype=np.float64), low, high)
@@ -214,47 +298,6 @@ class _Bins:
         rows, columns = (np.arange(n) // s for n, s in zip(fine.across, step, strict=True))
         return np.asarray(values.reshape(self.across)[np.ix_(rows, columns)].reshape(-1), dtype=np.float64)
 
-    def fit(
-        self, model: tuple[float, float, float], begin: FloatArray, level: float
-    ) -> tuple[FloatArray, float]:
-        """The likeliest bins by a model, and its evidence, but for what is the same for all models."""
-        prior, log_root = _prior(self.across, *model)
-        # About the beginning: sums of squares themselves would drown what tells models apart.
-        pull = self.weighted - self.precise @ begin
-        middle = math.log(level)
-
-        def lost(logs: FloatArray) -> float:
-            moved, away = self.part * np.exp(logs) - begin, logs - middle
-            return float(0.5 * moved @ (self.precise @ moved) - pull @ moved + 0.5 * away @ (prior @ away))
-
-        buffer = np.empty_like(prior)
-
-        def root_of(bins: FloatArray) -> CurvedRoot:
-            return CurvedRoot(self.precise, prior, bins, buffer)
-
-        logs: FloatArray = np.log(begin / self.part)
-        root: CurvedRoot | None = None
-        at = lost(logs)
-        for _ in range(_STEPS):
-            bins = self.part * np.exp(logs)
-            slope = bins * (pull - self.precise @ (bins - begin)) - prior @ (logs - middle)
-            root = root_of(bins) if root is None else root
-            step = root.solve(slope)
-            step *= min(1.0, _FURTHEST / max(float(np.abs(step).max()), 1e-300))
-            length, now = 1.0, lost(logs + step)
-            while now >= at and length > _SHORTEST:
-                length /= 2.0
-                now = lost(logs + length * step)
-            if now >= at:
-                break
-            gained, logs, at = at - now, logs + length * step, now
-            if gained < _GAINED:
-                break
-            # Near the top the slope alone changes: nearly all of the time goes into roots.
-            root = root if gained < _NEAR else None
-        bins = self.part * np.exp(logs)
-        return bins, -at - log_root - root_of(bins).log_determinant
-
     def scaled(self, counts: FloatArray, expected: FloatArray) -> FloatArray:
         """Counts with other sums of bins, divided inside as before, or evenly where there was nothing."""
         held = self.sums(counts)
@@ -265,46 +308,6 @@ class _Bins:
         rows, columns = (np.arange(n) // s for n, s in zip(self.shape, self.side, strict=True))
         place = np.ix_(rows, columns)
         factor, added = factor.reshape(self.across)[place], added.reshape(self.across)[place]
-        return np.asarray(counts * factor + added, dtype=np.float64)
-
-
-@lru_cache(maxsize=12)
-def _prior(across: tuple[int, int], width: float, height: float, own: float) -> tuple[FloatArray, float]:
-    """A model's precision matrix of the logarithms, and half the logarithm of their covariance's determinant.
-
-    Bins and their mirror images are alike, so that what is even and what is odd along an axis do not go together: four
-    matrices of a quarter of the bins are inverted rather than one of all.
-    """
-    apart = np.hypot(*np.indices(across)) * (math.sqrt(3.0) / width)
-    alike = height * height * (1.0 + apart) * np.exp(-apart) + _ANY_LEVEL
-    alike[0, 0] += own * own
-    rows, columns = across
-    high, wide = (n // 2 if n % 2 == 0 else n for n in across)
-    one, other = (np.arange(n) for n in (high, wide))
-    # From a bin to another one, and to its mirror image.
-    down = [np.abs(one[:, None] - one), rows - 1 - one[:, None] - one][: rows // high]
-    over = [np.abs(other[:, None] - other), columns - 1 - other[:, None] - other][: columns // wide]
-    parts, log_root = np.zeros((len(down), len(over), high, wide, high, wide)), 0.0
-    for signs in product(*((1.0, -1.0)[: len(each)] for each in (down, over))):
-        odd = [(signs[0] ** i * signs[1] ** j, i, j) for i in range(len(down)) for j in range(len(over))]
-        here = sum(
-            (sign * alike[down[i][:, None, :, None], over[j][None, :, None, :]] for sign, i, j in odd),
-            np.zeros((high, wide, high, wide)),
+        return np.asarray(
+            counts * factor.reshape(counts.shape) + added.reshape(counts.shape), dtype=np.float64
         )
-        whole = here.reshape(high * wide, -1)
-        log_root += float(np.log(np.diagonal(np.linalg.cholesky(whole))).sum())
-        inverse = np.linalg.inv(whole).reshape(here.shape) / len(odd)
-        for sign, i, j in odd:
-            parts[i, j] += sign * inverse
-    found = np.empty((*across, *across))
-    for i, j in np.ndindex(parts.shape[:2]):
-        there = [
-            np.s_[:high] if i == 0 else np.s_[: -high - 1 : -1],
-            np.s_[:wide] if j == 0 else np.s_[: -wide - 1 : -1],
-        ]
-        found[:high, :wide][:, :, there[0]][:, :, :, there[1]] = parts[i, j]
-    if rows > high:
-        found[high:, :wide] = found[:high, :wide][::-1, :, ::-1]
-    if columns > wide:
-        found[:, wide:] = found[:, :wide][:, ::-1, :, ::-1]
-    return found.reshape(rows * columns, -1), log_root

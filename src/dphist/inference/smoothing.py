@@ -67,32 +67,64 @@ def smoothed(tree: MeasuredTree, counts: FloatArray) -> FloatArray:
         >>> smoothed(tree, counts_of(tree)).shape
         (256,)
     """
-    cells = counts.size
-    if cells < _FEWEST:
-        return counts
-    side = 1
-    while math.ceil(cells / side) > _BINS:
-        side *= 2
-    opens = np.arange(0, cells, side)
-    width = np.diff(np.append(opens, cells)).astype(np.float64)
+    return smoothed_so_far(tree, counts)[0]
+
+
+def smoothed_so_far(tree: MeasuredTree, counts: FloatArray) -> tuple[FloatArray, float]:
+    """Do the same, and say how far gentle models were heard.
+
+    Args:
+        tree: What was measured of a line of ordered cells.
+        counts: What was inferred from it, a number for each cell.
+
+    Returns:
+        Counts of the cells, and what part of the way they went, from 0 to 1.
+    """
+    if counts.size < _FEWEST:
+        return counts, 0.0
+    opens, width = cut_into_bins(counts.size)
     held = np.add.reduceat(counts, opens)
     if np.count_nonzero(held < _LEAST * 0.1 * held.mean()) > 0.25 * held.size:
         # Largely empty: no gentle model would be heard.
-        return counts
-    expected, weight = _expected(*_read(tree, opens, width))
+        return counts, 0.0
+    expected, weight = _expected(*read_bins(tree, opens, width))
     if weight < _FAINT:
-        return counts
-    place = np.arange(cells) // side
+        return counts, 0.0
+    place = np.arange(counts.size) // int(width[0])
     within = np.divide(counts, held[place], out=1.0 / width[place], where=held[place] > 0.0)
-    return np.asarray(counts + weight * (expected[place] * within - counts), dtype=np.float64)
+    return np.asarray(counts + weight * (expected[place] * within - counts), dtype=np.float64), weight
 
 
-def _read(
+def cut_into_bins(cells: int) -> tuple[IntArray, FloatArray]:
+    """Cut a line into at most 64 bins of 2^k cells each, but for a shorter last one.
+
+    Args:
+        cells: How many cells it has.
+
+    Returns:
+        Where each begins, and how many cells it has.
+    """
+    side = 1
+    while math.ceil(cells / side) > _BINS:
+        side *= 2
+    opens = np.arange(0, cells, side, dtype=np.int64)
+    return opens, np.diff(np.append(opens, cells)).astype(np.float64)
+
+
+def read_bins(
     tree: MeasuredTree, opens: IntArray, width: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What was measured as sums of bins: the precision matrix, the weighted sums, and the bins' parts of the cells.
+    """Read what was measured of a line as sums of bins.
 
     Blocks below a bin's size speak for the part of it that they cover, with all that was measured below them.
+
+    Args:
+        tree: What was measured.
+        opens: Where each bin begins.
+        width: How many cells it has.
+
+    Returns:
+        The precision matrix, the weighted sums, and the bins' parts of the cells.
     """
     low, high, side = tree.low[:, 0], tree.high[:, 0], float(width[0])
     best, variance = tree.gathered

@@ -14,6 +14,7 @@ from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import LARGEST_SHRUNK, LARGEST_TABULAR, Request
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.domain import Ordinal
 from dphist.private.gate import PrivateCounts
 
 # What a noisy total costs, where candidates part company by how many records there are: under two percent.
@@ -237,6 +238,12 @@ def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds, and step by step, was not tried.
     line, plane = len(data.shape) == 1, len(data.shape) == 2
+    ordered = line and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
     return AdaptiveTree(
-        estimator=estimator, mixture=mixture and plane, near=plane, hills=plane, close=plane, wary=line
+        estimator=estimator,
+        mixture=mixture and plane,
+        near=plane,
+        hills=plane or ordered,
+        close=plane,
+        wary=line,
     )
