@@ -105,6 +105,15 @@ def test_what_repeats_inside_of_full_blocks_is_measured():
     assert (gentle.size[gentle.leaf[teeth]] == 1.0).all()
 
 
+def test_a_block_that_stands_out_is_split_however_gentle_a_line_looks(monkeypatch):
+    counts = _hump(1024, 5_000)
+    counts[700] += 1_500
+    monkeypatch.setattr(hills, "how_gentle", lambda *_: 1.0)
+    tree = AdaptiveTree(hills=True).grow(open_counts(counts, "0.1", seed=2))
+    assert tree.size[tree.leaf[700]] == 1.0
+    assert tree.size[tree.leaf[410]] > 1.0
+
+
 @pytest.mark.parametrize("rest", [0, 6])
 def test_tall_cells_of_a_line_stay_exactly_as_they_are(rest):
     # On a level, too, of which a surface would take what one bin has for everybody's.

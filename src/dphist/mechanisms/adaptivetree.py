@@ -62,6 +62,9 @@ class AdaptiveTreeConstants:
     of 3,000 noise scales on 1,024 cells had 1.6 times the error on cells; with 8 half of the gain is left."""
     around: int = 5
     """What a block holds is told by the mean of so many neighbours."""
+    tall: float = 6.0
+    """But one that holds so many noise scales more, four deviations, is split: without that a tall cell among decaying
+    ones was three times as far off."""
     neighbours: int = 8
     """So many of them, side by side, are measured once more together."""
     telling: float = 16.0
@@ -305,6 +308,8 @@ class AdaptiveTree:
         near = np.ones(min(CONSTANTS.around, len(front)))
         mean = np.convolve(front.records, near, "same") / np.convolve(np.ones(len(front)), near, "same")
         few = ~done & (mean < CONSTANTS.calm * front.scale)
+        # What stands out of its noise by itself may be a tall cell.
+        few &= front.records < (CONSTANTS.calm + CONSTANTS.tall) * front.scale
         if not few.any() or cells < CONSTANTS.telling * front.sizes.max():
             return None
         from dphist.inference.hills import how_gentle
