@@ -186,7 +186,7 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         )
     if kind is None:
         return (
-            _tree(data, mixture=several),
+            _tree(data, mixture=several, announced=False),
             f"{'several kinds of questions' if counts_for else 'nobody said what'} will be asked, so a tree is "
             f"measured that serves {'cells, tables and ' * several}"
             "ranges of all sizes (adaptivetree)",
@@ -230,15 +230,16 @@ def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, st
     )
 
 
-def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
+def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True) -> AdaptiveTree:
     """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects.
 
-    On a line that law is wary of what measured splits do not tell.
+    On a line that law is wary of what measured splits do not tell. Gentle blocks of it are left unsplit only if sums
+    were announced: under a pattern that repeats inside of them intervals of cells hold less often.
     """
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds, and step by step, was not tried.
     line, plane = len(data.shape) == 1, len(data.shape) == 2
-    ordered = line and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
+    ordered = line and announced and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
     return AdaptiveTree(
         estimator=estimator,
         mixture=mixture and plane,
