@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from dphist import load, publish
 from dphist.inference import hills, loggaussian
 from dphist.inference.hills import how_gentle, with_hills
 from dphist.inference.measured import MeasuredTree
 from dphist.kernels.definite import CurvedRoot
 from dphist.kernels.summed_area import box_sums
 from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.spec import show
 from dphist.mechanisms.trees.growing import grow
 from dphist.mechanisms.trees.planning import PlannedBoxes, Planner
 from dphist.model.workload import Workload
@@ -219,3 +221,15 @@ def test_mirror_images_give_the_inverse_of_the_whole(across):
     precision, log_root = loggaussian.covariance_inverse(across, 2.0, 1.5, 0.5)
     assert precision == pytest.approx(np.linalg.inv(covariance), abs=1e-9)
     assert log_root == pytest.approx(0.5 * np.linalg.slogdet(covariance)[1])
+
+
+def test_auto_reads_lines_so_where_sums_were_announced(tmp_path):
+    counts = as_histogram(_hump(1024, 5_000))
+    announced, silent = (
+        publish(counts, epsilon="0.1", mechanism="auto", workload=asked)
+        for asked in (Workload.prefixes(counts.domain), None)
+    )
+    assert "hills=True" in show(announced.mechanism)
+    assert "hills=True" not in show(silent.mechanism)
+    announced.save(tmp_path / "line.parquet")
+    load(tmp_path / "line.parquet").verify()
