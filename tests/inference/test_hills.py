@@ -10,7 +10,6 @@ from dphist.inference.measured import MeasuredTree
 from dphist.kernels.definite import CurvedRoot
 from dphist.kernels.summed_area import box_sums
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.spec import show
 from dphist.mechanisms.trees.growing import grow
 from dphist.mechanisms.trees.planning import PlannedBoxes, Planner
 from dphist.model.workload import Workload
@@ -229,7 +228,7 @@ def test_auto_reads_lines_so_where_sums_were_announced(tmp_path):
         publish(counts, epsilon="0.1", mechanism="auto", workload=asked)
         for asked in (Workload.prefixes(counts.domain), None)
     )
-    assert "hills=True" in show(announced.mechanism)
-    assert "hills=True" not in show(silent.mechanism)
+    assert "hills=True" in repr(announced.mechanism)
+    assert "hills=True" not in repr(silent.mechanism)
     announced.save(tmp_path / "line.parquet")
     load(tmp_path / "line.parquet").verify()
