@@ -217,19 +217,21 @@ def test_a_share_is_a_share():
             dphist.publish(pa.table(ROWS), DOMAIN, epsilon=1, allow_dropped=wrong)
 
 
-def test_nothing_is_said_to_be_published_that_was_refused(monkeypatch):
+def test_what_a_reminder_says_is_true_of_what_is_refused_and_comes_before_any_noise(monkeypatch):
     import warnings
 
     from dphist import reminding
 
-    monkeypatch.setattr(reminding, "_reminded", set())
     astray = pa.table({"age": [1, 999, 999], "sex": ["F", "M", "M"]})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(DroppedRows):
-            dphist.publish(astray, DOMAIN, epsilon=1)
-    with pytest.warns(CustodyWarning, match="published without a ledger"):
-        dphist.publish(astray, DOMAIN, epsilon=1, allow_dropped=0.9)
+    for allowed in (0.0, 0.9):
+        monkeypatch.setattr(reminding, "_reminded", set())
+        with warnings.catch_warnings():
+            # Whoever makes an error of it is stopped before anything was spent.
+            warnings.simplefilter("error")
+            with pytest.raises(CustodyWarning, match="no ledger keeps account"):
+                dphist.publish(astray, DOMAIN, epsilon=1, allow_dropped=allowed)
+    with pytest.raises(DroppedRows):
+        dphist.publish(astray, DOMAIN, epsilon=1)
 
 
 def test_reminders_are_said_once_and_not_to_a_pipeline(monkeypatch):

@@ -20,7 +20,7 @@ from dphist.private.noise import Noise
 from dphist.private.records import open_records_gate, open_records_replay
 from dphist.private.transcript import Transcript
 from dphist.publishing.account import account
-from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_ledger
+from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of
 from dphist.publishing.preflight import preflight
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
@@ -101,7 +101,7 @@ def add_tables(
     tables = wanted_tables(release.domain.shape, _tables(Workload.parse(release.domain, workload)))
     share = allowed_share(allow_dropped)
     if not unattended:
-        remind_of(budget)
+        remind_of(budget, kept=ledger is not None)
     with account(ledger, dataset, budget=budget, unit=unit, purpose="further tables") as payer:
         if not unattended:
             source = source if isinstance(source, Tallied) else Tallied(source)
@@ -110,9 +110,7 @@ def add_tables(
         nobody = CodedColumns(release.domain, tuple(_none(size) for size in release.domain.shape))
         preflight(budget, unit, lambda dry: added_release(release, nobody, tables, budget, noise=dry))
         made = added_release(release, records, tables, budget, pay=payer.pay, noise=noise)
-    if ledger is None and not unattended:
-        remind_of_ledger()
-    return made if payer.receipt is None else made.with_receipt(*payer.receipt)
+        return made if payer.receipt is None else made.with_receipt(*payer.receipt)
 
 
 def added_release(

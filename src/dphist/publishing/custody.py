@@ -46,8 +46,8 @@ def refuse_dropped(tally: Tally, allowed: float) -> None:
     )
 
 
-def remind_of(budget: Budget) -> None:
-    """An ε that promises next to nothing is allowed, but not in silence."""
+def remind_of(budget: Budget, *, kept: bool) -> None:
+    """An ε that promises next to nothing is allowed, but not in silence; nor is a release that no ledger remembers."""
     epsilon = budget.amount if budget.currency == "epsilon" else budget.epsilon
     if epsilon is not None and epsilon > LARGE_EPSILON:
         # Beyond the largest float there is nothing more to say.
@@ -59,17 +59,14 @@ def remind_of(budget: Budget) -> None:
             f"factor of {factor}; most releases spend 0.1 to 2",
             depth=_ABOVE,
         )
-
-
-def remind_of_ledger() -> None:
-    """Nor is a release that no ledger remembers: said once there is one, since a publication may yet be refused."""
-    remind(
-        "ledger",
-        "published without a ledger: nobody adds up what releases about these people spend together. Give "
-        'ledger="budget.db", dataset="…" (--ledger, --dataset; `dphist ledger create` makes one), or '
-        "unattended=True if something else keeps the account",
-        depth=_ABOVE,
-    )
+    if not kept:
+        remind(
+            "ledger",
+            "no ledger keeps account: nobody adds up what releases about these people spend together. Give "
+            'ledger="budget.db", dataset="…" (--ledger, --dataset; `dphist ledger create` makes one), or '
+            "unattended=True if something else keeps the account",
+            depth=_ABOVE,
+        )
 
 
 def remind_of_bounds(source: Any, domain: Domain | None) -> None:

@@ -27,14 +27,7 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account, counts_rho
-from dphist.publishing.custody import (
-    ALLOWED,
-    allowed_share,
-    refuse_dropped,
-    remind_of,
-    remind_of_bounds,
-    remind_of_ledger,
-)
+from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_bounds
 from dphist.publishing.discovering import publish_discovered
 from dphist.publishing.preflight import empty, preflight
 from dphist.publishing.wide import goes_wide, publish_wide
@@ -130,8 +123,8 @@ def publish(
             raise InputError("discover: no workload, measures or partitions while the keys are not known")
         share = allowed_share(allow_dropped)
         if not unattended:
-            remind_of(Budget.of(epsilon, rho=rho))
-        found = publish_discovered(
+            remind_of(Budget.of(epsilon, rho=rho), kept=ledger is not None)
+        return publish_discovered(
             source,
             domain,
             unknown,
@@ -145,9 +138,6 @@ def publish(
             about=About(created=datetime.now(UTC).date().isoformat()).with_more(about),
             allowed=None if unattended else share,
         )
-        if ledger is None and not unattended:
-            remind_of_ledger()
-        return found
     budget = Budget.of(epsilon, rho=rho, delta=delta)
     # Whoever hands over the mechanism of an older release wants the same recipe, not what was chosen then.
     recipe = bare(fitted(parse(mechanism) if isinstance(mechanism, str) else mechanism))
@@ -184,7 +174,7 @@ def publish(
     purpose = " ".join(told.purpose.split()) or show(recipe)
     share = allowed_share(allow_dropped)
     if not unattended:
-        remind_of(budget)
+        remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
         remind_of_bounds(source, domain)
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
         if not unattended and not isinstance(source, Histogram):
@@ -193,14 +183,10 @@ def publish(
         if added:
             from dphist.publishing.measures import publish_measured
 
-            made: Release = publish_measured(
+            return publish_measured(
                 _release, source, domain, budget, recipe, protected, asked, added, shares, payer
-            )
-        else:
-            made = _publish(source, domain, budget, recipe, protected, asked, workers, payer)
-    if ledger is None and not unattended and not isinstance(source, Histogram):
-        remind_of_ledger()
-    return made.with_about(told)
+            ).with_about(told)
+        return _publish(source, domain, budget, recipe, protected, asked, workers, payer).with_about(told)
 
 
 def _publish(
