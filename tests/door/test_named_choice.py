@@ -22,6 +22,8 @@ from dphist.model.phrases import mended
 
 CASES = {
     **RELEASES,
+    "line": lambda: dphist.publish(counts(LINE), epsilon=1, workload="prefixes"),
+    "short line": RELEASES["line"],
     "wide, plain": lambda: plain_tables(),
 }
 
