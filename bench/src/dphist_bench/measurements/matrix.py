@@ -130,7 +130,7 @@ def measure(
     if quick:
         attributes, records, epsilons, only, draws = (3,), (10**4,), ("1",), ("groups",), 1
     found: list[Case] = []
-    for number in range(*spaces):
+    for number in range(*spaces) if spaces else ():
         name, histogram, epsilon = drawn_space(number)
         for case in cases(histogram, f"{number}: {name}", epsilon, draws):
             found.append(case)
