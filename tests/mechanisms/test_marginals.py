@@ -1,5 +1,6 @@
 """Marginals: tables that overlap agree, are published within their noise, and have intervals that hold."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -12,8 +13,10 @@ from dphist.inference.tablenoise import TableNoise
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
+from dphist.mechanisms.choosing.glimpse import Look
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.tableplan import plan_tables
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
@@ -223,3 +226,13 @@ def test_sums_of_a_diagonal_are_not_those_of_cells_shrunk_to_independence():
         plain += float(np.mean((estimate.errors.fitted(boxes.low, boxes.high) - truth) ** 2))
     # Without a second look at sums it is 9.6.
     assert published < 3.0 * plain
+
+
+def test_announced_boxes_of_several_planes_are_looked_at_under_epsilon_alone():
+    histogram = _survey(4)
+    boxes = Workload.random(histogram.domain, 100, seed=1)
+    found: Any = run(Auto(), histogram, "0.1", seed=1, workload=boxes)
+    assert replace(found.made_by.look, pairs=0, among=(), top=0, excess=False) == Look()
+    # There wavelets are considered, for which it is seen how full blocks are.
+    under_rho: Any = run(Auto(), histogram, Budget.of(rho="1/200"), seed=1, workload=boxes)
+    assert under_rho.made_by.look.total != Look().total
