@@ -1,4 +1,4 @@
-"""Engines that several test files share, started once."""
+"""Engines that several test files share, started once; who runs what, and with which noise."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from dphist.private.noise import Noise, keystream
 from postgres_server import missing, server
+from scheduling import OneSpark, long_files_first
 
 # A change fails on what it changes, not on what luck finds: the same draws and the same examples every time. Another
 # number looks at other draws, and ``DPHIST_TEST_SEED=fresh`` at the system's own, as a custodian would have them.
@@ -20,6 +22,10 @@ SEED = os.environ.get("DPHIST_TEST_SEED", "0")
 settings.register_profile("same", derandomize=True, deadline=None)
 if SEED != "fresh":
     settings.load_profile("same")
+
+
+# A Java that lives for a minute does not earn what it costs to compile its code well: half of Spark's processor time.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 class _SameKeys:
@@ -54,6 +60,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Draw the same noise in every run of a test and its fixtures; processes that a test starts draw their own."""
     if SEED != "fresh":
         _draw_the_same(item.nodeid)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with long files where processes share the run."""
+    if hasattr(config, "workerinput"):
+        long_files_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Any:
+    """Hand out files in the order in which processes have them."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False
+    return OneSpark(config, log)
 
 
 @pytest.fixture(scope="session")
