@@ -167,3 +167,17 @@ def test_what_discovered_keys_add_up_to_is_not_called_everything():
     page = report_page(publish(["age"]), title="Ages")
     assert "<p>In all: <strong>" in page
     assert told not in page
+
+
+def test_a_map_of_how_far_off_numbers_may_be_is_drawn_only_where_they_differ():
+    domain = dphist.Domain([dphist.Ordinal("a", range(40)), dphist.Ordinal("b", range(30))])
+    full, corner = np.full((40, 30), 500), np.zeros((40, 30), dtype=int)
+    corner[:4, :4] = 500
+    level, uneven = (
+        report_page(dphist.publish(dphist.Histogram(domain, counts), epsilon=1, mechanism=mechanism))
+        for mechanism, counts in (("laplace", full), ("adaptivetree", corner))
+    )
+    assert "interval is about" in level
+    assert "How far off they may be" not in level
+    assert "How far off they may be" in uneven
+    assert "interval is about" not in uneven

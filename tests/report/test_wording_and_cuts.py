@@ -143,3 +143,16 @@ def test_what_was_not_measured_is_said_to_be_useless():
     told = caveats(Answer(12.0, float("nan"), float("nan"), 0.95, "not measured"), PROMISE)
     assert "not measured by itself" in told[0]
     assert "do not use it" in told[0]
+
+
+def test_all_bars_add_up_as_many_cells_where_that_can_be_and_a_shorter_last_one_is_said():
+    for size, most, bars in ((365, 200, 73), (100, 60, 50), (1096, 200, 137)):
+        cuts = cut(dphist.Ordinal("x", range(size)), most)
+        assert len(cuts) == bars
+        assert len({stop - start for start, stop in cuts.spans}) == 1
+        assert cuts.title == "x"
+    cuts = cut(dphist.Ordinal("x", range(97)), 60)
+    assert cuts.spans[-1] == (96, 97)
+    assert cuts.title == "x (the last bar adds up 1 instead of 2)"
+    # What lies outside the bounds is a bar of its own, and no shorter one.
+    assert cut(dphist.Ordinal("x", range(10), other=True), 20).title == "x"

@@ -78,14 +78,17 @@ def draw(release: Release) -> None:
         screen.line(f"{release.cells.describe()} are published; what lies in none of them was not measured")
     attribute = release.domain.attributes[0]
     highs: list[float] = []
+    title = attribute.name
     if attribute.size > _MOST_BARS:
+        from dphist.report.cuts import cut
+
         # Bars of several values have no interval to show, and cells are in the file as they are.
         dense = isinstance(release.cells, DenseCells)
         rest = tuple(range(1, len(release.domain.attributes)))
         counts = release.counts.sum(axis=rest) if dense else release.project(attribute.name).counts
-        places = range(0, attribute.size, -(-attribute.size // _MOST_BARS))
-        labels = [f"{attribute.labels[i]} …" for i in places]
-        values = [float(value) for value in np.add.reduceat(counts, places)]
+        bars = cut(attribute, _MOST_BARS)
+        labels, title = list(bars.labels), bars.title
+        values = [float(value) for value in np.add.reduceat(counts, [start for start, _ in bars.spans])]
     else:
         table = release.project(attribute.name)
         labels = list(attribute.labels)
@@ -93,7 +96,7 @@ def draw(release: Release) -> None:
     top = max((*values, *(high for high in highs if not isnan(high)), 1e-9))
     width = max(len(label) for label in labels)
     screen.line("")
-    screen.line(f"{attribute.name} (bars: estimate{', dots: up to the interval’s end' if highs else ''})")
+    screen.line(f"{title} (bars: estimate{', dots: up to the interval’s end' if highs else ''})")
     for i, label in enumerate(labels):
         bar = "█" * max(0, round(_WIDTH * values[i] / top))
         if highs:

@@ -35,7 +35,7 @@ class Cuts:
         >>> import dphist
         >>> from dphist.report.cuts import cut
         >>> cut(dphist.Ordinal("age", range(100)), most=4).spans
-        ((0, 50), (50, 100))
+        ((0, 25), (25, 50), (50, 75), (75, 100))
     """
 
     attribute: Attribute
@@ -46,12 +46,38 @@ class Cuts:
     def __len__(self) -> int:
         return len(self.spans)
 
+    @property
+    def title(self) -> str:
+        """What its axis is called: the attribute, and a warning where the last bar looks lower than it is."""
+        sizes = [stop - start for start, stop in self.spans]
+        other = self.attribute.other_cell
+        if other is not None and self.spans[-1] == (other, other + 1):
+            sizes.pop()
+        if isinstance(self.attribute, Nominal) or len(sizes) < 2 or sizes[-1] == sizes[0]:
+            return self.attribute.name
+        return f"{self.attribute.name} (the last bar adds up {sizes[-1]:,} instead of {sizes[0]:,})"
+
 
 def cut(attribute: Attribute, most: int, *, window: Span | None = None, node: int | None = None) -> Cuts:
     """Cut an attribute into at most ``most`` bars.
 
     An ordered attribute is cut evenly inside ``window`` (cells; all of them if not given). A nominal one shows the
     children of ``node`` in its hierarchy; if none is given, its categories where they fit, else its widest groups.
+
+    Args:
+        attribute: What is drawn.
+        most: How many bars there may be, one more beside it for what lies outside the bounds.
+        window: The cells to draw, of an ordered attribute.
+        node: The group to open, of a nominal one.
+
+    Returns:
+        The bars.
+
+    Example:
+        >>> import dphist
+        >>> day = dphist.Ordinal("day", dates=("2025-01-01", "2026-01-01", "1d"))
+        >>> len(cut(day, 200)), cut(day, 200).labels[0]
+        (73, '2025-01-01 to 2025-01-05')
     """
     if isinstance(attribute, Nominal):
         if node is None and attribute.size <= most:
@@ -89,12 +115,24 @@ def _even(attribute: Attribute, window: Span, most: int) -> Cuts:
     # Whatever lies outside the bounds is no neighbour of the last cell, and gets a bar of its own.
     other = attribute.other_cell
     last = stop if other is None or stop <= other else other
-    step = _round_up(max(1, -(-(last - start) // max(1, most))))
+    step = _step(last - start, max(1, most))
     spans = [(at, min(at + step, last)) for at in range(start, last, step)]
     if last < stop:
         spans.append((last, stop))
     labels = tuple(name_span(attribute, span) for span in spans)
     return Cuts(attribute, tuple(spans), labels, (None,) * len(spans))
+
+
+def _step(cells: int, most: int) -> int:
+    """How many cells make a bar: all bars alike where that can be, for a shorter last one looks like a fall.
+
+    Numbers people like come first, then any that divide the cells and leave a third as many bars or more.
+    """
+    least = max(1, -(-cells // most))
+    round_one = _round_up(least)
+    if cells % round_one == 0:
+        return round_one
+    return next((step for step in range(least, 3 * least + 1) if cells % step == 0), round_one)
 
 
 def _round_up(step: int) -> int:

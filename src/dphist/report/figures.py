@@ -169,7 +169,7 @@ def _standing_bars(
     scale = alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
     base = alt.Chart(data)
     bars = base.mark_rect(x2Offset=-1 if len(cuts) <= _MOST_GAPS else 0).encode(
-        x=alt.X("start:Q", scale=scale, title=title, axis=_ticks(cuts)),
+        x=alt.X("start:Q", scale=scale, title=cuts.title, axis=_ticks(cuts)),
         x2="stop:Q",
         y=alt.Y("estimate:Q", title="records"),
         y2="zero:Q",
@@ -232,7 +232,7 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour) -> alt
         alt.Chart(data)
         .mark_rect(stroke=None)
         .encode(
-            x=alt.X("start:Q", scale=domains[0], title=names[0], axis=_ticks(across)),
+            x=alt.X("start:Q", scale=domains[0], title=across.title, axis=_ticks(across)),
             x2="stop:Q",
             y=alt.Y("bottom:Q", scale=domains[1], title=None, axis=_ticks(up, most=14, across=False)),
             y2="top:Q",

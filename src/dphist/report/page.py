@@ -10,6 +10,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from dphist.arguments import explained
 from dphist.extras import need
 from dphist.model.domain import Nominal
@@ -24,6 +26,8 @@ from dphist.report.wording import caveats, python, question, whole
 from dphist.version import __version__
 
 _MOST_FIGURES = 8
+# Half-widths of a map are alike if nine of ten are within this of each other.
+_ALIKE = 1.25
 
 
 @explained
@@ -98,8 +102,9 @@ def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | No
         numbers = table(release, names)
         missing = "" if numbers.answers.measured.all() else f", {numbers.intervals}"
         both = f"{names[0]} and {names[1]}"
-        made.append((f"Records by {both}{missing}", numbers, None, "estimate"))
-        if numbers.answers.measured.any():
+        alike = _alike(numbers)
+        made.append((f"Records by {both}{missing}{alike}", numbers, None, "estimate"))
+        if numbers.answers.measured.any() and not alike:
             sure = table(release, names, guaranteed=True) if proven else None
             half = f"How far off they may be, by {both}: half the width of each {_percent(numbers)}% interval"
             made.append((half, numbers, sure, "uncertainty"))
@@ -109,6 +114,14 @@ def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | No
         sure = table(release, name, guaranteed=True) if proven and numbers.answers.measured.any() else None
         made.append((f"Records by {name}, {numbers.intervals}", numbers, sure, "estimate"))
     return made
+
+
+def _alike(numbers: Table) -> str:
+    """How far off all numbers of a map may be, if that is about the same: a map of it would show nothing."""
+    halves = ((numbers.answers.high - numbers.answers.low) / 2)[numbers.answers.measured]
+    if not halves.size or not 0 < np.quantile(halves, 0.95) <= _ALIKE * np.quantile(halves, 0.05):
+        return ""
+    return f"; half the width of each {_percent(numbers)}% interval is about {np.median(halves):,.3g} records"
 
 
 def _percent(numbers: Table) -> str:

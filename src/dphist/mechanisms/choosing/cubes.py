@@ -33,8 +33,8 @@ from dphist.private.gate import PrivateCounts
 # with all of its noise.
 _TREE, _TREE_RANGES, _TREE_DEPENDENT, _TREE_MANY = 0.9, 1.05, 0.15, 5
 _DEPENDENT, _TREE_BY = 0.03, 3.0
-# Attributes whose blocks depend on each other by more than this are not left to chance, nor are planes.
-_NOT_BY_CHANCE, _SEVERAL = 0.04, 3
+# Attributes whose blocks depend on each other by more than this are not left to chance.
+_NOT_BY_CHANCE = 0.04
 # Single cells are moved towards tables unless attributes depend on each other by more than this and cells hold more
 # than so many noise scales on average, or little is expected of it, as a part of plain noise.
 _APART, _CROWDED, _LITTLE = 0.005, 0.1, 0.9
@@ -106,7 +106,7 @@ def chance_of(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> ByChance
     Returns:
         The outlook.
     """
-    if seen.records is None or seen.dependence is None or len(data.shape) < _SEVERAL:
+    if seen.records is None or seen.dependence is None:
         return None
     if kind == "cells":
         return _by_chance(_cells_of(data, seen.records, seen.dependence), seen)
@@ -129,8 +129,6 @@ class _Way:
 def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
     """What chance is expected to lose; nothing where blocks were seen to depend on each other, or nobody looked."""
     if seen.records is None or seen.dependence is None or seen.dependence > _NOT_BY_CHANCE:
-        return None
-    if len(other.forecaster.shape) < _SEVERAL:
         return None
     return outlook_of(other.forecaster, other.expected, seen, other.known)
 
@@ -210,10 +208,15 @@ def _best_other(
     if kind == "marginals" and all(len(axes) == 1 for axes in plan.tables):
         # Long tables are inferred from their neighbours, so noise counts less there: halfway to equal shares.
         shares = tuple((share + Fraction(1, len(shares))) / 2 for share in shares)
-    # Of two attributes these were not tried.
-    several = shrink and len(data.shape) > 2
+    # Of two attributes the one larger table is the cube itself, of which there is much to learn: it is not weighed.
     return _Way(
-        Marginals(tables=plan.tables, shares=shares, shrink=shrink, weigh=several, reconcile=several),
+        Marginals(
+            tables=plan.tables,
+            shares=shares,
+            shrink=shrink,
+            weigh=shrink and len(data.shape) > 2,
+            reconcile=shrink,
+        ),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
         *(mean, forecaster, plan.known),
     )

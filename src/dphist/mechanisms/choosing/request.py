@@ -105,6 +105,13 @@ class Request:
         bounded = (length < np.array(self.data.shape))[:, long].all(axis=1)
         return bool(bounded.mean() >= _MOSTLY)
 
+    @cached_property
+    def plane(self) -> bool:
+        """Whether there are two attributes, both ordered and long; or two of which nothing is known."""
+        if len(self.data.shape) != 2 or self.data.domain is None:
+            return len(self.data.shape) == 2
+        return all(isinstance(each, Ordinal) and each.size >= _LONG for each in self.data.domain.attributes)
+
     def _tabular(self, long: list[int]) -> bool:
         """Whether more than a few planes of long attributes lie beside each other, and a look can tell what pays."""
         plane = math.prod(sorted(self.data.shape[axis] for axis in long)[-2:])
@@ -192,8 +199,10 @@ class Request:
     def looks_first(self) -> bool:
         """Whether candidates part company by what a first look shows, and the choice may depend on that."""
         open_to = self.kind != "marginals" and not self.space
+        # Of two attributes looks pay where single cells are announced, and planes have a way of their own.
+        least = 2 if self.kind == "cells" and not self.plane else _CUBE
         return (
-            len(self.data.shape) >= _CUBE
+            len(self.data.shape) >= least
             and self.data.size <= LARGEST_SHRUNK
             and not self.guaranteed
             and open_to
