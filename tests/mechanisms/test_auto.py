@@ -248,3 +248,37 @@ def test_a_short_line_is_its_cells_if_they_are_full(size, records, chosen):
         run(Auto(), counts, Budget.of(rho=1), seed=1),
     ):
         assert "adaptivetree" in told.note or "prefixsums" in told.note
+
+
+def test_cells_of_two_attributes_that_are_no_plane_are_looked_at_first():
+    table = Domain([Nominal("ward", [f"w{ward}" for ward in range(60)]), Ordinal("month", range(24))])
+    wards = np.random.default_rng(5).dirichlet(np.full(60, 2.0))
+    chance = np.rint(40_000 * np.outer(wards, np.full(24, 1 / 24))).astype(np.int64)
+    found: Any = run(Auto(), Histogram(table, chance), "1/10", workload=Workload.cells(table), seed=2)
+    # They go together by chance, of which tables of one attribute tell all.
+    assert isinstance(found.made_by.chosen, Marginals)
+    assert found.made_by.look.blocks
+    own = np.zeros((60, 24), dtype=np.int64)
+    own[np.arange(60), np.arange(60) % 24] = 5_000
+    found = run(Auto(), Histogram(table, own), "1/10", workload=Workload.cells(table), seed=2)
+    assert isinstance(found.made_by.chosen, Posterior)
+    plane = Domain([Ordinal("x", range(60)), Ordinal("y", range(24))])
+    found = run(Auto(), Histogram(plane, chance), "1/10", workload=Workload.cells(plane), seed=2)
+    assert found.made_by.look is None
+
+
+def test_tables_and_cells_of_two_attributes_are_reconciled_too():
+    table = Domain([Nominal("ward", [f"w{ward}" for ward in range(12)]), Ordinal("day", range(365))])
+    counts = np.random.default_rng(6).poisson(3.0, table.shape)
+    release = publish(Histogram(table, counts), epsilon=1)
+    assert isinstance(release.mechanism, Auto)
+    assert isinstance(release.mechanism.chosen, Marginals)
+    assert release.mechanism.chosen.reconcile
+    release.verify()
+
+
+@pytest.mark.parametrize("kind", [None, "cells", "ranges"])
+def test_attributes_of_one_value_go_together_with_nothing(kind):
+    domain = Domain([Ordinal("x", range(30)), Nominal("y", ["all"]), Nominal("z", ["every"])])
+    release = publish(Histogram(domain, np.full((30, 1, 1), 5)), epsilon=1, workload=kind)
+    assert "chance" not in release.note

@@ -153,6 +153,6 @@ def test_all_bars_add_up_as_many_cells_where_that_can_be_and_a_shorter_last_one_
         assert cuts.title == "x"
     cuts = cut(dphist.Ordinal("x", range(97)), 60)
     assert cuts.spans[-1] == (96, 97)
-    assert cuts.title == "x (the last bar adds up 1 instead of 2)"
+    assert cuts.title == "x (the last adds up 1 instead of 2)"
     # What lies outside the bounds is a bar of its own, and no shorter one.
     assert cut(dphist.Ordinal("x", range(10), other=True), 20).title == "x"

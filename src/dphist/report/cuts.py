@@ -55,7 +55,7 @@ class Cuts:
             sizes.pop()
         if isinstance(self.attribute, Nominal) or len(sizes) < 2 or sizes[-1] == sizes[0]:
             return self.attribute.name
-        return f"{self.attribute.name} (the last bar adds up {sizes[-1]:,} instead of {sizes[0]:,})"
+        return f"{self.attribute.name} (the last adds up {sizes[-1]:,} instead of {sizes[0]:,})"
 
 
 def cut(attribute: Attribute, most: int, *, window: Span | None = None, node: int | None = None) -> Cuts:

@@ -42,6 +42,7 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release
 from dphist_bench.coverage_data import ADULT, adult_cube
+from dphist_bench.crosstabs import drawn_crosstab
 from dphist_bench.data import sample
 from dphist_bench.drawn_data import drawn_space
 from dphist_bench.measuring import Line
@@ -125,18 +126,23 @@ def measure(
     spaces: Annotated[
         tuple[int, ...], "instead, drawn people with two long attributes or more: from which number to which"
     ] = (),
+    crosstabs: Annotated[
+        tuple[int, ...],
+        "instead, drawn tables of two attributes that are no plane: from which number to which",
+    ] = (),
 ) -> Iterator[Line]:
     """Every case, then means, worst cases and how many lie above what is wanted."""
     if quick:
         attributes, records, epsilons, only, draws = (3,), (10**4,), ("1",), ("groups",), 1
     found: list[Case] = []
-    for number in range(*spaces) if spaces else ():
-        name, histogram, epsilon = drawn_space(number)
-        for case in cases(histogram, f"{number}: {name}", epsilon, draws):
-            found.append(case)
-            if not losses or case.ratio > WORST:
-                yield case.row()
-    if spaces:
+    for drawn, numbers in ((drawn_space, spaces), (drawn_crosstab, crosstabs)):
+        for number in range(*numbers) if numbers else ():
+            name, histogram, epsilon = drawn(number)
+            for case in cases(histogram, f"{number}: {name}", epsilon, draws):
+                found.append(case)
+                if not losses or case.ratio > WORST:
+                    yield case.row()
+    if spaces or crosstabs:
         yield from summary(found)
         return
     for count, scale in product(attributes, records):

@@ -130,6 +130,9 @@ def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
     """What chance is expected to lose; nothing where blocks were seen to depend on each other, or nobody looked."""
     if seen.records is None or seen.dependence is None or seen.dependence > _NOT_BY_CHANCE:
         return None
+    if sum(size > 1 for size in other.forecaster.shape) < 2:
+        # An attribute of one value goes together with nothing.
+        return None
     return outlook_of(other.forecaster, other.expected, seen, other.known)
 
 
