@@ -54,6 +54,7 @@ def _attribute(name: str, size: int, ordered: bool) -> Attribute:
 
 def _habit(draws: Draws, size: int, *, ordered: bool) -> FloatArray:
     """How values are spread: a hill, seasons or weeks where they are ordered, a few common ones else."""
+    made: FloatArray
     if ordered:
         place, form = np.arange(size) / size, draws.integers(3)
         if form == 0:
@@ -65,7 +66,7 @@ def _habit(draws: Draws, size: int, *, ordered: bool) -> FloatArray:
         else:
             made = np.where(np.arange(size) % 7 > 4, draws.uniform(0.4, 1.0), 1.0)
     elif draws.random() < 0.5:
-        made = 1.0 / np.arange(1, size + 1) ** draws.uniform(0.3, 1.5)
+        made = np.asarray(np.arange(1, size + 1) ** -draws.uniform(0.3, 1.5), dtype=np.float64)
         draws.shuffle(made)
     else:
         made = draws.dirichlet(np.full(size, draws.choice([0.5, 2.0]))) * 0.98 + 0.02 / size
