@@ -62,6 +62,48 @@ def test_a_closer_look_ends_at_the_same_surface_in_fewer_steps(monkeypatch):
     assert roots[1] < 0.7 * roots[0]
 
 
+@pytest.mark.parametrize(("seed", "epsilon"), [(0, "1"), (3, "0.1")])
+def test_bins_that_nothing_tells_apart_are_solved_together_and_give_the_same(monkeypatch, seed, epsilon):
+    counts = sample(smooth_hills((64, 64), seed), 1_000, seed)
+    data = open_counts(counts, epsilon, seed=seed)
+    tree, _ = grow(data, PlannedBoxes(Planner.for_ranges(data.shape, None, data.domain, data.law())))
+    before, rows = tree.cells(tree.nonnegative()), []
+
+    def counted(*given):
+        root = CurvedRoot(*given)
+        rows.append(len(root.lower))
+        return root
+
+    monkeypatch.setattr(loggaussian, "CurvedRoot", counted)
+    together = with_hills(tree, before, close=True)
+    assert max(rows) < 0.4 * 32 * 32
+    monkeypatch.setattr(loggaussian, "_FEW_GROUPS", 0.0)
+    assert np.array_equal(with_hills(tree, before, close=True), together)
+    assert max(rows) == 32 * 32
+    assert (together != before).any()
+
+
+@pytest.mark.parametrize("within", [np.arange(30) // 3, np.minimum(np.arange(30), 7), np.arange(30) % 11])
+def test_a_root_of_groups_is_that_of_their_bins(within):
+    draws, model = np.random.default_rng(7), (2.0, 1.5, 0.1)
+    factor = draws.standard_normal((within.max() + 1, within.max() + 1))
+    groups = factor @ factor.T + np.eye(len(factor))
+    precise, scale, right = (
+        groups[np.ix_(within, within)],
+        draws.uniform(0.1, 3.0, 30),
+        draws.standard_normal(30),
+    )
+    prior, log_root = loggaussian.covariance_inverse((5, 6), *model)
+    spread = loggaussian.covariance((5, 6), *model)
+    assert np.allclose(spread @ prior, np.eye(30), atol=1e-6)
+    root = loggaussian.GroupedRoot(
+        loggaussian.Groups.of(precise, within), spread, log_root, (precise, prior), scale
+    )
+    whole = CurvedRoot(precise, prior, scale)
+    assert np.allclose(root.solve(right), whole.solve(right), rtol=1e-8, atol=1e-9)
+    assert root.log_determinant == pytest.approx(whole.log_determinant, abs=1e-7)
+
+
 def test_a_lattice_of_full_cells_stays_as_it_is():
     plain, after = _errors(sample(heaped((128, 128)), 100_000, 1), "0.1", 1)
     assert after < 1.03 * plain

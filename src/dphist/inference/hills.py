@@ -101,7 +101,7 @@ def with_hills(
         return _moved(line, counts, expected, gentle * (1.0 - heard), line.level(line.sums(counts)))
     if _tells_all(tree, _MANY):
         return counts
-    coarse = _Bins.of(tree, _COARSE)
+    coarse = _Bins.of(tree, _COARSE, close=close)
     if coarse is None:
         return counts
     held = coarse.sums(counts)
@@ -114,7 +114,7 @@ def with_hills(
     best_one = int(np.argmax(chance[: len(_GENTLE)]))
     bins, expected = coarse, _mixed(fits, chance, _GENTLE) / gentle
     if counts.size >= (_FINE_CELLS_CLOSE if close else _FINE_CELLS) * _FINE * _FINE:
-        fine = _Bins.of(tree, _FINE)
+        fine = _Bins.of(tree, _FINE, close=close)
         if fine is not None:
             spread = fine.part * (coarse.spread(fits[best_one][0] / coarse.part, fine) / fine.to_one(coarse))
             held = fine.sums(counts)
@@ -221,6 +221,12 @@ def divides_leaves(tree: MeasuredTree, counts: FloatArray) -> bool:
     return bool((np.abs(flat - even) > _EVEN * (1.0 + even)).any())
 
 
+def _told_apart(design: FloatArray) -> IntArray:
+    """Numbers of bins, the same for bins of the same sums."""
+    held = np.ascontiguousarray(np.packbits(design > 0.0, axis=0).T)
+    return np.unique(held.view(f"V{held.shape[1]}").reshape(-1), return_inverse=True)[1]
+
+
 @dataclass(frozen=True, eq=False)
 class _Bins(SumsOfBins):
     """Sums of bins that are boxes of a plane, or intervals of a line, which is a plane of one row."""
@@ -229,8 +235,11 @@ class _Bins(SumsOfBins):
     side: IntArray
 
     @classmethod
-    def of(cls, tree: MeasuredTree, most: int) -> _Bins | None:
-        """Cut a plane into boxes of the level that has up to so many an axis; None if none is larger than a cell."""
+    def of(cls, tree: MeasuredTree, most: int, *, close: bool = False) -> _Bins | None:
+        """Cut a plane into boxes of the level that has up to so many an axis; None if none is larger than a cell.
+
+        With ``close``, see which bins nothing tells apart: another rounding, which older releases do not have.
+        """
         ends = np.array(tree.shape, dtype=np.int64)
         side = np.array([max(1, (1 << (n - 1).bit_length()) // most) for n in tree.shape], dtype=np.int64)
         if (side == 1).all():
@@ -251,15 +260,20 @@ class _Bins(SumsOfBins):
         weighted = design.T @ (known * tree.value[asked])
         small = np.flatnonzero(~whole & (tree.parent >= 0))
         small = small[whole[tree.parent[small]]]
+        group = _told_apart(design) if close else None
         if small.size:
             best, variance = tree.gathered
             bins = first[small, 0] * columns + first[small, 1]
             noise = np.bincount(bins, variance[small], minlength=rows * columns)
             here = np.flatnonzero(noise > 0.0)
+            if group is not None:
+                group[here] = group.size + here
             precise[here, here] += 1.0 / noise[here]
             weighted[here] += np.bincount(bins, best[small], minlength=rows * columns)[here] / noise[here]
         part = np.outer(*lengths).reshape(-1)
-        return cls((rows, columns), part, precise, weighted, tuple(tree.shape), side)
+        if group is not None:
+            group = np.unique(group, return_inverse=True)[1]
+        return cls((rows, columns), part, precise, weighted, tuple(tree.shape), side, group=group)
 
     @classmethod
     def of_line(cls, tree: MeasuredTree) -> _Bins | None:

@@ -9,8 +9,8 @@ by Laplace's approximation about it. Arithmetic alone: nothing private is read h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import product
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dphist.kernels.definite import CurvedRoot
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 Model = tuple[float, float, float]
 """Over how many bins logarithms are alike, how far they vary, and what each bin has of its own."""
 
@@ -29,6 +30,8 @@ _ANY_LEVEL = 100.0
 _STEPS, _GAINED, _FURTHEST, _SHORTEST = 12, 0.1, 3.0, 0.02
 # A step that gained less than this is followed by others along the same curvature.
 _NEAR = 5.0
+# Of bins that are told apart by groups alone, up to this part of groups, roots are made of groups.
+_FEW_GROUPS = 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,18 @@ class SumsOfBins:
     """Of every bin, the cells it has as a part of those of a whole one."""
     precise: FloatArray
     weighted: FloatArray
+    group: IntArray | None = field(default=None, kw_only=True)
+    """Of every bin a number, the same for bins that nothing measured tells apart; None if nobody looked."""
+
+    @cached_property
+    def _groups(self) -> Groups | None:
+        """Groups of bins, if there are few enough of them to gain by it."""
+        if self.group is None or self.group.max() + 1 > _FEW_GROUPS * self.group.size:
+            return None
+        try:
+            return Groups.of(self.precise, self.group)
+        except np.linalg.LinAlgError:
+            return None
 
     def fit(self, model: Model, begin: FloatArray, level: float) -> tuple[FloatArray, float]:
         """Find the likeliest bins by a model, and its evidence, but for what is the same for all models.
@@ -58,37 +73,134 @@ class SumsOfBins:
         pull = self.weighted - self.precise @ begin
         middle = math.log(level)
 
-        def lost(logs: FloatArray) -> float:
+        def lost(logs: FloatArray) -> tuple[float, FloatArray, FloatArray]:
             moved, away = self.part * np.exp(logs) - begin, logs - middle
-            return float(0.5 * moved @ (self.precise @ moved) - pull @ moved + 0.5 * away @ (prior @ away))
+            told, back = self.precise @ moved, prior @ away
+            return float(0.5 * moved @ told - pull @ moved + 0.5 * away @ back), told, back
 
-        buffer = np.empty_like(prior)
+        buffer, groups = np.empty_like(prior), self._groups
 
-        def root_of(bins: FloatArray) -> CurvedRoot:
-            return CurvedRoot(self.precise, prior, bins, buffer)
+        def root_of(bins: FloatArray) -> CurvedRoot | GroupedRoot:
+            if groups is None:
+                return CurvedRoot(self.precise, prior, bins, buffer)
+            return GroupedRoot(groups, covariance(self.across, *model), log_root, (self.precise, prior), bins)
 
         logs: FloatArray = np.log(begin / self.part)
-        root: CurvedRoot | None = None
-        at = lost(logs)
+        root: CurvedRoot | GroupedRoot | None = None
+        at, told, back = lost(logs)
         for _ in range(_STEPS):
             bins = self.part * np.exp(logs)
-            slope = bins * (pull - self.precise @ (bins - begin)) - prior @ (logs - middle)
+            slope = bins * (pull - told) - back
             root = root_of(bins) if root is None else root
             step = root.solve(slope)
             step *= min(1.0, _FURTHEST / max(float(np.abs(step).max()), 1e-300))
-            length, now = 1.0, lost(logs + step)
+            length, (now, *ahead) = 1.0, lost(logs + step)
             while now >= at and length > _SHORTEST:
                 length /= 2.0
-                now = lost(logs + length * step)
+                now, *ahead = lost(logs + length * step)
             if now >= at:
                 break
-            gained, logs, at = at - now, logs + length * step, now
+            gained, logs, at, (told, back) = at - now, logs + length * step, now, ahead
             if gained < _GAINED:
                 break
             # Near the top the slope alone changes: nearly all of the time goes into roots.
             root = root if gained < _NEAR else None
         bins = self.part * np.exp(logs)
         return bins, -at - log_root - root_of(bins).log_determinant
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Bins that were measured by groups alone: precise = UᵀQU, U with a row for each group, ones where its bins are."""
+
+    members: tuple[tuple[IntArray, IntArray], ...]
+    """Groups of one size after another: which groups, and a row of bins for each."""
+    noise: FloatArray
+    """The inverse of Q: what is not known of the groups' sums."""
+    log_root: float
+    """Half the logarithm of its determinant."""
+
+    @classmethod
+    def of(cls, precise: FloatArray, group: IntArray) -> Groups:
+        """Gather bins whose rows of the precision matrix are alike.
+
+        Raises:
+            numpy.linalg.LinAlgError: If something is not known of the groups at all.
+        """
+        order, size = np.argsort(group, kind="stable"), np.bincount(group)
+        begins = np.cumsum(size) - size
+        first = order[begins]
+        within = precise[np.ix_(first, first)]
+        log_root = -float(np.log(np.diagonal(np.linalg.cholesky(within))).sum())
+        alike = [np.flatnonzero(size == many) for many in np.unique(size)]
+        members = tuple((some, order[begins[some, None] + np.arange(size[some[0]])]) for some in alike)
+        return cls(members, np.linalg.inv(within), log_root)
+
+    def sums(self, rows: FloatArray, scale: FloatArray) -> FloatArray:
+        """What every group has of rows of bins, each times its scale."""
+        found = np.empty((len(self.noise), rows.shape[1]))
+        for some, bins in self.members:
+            # Rows of one size are summed by products of matrices; most groups are one bin.
+            found[some] = (scale[bins][:, None, :] @ rows[bins])[:, 0]
+        return found
+
+
+class GroupedRoot:
+    """Solves by diag(d)·UᵀQU·diag(d) + K⁻¹ as `CurvedRoot` does, with a root of as many rows as there are groups.
+
+    By Woodbury's identity its inverse is K − K·Vᵀ(Q⁻¹ + V·K·Vᵀ)⁻¹V·K with V = U·diag(d), and its determinant that of
+    Q⁻¹ + V·K·Vᵀ over those of Q⁻¹ and K. That difference loses digits; what the matrix itself leaves of the right side
+    is solved for once more, or platforms would round a thousand times as much apart.
+
+    Args:
+        groups: U and Q.
+        covariance: K.
+        log_root: Half the logarithm of K's determinant.
+        whole: UᵀQU and K⁻¹.
+        scale: d, a number for each bin.
+    """
+
+    def __init__(
+        self,
+        groups: Groups,
+        covariance: FloatArray,
+        log_root: float,
+        whole: tuple[FloatArray, FloatArray],
+        scale: FloatArray,
+    ) -> None:
+        self._covariance, self._whole, self._scale = covariance, whole, scale
+        self._summed = groups.sums(covariance, scale)
+        """V·K."""
+        spread = groups.sums(np.ascontiguousarray(self._summed.T), scale)
+        self._root = CurvedRoot(spread, groups.noise, np.ones(len(spread)))
+        self.log_determinant = self._root.log_determinant - groups.log_root - log_root
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve by the matrix."""
+        found, (precise, prior) = self._once(right), self._whole
+        left = right - self._scale * (precise @ (self._scale * found)) - prior @ found
+        return found + self._once(left)
+
+    def _once(self, right: FloatArray) -> FloatArray:
+        inside = self._root.solve(self._summed @ right)
+        return np.asarray(self._covariance @ right - inside @ self._summed)
+
+
+@lru_cache(maxsize=16)
+def covariance(across: tuple[int, int], width: float, height: float, own: float) -> FloatArray:
+    """A model's covariance of the logarithms."""
+    alike = _alike(across, width, height, own)
+    rows, columns = (np.abs(np.arange(n)[:, None] - np.arange(n)) for n in across)
+    whole = alike[rows[:, None, :, None], columns[None, :, None, :]]
+    return np.asarray(whole.reshape(alike.size, -1))
+
+
+def _alike(across: tuple[int, int], width: float, height: float, own: float) -> FloatArray:
+    """The covariance of the first bin's logarithm with every bin's."""
+    apart = np.hypot(*np.indices(across)) * (math.sqrt(3.0) / width)
+    alike = height * height * (1.0 + apart) * np.exp(-apart) + _ANY_LEVEL
+    alike[0, 0] += own * own
+    return np.asarray(alike)
 
 
 @lru_cache(maxsize=16)
@@ -100,9 +212,7 @@ def covariance_inverse(
     Bins and their mirror images are alike, so that what is even and what is odd along an axis do not go together: four
     matrices of a quarter of the bins are inverted rather than one of all.
     """
-    apart = np.hypot(*np.indices(across)) * (math.sqrt(3.0) / width)
-    alike = height * height * (1.0 + apart) * np.exp(-apart) + _ANY_LEVEL
-    alike[0, 0] += own * own
+    alike = _alike(across, width, height, own)
     rows, columns = across
     high, wide = (n // 2 if n % 2 == 0 else n for n in across)
     one, other = (np.arange(n) for n in (high, wide))
