@@ -134,7 +134,7 @@ class Groups:
         log_root = -float(np.log(np.diagonal(np.linalg.cholesky(within))).sum())
         alike = [np.flatnonzero(size == many) for many in np.unique(size)]
         members = tuple((some, order[begins[some, None] + np.arange(size[some[0]])]) for some in alike)
-        return cls(members, np.linalg.inv(within), log_root)
+        return cls(members, np.asarray(np.linalg.inv(within), dtype=np.float64), log_root)
 
     def sums(self, rows: FloatArray, scale: FloatArray) -> FloatArray:
         """What every group has of rows of bins, each times its scale."""
