@@ -15,7 +15,8 @@ from dphist.inference.intervals import chernoff_widths
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
-from dphist.mechanisms.adaptivetree import AdaptiveTree, line_levels
+from dphist.mechanisms.adaptivetree import AdaptiveTree
+from dphist.mechanisms.trees.layout import line_levels
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.law import NoiseLaw

@@ -17,8 +17,8 @@ from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
-from dphist.model.domain import Nominal, Ordinal
-from dphist.model.domain.hierarchy import Hierarchy
+from dphist.mechanisms.trees.layout import blocks_of, nested
+from dphist.model.domain import Ordinal
 from dphist.private.gate import PrivateCounts
 
 if TYPE_CHECKING:
@@ -85,34 +85,6 @@ _LARGEST_LEANED = 1 << 18
 _MOST_AVERAGED = 1 << 16
 
 
-def line_levels(size: int) -> tuple[int, ...]:
-    """Lay out blocks of 2^k cells for prefixes and ranges: about a quarter, then steps of 8 to 16, then cells.
-
-    The closed form for the mean squared error of prefix sums over a tree of blocks is within 1 % of its best
-    near these sizes, from 16 cells to 65,536.
-    """
-    bits = math.ceil(math.log2(size)) if size > 1 else 0
-    top = bits - 2
-    if bits <= 3:
-        sides = [0]
-    elif top <= 4:
-        sides = [top, 0]
-    else:
-        steps = max(1, round((top - 4) / 3.4))
-        sides = [round(top - (top - 4) * step / steps) for step in range(steps)] + [4, 0]
-    return tuple(1 << k for k in sides)
-
-
-def group_labels(hierarchy: Hierarchy, level: int) -> IntArray:
-    """Give every category the number of its ancestor at this depth, or of itself if it hangs higher up."""
-    node = hierarchy.leaves.copy()
-    for _ in range(hierarchy.levels):
-        deep = hierarchy.depth[node] > level + 1
-        node[deep] = hierarchy.parent[node[deep]]
-    # Leaves are numbered left to right, so a group is a run of categories with the same first one.
-    return np.asarray(hierarchy.start[node], dtype=np.int64)
-
-
 @checked
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveTree:
@@ -159,6 +131,8 @@ class AdaptiveTree:
             within the noise of what was measured.
         wary: On a line, intervals believe what lies inside blocks to be even only as far as measured splits can tell
             (`dphist.inference.predictive.unevenness`); what is published is the same.
+        sides: On a line without a hierarchy, how many cells the blocks of each level have, a multiple of the next
+            level's each, down to 1; none for a layout by the number of cells alone.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -183,10 +157,13 @@ class AdaptiveTree:
     hills: bool = False
     close: bool = False
     wary: bool = False
+    sides: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.boxes <= 0.0:
             raise MechanismError("boxes must count something")
+        if self.sides and not nested(self.sides):
+            raise MechanismError("sides: each must be a multiple of the next, and the last 1")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
@@ -226,7 +203,7 @@ class AdaptiveTree:
                 errors = replace(errors, divided=self._divided(tree, counts))
             return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
         tree = self.grow(data)
-        errors = _errors(tree, len(_keys(data)) - 1, wary=self.wary)
+        errors = _errors(tree, len(blocks_of(data, self.sides)) - 1, wary=self.wary)
         if data.published is not None:
             counts, errors = data.published.counts, replace(errors, told=data.published.learned)
         else:
@@ -259,7 +236,7 @@ class AdaptiveTree:
 
         The tree follows from public facts: the hierarchy of a nominal attribute that has one, else blocks of 2^k.
         """
-        keys = _keys(data)
+        keys = blocks_of(data, self.sides)
         # The first level carries every long range, so it gets a little more; what stops early flows down.
         weights = [CONSTANTS.other_levels if level else CONSTANTS.first_level for level in range(len(keys))]
         shares = [Fraction(weight, sum(weights)) for weight in weights]
@@ -372,15 +349,6 @@ def averaged(counts: FloatArray, law: Engine) -> FloatArray:
 def _ordered(data: PrivateCounts) -> bool:
     """Whether cells of a line stand in an order."""
     return data.domain is None or isinstance(data.domain.attributes[0], Ordinal)
-
-
-def _keys(data: PrivateCounts) -> list[IntArray]:
-    """The block of every cell, level by level: public facts alone."""
-    attribute = None if data.domain is None else data.domain.attributes[0]
-    if isinstance(attribute, Nominal) and attribute.hierarchy.levels > 2:
-        return [group_labels(attribute.hierarchy, level) for level in range(attribute.hierarchy.levels - 1)]
-    place = np.arange(data.size, dtype=np.int64)
-    return [place // side for side in line_levels(data.size)]
 
 
 def _errors(

@@ -14,6 +14,7 @@ from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import LARGEST_SHRUNK, LARGEST_TABULAR, Request
 from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.trees.layout import line_levels, stepwise_levels
 from dphist.model.domain import Ordinal
 from dphist.private.gate import PrivateCounts
 
@@ -239,12 +240,15 @@ def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True)
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds, and step by step, was not tried.
     line, plane = len(data.shape) == 1, len(data.shape) == 2
-    ordered = line and announced and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
+    ordered = line and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
+    # Said only where a tree would have other levels by itself.
+    sides = stepwise_levels(data.size) if ordered else ()
     return AdaptiveTree(
         estimator=estimator,
         mixture=mixture and plane,
         near=plane,
-        hills=plane or ordered,
+        hills=plane or (ordered and announced),
         close=plane,
         wary=line,
+        sides=() if sides == line_levels(data.size) else sides,
     )
