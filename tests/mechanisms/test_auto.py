@@ -196,11 +196,33 @@ def test_single_cells_of_a_cube_are_read_with_tables_where_these_say_much():
         Histogram(CUBE, np.ones(CUBE.shape, dtype=np.int64)), 1, workload=Workload.cells(CUBE)
     )
     few, many = 0.05 * CUBE.size, 10.0 * CUBE.size
-    assert isinstance(Auto().choose(right, Glimpse(few, 0.1))[0], Marginals)
-    assert isinstance(Auto().choose(right, Glimpse(0.5 * CUBE.size, 0.0))[0], Marginals)
-    assert isinstance(Auto().choose(right, Glimpse(many, 0.1))[0], Posterior)
-    # A line that is full gains nothing from tables.
-    assert isinstance(Auto().choose(right, Glimpse(1e6 * CUBE.size, 0.0))[0], Posterior)
+
+    def tables(seen):
+        chosen = Auto().choose(right, seen)[0]
+        assert isinstance(chosen, Marginals)
+        return chosen.tables
+
+    every = tuple(range(len(CUBE.shape)))
+    assert len(tables(Glimpse(few, 0.1))) > 1
+    assert len(tables(Glimpse(few, 0.0))) > 1
+    # Full cells have all of it; sums of them suggest what single ones are.
+    assert tables(Glimpse(many, 0.1)) == (every,)
+    assert tables(Glimpse(1e6 * CUBE.size, 0.0)) == (every,)
+
+
+def test_announced_cells_of_a_full_cube_are_nearer_than_each_by_itself():
+    draws = np.random.default_rng(4)
+    one, two, three = (draws.dirichlet(np.full(n, 2.0)) for n in (12, 6, 5))
+    counts = draws.poisson(4000.0 * one[:, None, None] * two[:, None] * three)
+    domain = Domain([Ordinal("a", range(12)), Nominal("b", list("pqrstu")), Nominal("c", list("vwxyz"))])
+    people, told = Histogram(domain, counts), Workload.cells(domain)
+
+    def off(mechanism):
+        found = [run(mechanism, people, 1, seed=seed, workload=told).counts for seed in range(8)]
+        return np.sqrt(np.mean([(each - counts) ** 2 for each in found]))
+
+    # Same noise but for what a look costs, a thirtieth; 0.87 of the error when this was written.
+    assert off(Auto()) < 0.95 * off(Posterior())
 
 
 def test_a_mixture_of_a_space_is_planned_for_too():

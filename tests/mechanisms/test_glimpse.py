@@ -49,6 +49,14 @@ def test_what_noise_hides_is_what_was_expected():
     assert dependence(np.zeros((4, 1, 1)), 1.0, 1.0) == pytest.approx(0.01)
 
 
+def test_what_noise_may_hide_is_not_said_to_be_nothing():
+    level = np.full((4, 4, 4), 100.0)
+    # Nothing stands out of noise; with a tenth of its variance a tenth may be hidden, since residuals are squared.
+    more, less = (dependence(level, variance, 6400.0) for variance in (1e4, 1e3))
+    assert 0.0001 < less < more < 0.01
+    assert more == pytest.approx(10.0 * less, rel=0.1)
+
+
 def test_the_less_attributes_depend_the_less_is_spent_on_tables_of_many():
     kinds = asked_kinds(SHAPE, None, None, None)
 
@@ -59,3 +67,15 @@ def test_the_less_attributes_depend_the_less_is_spent_on_tables_of_many():
         )
 
     assert spent(0.0) > 0.8 > 0.3 > spent(0.05)
+
+
+def test_shares_go_by_how_far_blocks_say_that_pairs_are_from_chance():
+    def shares(shape, records, scale, dependence):
+        kinds = asked_kinds(shape, None, None, None)
+        plan = Forecaster(shape, kinds, NoiseLaw("laplace", scale), records, dependence).tables()
+        return dict(zip(plan.tables, map(float, plan.shares), strict=True))
+
+    # Ten thousand noise scales of records that go together by chance: more than one attribute tells nothing.
+    assert set(shares((20, 6, 5), 1e5, 10, 0.0)) == {(0,), (1,), (2,), (0, 1, 2)}
+    # Where they do not, cells hold far more than what tables of two suggest, so the cube has most.
+    assert shares((60, 8, 12, 2), 2e4, 1, 0.01)[(0, 1, 2, 3)] > 0.5

@@ -17,12 +17,10 @@ readily. The way that is expected to lose less against the better of both is gon
 two draws, looks for 1/50) lost 1.065 against the better way; with a constant A and looks at all that pairs show 1.078,
 with A at most its plain forecast 1.087.
 
-**What larger tables hold.** A table S of c cells departs from smaller ones by a mean square of about
-(2 δ g^(|S| − 2) n)² · π/2 ÷ c^1.6 a cell: a dependence δ moves 2 δ n of n records, which fall on few of its cells, and
-tables of one attribute more depart by less. Sampling adds n ÷ c. Boxes add these up as they add up noise (`forecast`).
-On 35 made-up cubes (matrix, `dphist_bench.drawn_data` 100 to 139) products with exact tables were off by 0.77 of this
-on ranges of two attributes, 0.85 on boxes, 0.9 on cells, each within a third. All of it is reckoned with: of 36 cubes
-(144 cases, choices simulated by a script) those lost 1.05 against the better of both, with 0.8 or 1.2 of it 1.06, 1.08.
+**What larger tables hold** is what `departing` says. Boxes add it up as they add up noise (`forecast`). On 35 made-up
+cubes (matrix, `dphist_bench.drawn_data` 100 to 139) products with exact tables were off by 0.77 of this on ranges of
+two attributes, 0.85 on boxes, 0.9 on cells, each within a third. All of it is reckoned with: of 36 cubes (144 cases,
+choices simulated by a script) those lost 1.05 against the better of both, with 0.8 or 1.2 of it 1.06, 1.08.
 
 Private because a look is one more measurement with its own share of the right; all else is arithmetic on public facts
 and on answers that were paid for.
@@ -39,6 +37,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.mechanisms.choosing.departing import departing
 from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.marginals import Marginals
@@ -48,15 +47,11 @@ from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
 
-# Of c cells about c to this power are full, and the mean square of normal departures is so many times their mean's.
-_FULL, _NORMAL = 0.6, math.pi / 2.0
 # What the strongest pairs have where all depend about alike, in parts of the root mean square; at most they have all of
 # it. So many guesses lie between the two.
 _ALIKE, _GUESSES = 1.3, 3
 # Shares that a look may cost.
 _LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
-# How much less a table of one attribute more departs.
-_LESS = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +133,7 @@ def outlook(forecaster: Forecaster, other: float, seen: Glimpse, known: Known | 
 
 def _held(found: ByChance, cells: FloatArray, orders: FloatArray) -> FloatArray:
     """Mean squares of what a cell of larger tables departs from smaller ones, a row for each dependence."""
-    moved = 4.0 * _NORMAL / cells ** (1.0 + _FULL) * (found.total * _LESS ** (orders - 2.0)) ** 2
-    return np.asarray(found.beyond[:, None] ** 2 * moved + found.total / cells)
+    return departing(found.total, found.beyond[:, None], cells, orders)
 
 
 def look_at_pairs(

@@ -250,9 +250,12 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
     mean = plan.forecast.score
     crowded = records > _CROWDED * data.size * float(data.law().scale)
     if (dependence > _APART and crowded) or mean > _LITTLE * alone:
+        # Sums of noisy cells are tables too: what these suggest of a cell costs nothing.
+        every = tuple(range(len(data.shape)))
         return _Way(
-            Posterior(),
-            "single cells will be asked for, so every cell is measured by itself (posterior)",
+            Marginals(tables=(every,), shares=(Fraction(1),), shrink=True, weigh=True, reconcile=True),
+            "single cells will be asked for, so every cell is measured by itself (marginals), and moved towards what "
+            "sums of them suggest",
             *(min(mean, alone), forecaster),
         )
     return _Way(

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dphist.inference.tables import Axes, subsets
 from dphist.kernels.trees.shares import best_shares
 from dphist.mechanisms.choosing.asked import Asked
+from dphist.mechanisms.choosing.departing import departing
 from dphist.mechanisms.trees.planning import CONSTANTS, asked_ranges
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
 from dphist.model.domain import Domain
@@ -53,8 +54,11 @@ _CUBE_OF_FEW, _FEW = 0.06, 40.0
 # How uneven a residual is taken to be, as a part of its mean.
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 # The same for every attribute more, by the root of how far attributes depend on each other: so many times that, and at
-# least a little (made-up cubes, `dphist_bench.drawn_data` and `matrix`).
+# least a little (made-up cubes, `dphist_bench.drawn_data` and `matrix`). Candidates are compared by it.
 _TOGETHER, _LEAST_TOGETHER = 5.0, 0.1
+# Shares of tables are found by how far pairs are from chance: so many times the root of what blocks show of dependence,
+# one table less and another more, as likely as densities are.
+_BY_BLOCKS, _UNLIKE = 1.1, (0.6, 1.8, 4.0)
 
 
 @dataclass(frozen=True)
@@ -185,8 +189,10 @@ class Forecaster:
         used = adds.max(axis=0) > 0.0
         speaks, inside, adds, orders = speaks[used], inside[used], adds[:, used], orders[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
+        held, chances = self._priors(inside, orders)
         problem = _Shares(
-            speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least
+            *(speaks, adds, self._weights, self._departing(held, inside, orders), chances),
+            *(self.law.exponent, least),
         )
         orders_of = [len(axes) for axes in some]
         counts = self._counts(problem, orders_of)
@@ -198,7 +204,7 @@ class Forecaster:
         return Plan(
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
-            _score(problem.errors(counts / _GRID), self._weights),
+            _score(replace(problem, held=held).errors(counts / _GRID), self._weights),
             Known(inside, orders.astype(np.float64), adds, problem.precision(counts / _GRID)),
         )
 
@@ -314,6 +320,13 @@ class Forecaster:
             return np.zeros((0, inside.size)), np.zeros(0)
         held = [self._held(float(cells), int(order)) for cells, order in zip(inside, orders, strict=True)]
         return np.stack(held, axis=1), self._chances
+
+    def _departing(self, held: FloatArray, inside: FloatArray, orders: IntArray) -> FloatArray:
+        """The same by how far blocks say that pairs are from chance, where they were looked at."""
+        if self.records is None or self.dependence is None:
+            return held
+        apart = _BY_BLOCKS * math.sqrt(self.dependence) * np.array(_UNLIKE)[:, None]
+        return np.where(orders > 1, departing(self.records, apart, inside, orders.astype(np.float64)), held)
 
 
 def cells_and_tree(

@@ -195,7 +195,8 @@ def dependence(blocks: FloatArray, variance: float, records: float) -> float:
 
     For two attributes with parts p and q of the records in their blocks and residuals r from what chance would make of
     them, it is Σr² ÷ (records² (1 − Σp²)(1 − Σq²)), the noise in Σr² taken off; over all pairs of attributes both sides
-    are added up. What noise leaves open is filled in by what is expected.
+    are added up. What noise leaves open is filled in by what is expected, and it is never said to be
+    less than noise may hide.
 
     Args:
         blocks: Noisy counts, an axis an attribute.
@@ -225,7 +226,9 @@ def dependence(blocks: FloatArray, variance: float, records: float) -> float:
     if against <= 0.0:
         return _EXPECTED
     known = _WITHIN**2 / (_WITHIN**2 + doubt / against**2)
-    return min(max(known * energy / against + (1.0 - known) * _EXPECTED, 0.0), 1.0)
+    mean = known * energy / against + (1.0 - known) * _EXPECTED
+    # What noise may hide is not said to be nothing.
+    return min(max(mean, _EXPECTED * math.sqrt(1.0 - known)), 1.0)
 
 
 def _by_sampling(shape: tuple[int, ...], pairs: tuple[Axes, ...], records: float) -> tuple[int, ...]:
