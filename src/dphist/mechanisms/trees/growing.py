@@ -271,11 +271,12 @@ class Front:
 
     def _only(self, mask: BoolArray, right: PrivateCounts) -> Front:
         """The boxes of a mask, with the right on their cells that `select` gave."""
-        cells, number = right.cells if mask.any() else np.zeros(0, dtype=np.int64), np.cumsum(mask) - 1
+        none = np.zeros(0, dtype=np.int64)
         return self._with(
             right=right,
-            cells=self.cells[cells],
-            box=number[self.box[cells]],
+            cells=self.cells[right.cells] if mask.any() else none,
+            # It numbered the boxes that are left from 0 on.
+            box=right.labels if mask.any() else none,
             low=self.low[mask],
             high=self.high[mask],
             node=self.node[mask],
