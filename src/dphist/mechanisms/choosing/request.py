@@ -167,7 +167,7 @@ class Request:
         cells with 2 to 200 noise scales of records a cell (three draws of noise of their own, by a script, none of
         which chose this) the mean over cells, prefixes and ranges has 0.83 of a tree's error: cells 0.5, ranges 0.96,
         prefixes 1.24. Of 150 to 365 cells it would have 0.98, and prefixes up to twice. Beside a tree without a step of
-        two it has 1.00 on 100 cells with 4 noise scales each, 0.89, 0.77 and 0.73 with 10, 40 and 200 (24 others, six
+        two it has 1.00 on 100 cells with 4 noise scales each, 0.89, 0.77 and 0.73 with 10, 40 and 200 (23 others, six
         draws of noise of their own): 4 stays.
         """
         return records >= _FULL * self.data.size * float(self.data.law().scale)
