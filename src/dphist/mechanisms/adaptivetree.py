@@ -133,6 +133,7 @@ class AdaptiveTree:
             (`dphist.inference.predictive.unevenness`); what is published is the same.
         sides: On a line without a hierarchy, how many cells the blocks of each level have, a multiple of the next
             level's each, down to 1; none for a layout by the number of cells alone.
+        inside: In several dimensions, pay for a look at what repeats inside blocks (`dphist.mechanisms.trees.looking`).
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -158,6 +159,7 @@ class AdaptiveTree:
     close: bool = False
     wary: bool = False
     sides: tuple[int, ...] = ()
+    inside: bool = False
 
     def __post_init__(self) -> None:
         if self.boxes <= 0.0:
@@ -169,6 +171,7 @@ class AdaptiveTree:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
             # Loaded here, and below: who only asks a line needs none of it.
+            from dphist.mechanisms.trees.looking import grow_and_look
             from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
@@ -177,14 +180,15 @@ class AdaptiveTree:
 
                 kinds = mixed_boxes(data.shape, data.domain, data.workload, self.boxes)
                 planner = Planner.for_boxes(data.shape, kinds, data.law())
-            tree, level = grow(data, PlannedBoxes(replace(planner, near=self.near)))
+            planned = PlannedBoxes(replace(planner, near=self.near))
+            tree, level, seen = grow_and_look(data, planned, look=self.inside)
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
                 f"each next step was planned for {'all that counts' if self.mixture else 'such ranges'}, from totals "
                 "already paid for"
             )
-            errors = _errors(tree, near=self.near)
+            errors = replace(_errors(tree, near=self.near), sketches=seen)
             if data.published is not None:
                 counts, told = data.published.counts, data.published.learned
                 errors = replace(errors, told=told, divided=self._divided(tree, counts))

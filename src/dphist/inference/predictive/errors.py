@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import CALIBRATED, Interval, Words, no_theorem, shared_confidence
 from dphist.inference.intervals import normal_quantile
 from dphist.inference.predictive.engine import Engine
+from dphist.inference.predictive.inside import Inside, Sketches
 from dphist.inference.predictive.trials import size_classes
 from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.model.workload import Workload
@@ -63,6 +64,8 @@ class PredictiveErrors:
     divided: bool = False
     """Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures from it
     are then set beside what is unknown there as well."""
+    sketches: Sketches | None = None
+    """What a look inside blocks showed, if there was one."""
 
     @cached_property
     def engine(self) -> Engine:
@@ -76,7 +79,17 @@ class PredictiveErrors:
     def learned(self) -> dict[str, FloatArray]:
         """All that intervals and answers were learned from what was measured, in few numbers."""
         found = self.engine.learned
+        if self.inside is not None:
+            found = {**found, "inside": self.inside.strengths}
         return found if self.counts is None else {**found, "departures": self._departures}
+
+    @cached_property
+    def inside(self) -> Inside | None:
+        """What repeats inside blocks, if that was looked at."""
+        if self.sketches is None or self.counts is None:
+            return None
+        told = None if self.told is None else self.told.get("inside")
+        return Inside(self.engine, self.counts, self.sketches, told)
 
     @cached_property
     def theorem(self) -> Theorem:
@@ -214,6 +227,8 @@ class PredictiveErrors:
     ) -> FloatArray:
         """Expected squared errors of published answers; question j has the boxes ``starts[j]`` to ``starts[j + 1]``."""
         mean, known, inner, plain, noise = self.engine.ask_both(low, high, starts)
+        if self.inside is not None:
+            inner = np.maximum(inner, self.inside.variance(low, high, starts))
         cells = asked_cells(low, high, starts)
         caution = self.engine.caution_of(cells)
         return self.engine.overlap * np.minimum(

@@ -130,6 +130,11 @@ class Law:
         paint_boxes(np.flatnonzero(self.left < 0), low, high, self._posterior[0] / self.size, strides, out)
         return out.reshape(self.shape)
 
+    @property
+    def node_variances(self) -> FloatArray:
+        """What is left unknown of every node's total."""
+        return self._posterior[3]
+
     @cached_property
     def alike(self) -> float:
         """Which part of what is unknown inside leaves is taken to be the same in all of them.
@@ -252,13 +257,14 @@ class Law:
         """The leaf of every cell."""
         size = math.prod(self.shape)
         if size <= _LARGEST_PAINTED and len(cells) >= min(size // 2, _PAINTED_FROM):
-            at: IntArray = self._painted[np.ravel_multi_index(tuple(cells.T), self.shape)]
+            at: IntArray = self.painted[np.ravel_multi_index(tuple(cells.T), self.shape)]
             if not at.size or int(at.min()) >= 0:
                 return at
         return found_leaves(self.left, self.low, self.high, cells)
 
     @cached_property
-    def _painted(self) -> ShortArray:
+    def painted(self) -> ShortArray:
+        """The leaf of every cell, flat; −1 where none is."""
         return painted_leaves(self.left, self.low, self.high)
 
     @cached_property

@@ -187,8 +187,10 @@ def _best_other(
                 *(alone, forecaster),
             )
     if kind != "marginals" and tree < wins * mean:
+        from dphist.mechanisms.trees.looking import may_hide
+
         return _Way(
-            AdaptiveTree(),
+            AdaptiveTree(inside=may_hide(data.shape)),
             f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
             f"few attributes by {mean:,.3g}",
             *(min(tree, mean), forecaster),

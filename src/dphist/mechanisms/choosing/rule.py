@@ -235,8 +235,11 @@ def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True)
     """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects.
 
     On a line that law is wary of what measured splits do not tell. Gentle blocks of it are left unsplit only if sums
-    were announced: under a pattern that repeats inside of them intervals of cells hold less often.
+    were announced: under a pattern that repeats inside of them intervals of cells hold less often. Those of a plane
+    or a space are looked into for such patterns.
     """
+    from dphist.mechanisms.trees.looking import may_hide
+
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds, and step by step, was not tried.
     line, plane = len(data.shape) == 1, len(data.shape) == 2
@@ -251,4 +254,5 @@ def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True)
         close=plane,
         wary=line,
         sides=() if sides == line_levels(data.size) else sides,
+        inside=may_hide(data.shape),
     )
