@@ -88,7 +88,7 @@ def _louder(name: str) -> Callable[[dict[str, Any]], None]:
 def test_what_was_forged_is_answered_but_not_verified(tmp_path: Path) -> None:
     _, path = _saved(tmp_path, PLANE)
     asked = "x between 3 and 20"
-    forgeries = {name: _louder(name) for name in ("ways", "alike", "caution", "departures")}
+    forgeries = {name: _louder(name) for name in ("ways", "alike", "caution", "departures", "inside")}
     forgeries["one is missing"] = lambda story: story["learned"].pop("ways")
     forgeries["another length"] = lambda story: story["learned"]["caution"].append(2.0)
     for name, forge in forgeries.items():
