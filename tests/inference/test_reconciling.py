@@ -123,3 +123,26 @@ def test_sums_of_reconciled_cells_answer_unless_cells_hardly_left_what_was_measu
     plain = np.maximum(boxes.answer(truth + noise), 0.0)
     answers = errors.answer(boxes, summed)
     np.testing.assert_allclose(answers[several], (summed if reconciled else plain)[several])
+
+
+def test_cells_that_go_by_chance_are_off_by_sampling_at_least():
+    # Noise of 16 hides that cells of 120 records vary by 11, as those of a sample do: no departure is learned.
+    domain = Domain([Ordinal("x", range(30)), Ordinal("y", range(52))])
+    draws = np.random.default_rng(4)
+    counts = draws.poisson(np.outer(draws.dirichlet(np.full(30, 5.0)), np.full(52, 1 / 52)) * 190_000)
+    held = {}
+    for sampled in (False, True):
+        mechanism = Marginals(
+            tables=((0,), (1,), (0, 1)),
+            shares=(Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)),
+            shrink=True,
+            reconcile=True,
+            sampled=sampled,
+        )
+        found: Any = run(mechanism, counts, epsilon="1/10", seed=3)
+        cells = np.asarray(found.counts)
+        within = found.errors.interval(Workload.cells(domain), cells.reshape(-1), 0.95)
+        truth = counts.reshape(-1)
+        held[sampled] = np.mean((within.low <= truth) & (truth <= within.high)), cells
+    assert held[False][0] < 0.9 < 0.93 < held[True][0]
+    np.testing.assert_array_equal(held[True][1], held[False][1])

@@ -105,6 +105,7 @@ class Shrunk:
         order: Tables of up to so many attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
         reconciled: Whether tables and cells were set against each other (`dphist.inference.reconciling`).
+        sampled: Whether cells depart from tables at least as sampling makes them.
     """
 
     measured: MeasuredTables
@@ -112,6 +113,7 @@ class Shrunk:
     order: int
     tables: Mapping[Axes, Departures]
     reconciled: bool = False
+    sampled: bool = False
 
     def squares(self, low: IntArray, high: IntArray) -> FloatArray:
         """The squared error that every box's published sum seems to have."""
@@ -119,7 +121,22 @@ class Shrunk:
         found = _LEAST * exact
         for axes, each in shrunk.items():
             found += self._times[axes] * each if self._worth(axes) else _LEAST * plain[axes]
+        if self.sampled:
+            found = np.maximum(
+                found, _LEAST * exact + _RESERVE * self._by_sampling.variances(low, high, self.order)
+            )
         return found
+
+    @cached_property
+    def _by_sampling(self) -> Departures:
+        """What is left to doubt of cells that depart from what tables say as those of a sample do, and no further.
+
+        A law of departures that is learned from cells may find none where their noise is as large as they are; but
+        whoever counts people counts a sample of them, of which a cell that is expected to hold m has a variance of m.
+        """
+        noise = self.measured.cell_variance(self.measured.everything)
+        held = np.maximum(self.counts.reshape(self.measured.shape), 0.0)
+        return Departures.of([held * noise / (held + noise)])
 
     def _worth(self, axes: Axes) -> bool:
         """Whether shrinking left a table a quarter of its noise's deviation; else the gain is not worth the doubt."""

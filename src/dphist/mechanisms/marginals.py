@@ -89,6 +89,7 @@ class Marginals:
         reconcile: Whether tables that are moved lean on sums of the cube's cells where these seem to be off by less,
             and cells give way to tables by what is left to doubt of each, not by their size; departures of the cube
             are then learned for cells of each size.
+        sampled: Whether intervals of what was moved allow for what sampling alone makes of cells.
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -103,6 +104,7 @@ class Marginals:
     shrink: bool = False
     weigh: bool = False
     reconcile: bool = False
+    sampled: bool = False
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -128,7 +130,9 @@ class Marginals:
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
         if self.shrink:
-            cube, shrunk = shrunk_cube(measured, weigh=self.weigh, reconcile=self.reconcile)
+            cube, shrunk = shrunk_cube(
+                measured, weigh=self.weigh, reconcile=self.reconcile, sampled=self.sampled
+            )
             return Estimate(cube, TableNoise(measured, cube, shrunk), note)
         return Estimate(fit_cube(measured), TableNoise(measured), note)
 
@@ -171,13 +175,14 @@ def fit_cube(measured: MeasuredTables) -> FloatArray:
 
 
 def shrunk_cube(
-    measured: MeasuredTables, *, weigh: bool = False, reconcile: bool = False
+    measured: MeasuredTables, *, weigh: bool = False, reconcile: bool = False, sampled: bool = False
 ) -> tuple[FloatArray, Shrunk | None]:
     """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
 
     What that leaves to doubt comes with it, where the cube itself was measured. With ``weigh`` tables of as many
     attributes tell together how far they depart from what smaller ones suggest, and that is weighed against not at all.
-    With ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`).
+    With ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`). With ``sampled``
+    cells are left to depart from tables at least as those of a sample do.
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -221,12 +226,12 @@ def shrunk_cube(
         targets = lean(measured, settled, wanted, found, follows)
         doubt = left[0] + _NEVER_SURE * cube
         found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
-        return found, Shrunk(measured, found, order, doubts, reconciled=True)
+        return found, Shrunk(measured, found, order, doubts, reconciled=True, sampled=sampled)
     variance = measured.cell_variance(every)
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
     found = rake(found, targets, rounds, _CLOSE * noise)
-    return found, Shrunk(measured, found, order, doubts)
+    return found, Shrunk(measured, found, order, doubts, sampled=sampled)
 
 
 def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:

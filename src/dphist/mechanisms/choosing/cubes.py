@@ -221,6 +221,7 @@ def _best_other(
             shrink=shrink,
             weigh=shrink and len(data.shape) > 2,
             reconcile=shrink,
+            sampled=shrink,
         ),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
         *(mean, forecaster, plan.known),
@@ -255,13 +256,17 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
         # Sums of noisy cells are tables too: what these suggest of a cell costs nothing.
         every = tuple(range(len(data.shape)))
         return _Way(
-            Marginals(tables=(every,), shares=(Fraction(1),), shrink=True, weigh=True, reconcile=True),
+            Marginals(
+                tables=(every,), shares=(Fraction(1),), shrink=True, weigh=True, reconcile=True, sampled=True
+            ),
             "single cells will be asked for, so every cell is measured by itself (marginals), and moved towards what "
             "sums of them suggest",
             *(min(mean, alone), forecaster),
         )
     return _Way(
-        Marginals(tables=plan.tables, shares=plan.shares, shrink=True, weigh=True, reconcile=True),
+        Marginals(
+            tables=plan.tables, shares=plan.shares, shrink=True, weigh=True, reconcile=True, sampled=True
+        ),
         "single cells will be asked for, and tables of few attributes say much of them, so these are measured as well "
         f"(marginals): cells are expected to be off by {mean:,.3g} of about {two_digits(records):,} records, by "
         f"themselves by {alone:,.3g}",
