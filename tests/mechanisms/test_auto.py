@@ -275,7 +275,7 @@ def test_a_short_line_is_its_cells_if_they_are_full(size, records, chosen):
 def test_cells_of_two_attributes_that_are_no_plane_are_looked_at_first():
     table = Domain([Nominal("ward", [f"w{ward}" for ward in range(60)]), Ordinal("month", range(24))])
     wards = np.random.default_rng(5).dirichlet(np.full(60, 2.0))
-    chance = np.rint(40_000 * np.outer(wards, np.full(24, 1 / 24))).astype(np.int64)
+    chance = np.rint(8_000 * np.outer(wards, np.full(24, 1 / 24))).astype(np.int64)
     found: Any = run(Auto(), Histogram(table, chance), "1/10", workload=Workload.cells(table), seed=2)
     # They go together by chance, of which tables of one attribute tell all.
     assert {(0,), (1,)} <= set(found.made_by.chosen.tables)
