@@ -206,8 +206,10 @@ def test_single_cells_of_a_cube_are_read_with_tables_where_these_say_much():
     assert len(tables(Glimpse(few, 0.1))) > 1
     assert len(tables(Glimpse(few, 0.0))) > 1
     # Full cells have all of it; sums of them suggest what single ones are.
-    assert tables(Glimpse(many, 0.1)) == (every,)
+    assert tables(Glimpse(many, 0.02)) == (every,)
     assert tables(Glimpse(1e6 * CUBE.size, 0.0)) == (every,)
+    # Where attributes hang together closely few cells are tall, and sums say little of the others.
+    assert isinstance(Auto().choose(right, Glimpse(many, 0.1))[0], Posterior)
 
 
 def test_announced_cells_of_a_full_cube_are_nearer_than_each_by_itself():

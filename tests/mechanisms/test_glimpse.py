@@ -70,12 +70,14 @@ def test_the_less_attributes_depend_the_less_is_spent_on_tables_of_many():
 
 
 def test_shares_go_by_how_far_blocks_say_that_pairs_are_from_chance():
-    def shares(shape, records, scale, dependence):
+    def shares(shape, records, scale, dependence, kind="laplace"):
         kinds = asked_kinds(shape, None, None, None)
-        plan = Forecaster(shape, kinds, NoiseLaw("laplace", scale), records, dependence).tables()
+        plan = Forecaster(shape, kinds, NoiseLaw(kind, scale), records, dependence).tables()
         return dict(zip(plan.tables, map(float, plan.shares), strict=True))
 
     # Ten thousand noise scales of records that go together by chance: more than one attribute tells nothing.
     assert set(shares((20, 6, 5), 1e5, 10, 0.0)) == {(0,), (1,), (2,), (0, 1, 2)}
     # Where they do not, cells hold far more than what tables of two suggest, so the cube has most.
     assert shares((60, 8, 12, 2), 2e4, 1, 0.01)[(0, 1, 2, 3)] > 0.5
+    # Under ρ shares do not exclude each other.
+    assert (0, 1) in shares((20, 6, 5), 1e5, 10, 0.0, "gaussian")

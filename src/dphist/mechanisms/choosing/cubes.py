@@ -253,6 +253,13 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
     mean = plan.forecast.score
     crowded = records > _CROWDED * data.size * float(data.law().scale)
     if (dependence > _APART and crowded) or mean > _LITTLE * alone:
+        if dependence > _NOT_BY_CHANCE:
+            # Few tall cells among empty ones: sums say little of them.
+            return _Way(
+                Posterior(),
+                "single cells will be asked for, so every cell is measured by itself (posterior)",
+                *(min(mean, alone), forecaster),
+            )
         # Sums of noisy cells are tables too: what these suggest of a cell costs nothing.
         every = tuple(range(len(data.shape)))
         return _Way(
