@@ -35,7 +35,7 @@ class Cuts:
         >>> import dphist
         >>> from dphist.report.cuts import cut
         >>> cut(dphist.Ordinal("age", range(100)), most=4).spans
-        ((0, 25), (25, 50), (50, 75), (75, 100))
+        ((0, 50), (50, 100))
     """
 
     attribute: Attribute
