@@ -253,7 +253,7 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
     mean = plan.forecast.score
     crowded = records > _CROWDED * data.size * float(data.law().scale)
     if (dependence > _APART and crowded) or mean > _LITTLE * alone:
-        if dependence > _NOT_BY_CHANCE and len(data.shape) > 2:
+        if dependence > _NOT_BY_CHANCE:
             # Few tall cells among empty ones: sums say little of them.
             return _Way(
                 Posterior(),
