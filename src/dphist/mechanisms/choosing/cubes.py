@@ -41,6 +41,11 @@ _APART, _CROWDED, _LITTLE = 0.005, 0.1, 0.9
 # Announced ranges are added up from cells if neither a tree nor what tables suggest are expected to be better by more
 # than a tenth: with full cells neither adapts to anything, and sums of cells that were moved are biased.
 _FULL = 0.9
+# Why the cube is measured alone.
+_MOVED = (
+    "single cells will be asked for, so every cell is measured by itself (marginals), and moved towards what sums of "
+    "them suggest"
+)
 # Residuals are not moved towards smaller tables, which whole tables are: they must be expected to be this much better.
 _RESIDUALS = 0.9
 
@@ -266,16 +271,17 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
             Marginals(
                 tables=(every,), shares=(Fraction(1),), shrink=True, weigh=True, reconcile=True, sampled=True
             ),
-            "single cells will be asked for, so every cell is measured by itself (marginals), and moved towards what "
-            "sums of them suggest",
+            _MOVED,
             *(min(mean, alone), forecaster),
         )
     return _Way(
         Marginals(
             tables=plan.tables, shares=plan.shares, shrink=True, weigh=True, reconcile=True, sampled=True
         ),
-        "single cells will be asked for, and tables of few attributes say much of them, so these are measured as well "
-        f"(marginals): cells are expected to be off by {mean:,.3g} of about {two_digits(records):,} records, by "
+        _MOVED
+        if len(plan.tables) == 1
+        else "single cells will be asked for, and tables of few attributes say much of them, so these are measured as "
+        f"well (marginals): cells are expected to be off by {mean:,.3g} of about {two_digits(records):,} records, by "
         f"themselves by {alone:,.3g}",
         *(mean, forecaster, plan.known),
     )
