@@ -181,3 +181,16 @@ def test_a_map_of_how_far_off_numbers_may_be_is_drawn_only_where_they_differ():
     assert "How far off they may be" not in level
     assert "How far off they may be" in uneven
     assert "interval is about" not in uneven
+
+
+def test_names_stand_aslant_only_where_none_may_go():
+    domain = dphist.Domain(
+        [
+            dphist.Ordinal("day", dates=("2025-01-01", "2026-01-01", "1d")),
+            dphist.Nominal("place", [f"a town with a long name {town}" for town in range(6)]),
+        ]
+    )
+    release = dphist.publish(dphist.Histogram(domain, np.full((365, 6), 9)), epsilon=1, mechanism="laplace")
+    days, places = (figure(release, names).to_json() for names in (["day", "place"], ["place", "day"]))
+    assert "labelAngle" not in days
+    assert "labelAngle" in places

@@ -318,7 +318,8 @@ def _tooltip(title: str) -> list[altair.Tooltip]:
 def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
     """Name bars, not numbers of cells, on an axis that counts cells.
 
-    Where names are long and room is short they stand aslant: side by side every other one would have to go.
+    Where names of categories are long and room is short they stand aslant: side by side every other one would have to
+    go, and with it what it names. Of what is ordered the others say what lies between them.
     """
     alt = _altair()
     every = -(-len(cuts) // most)
@@ -338,7 +339,7 @@ def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
         "labelAlign": alt.ExprRef(f"{tight} ? 'right' : 'center'"),
         "labelBaseline": "top",
     }
-    long = across and letters > _ROOM
+    long = across and isinstance(cuts.attribute, Nominal) and letters > _ROOM
     return alt.Axis(
         **(aslant if long else {}),
         values=[float(place) for place in names],
@@ -346,6 +347,7 @@ def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
         grid=False,
         labelLimit=110 if across else 170,
         labelOverlap=not long,
+        labelSeparation=8,
     )
 
 
