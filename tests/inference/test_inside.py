@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import dphist
+from dphist.audit import audit
+from dphist.audit.neighbours import pair
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine
 from dphist.inference.predictive.inside import Inside, Sketches, value_groups, value_signs
@@ -21,7 +23,7 @@ from dphist.model.histogram import Histogram
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 from dphist.private.questions import Layout
-from dphist.testing import run
+from dphist.testing import check_mechanism, run
 
 PLANE = Domain([Ordinal("x", range(64)), Ordinal("y", range(64))])
 PLAIN = AdaptiveTree(estimator="averaged", mixture=True, near=True)
@@ -40,6 +42,24 @@ def test_one_step_moves_one_sum_of_each_attribute_by_one():
         moved = np.abs(question.answer(after, layout) - before)
         assert [int(moved[:2].sum()), int(moved[2]), int(moved[3])] == [1, 1, 1]
     assert question.scales(layout) == question.variances(layout) == 3
+
+
+def test_it_conforms():
+    check_mechanism(AdaptiveTree(inside=True))
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+def test_the_audit_finds_nothing_where_it_is_looked():
+    full = np.full((4, 4), 20)
+    looked: Any = run(AdaptiveTree(inside=True), full, 1, seed=1).errors
+    assert looked.sketches.sums.size
+    pairs = [
+        pair("one more in a full plane", full, 5),
+        pair("a row that has all", full * [[0], [4], [0], [0]], 4),
+    ]
+    # A sound mechanism is refuted with probability at most 1e-6.
+    assert audit(AdaptiveTree(inside=True), epsilon=1, runs=600, pairs=pairs, confidence=1 - 1e-6).passed
 
 
 def test_signs_and_groups_are_fixed_since_releases_are_read_by_them():

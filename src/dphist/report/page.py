@@ -102,10 +102,11 @@ def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | No
         numbers = table(release, names)
         missing = "" if numbers.answers.measured.all() else f", {numbers.intervals}"
         both = f"{names[0]} and {names[1]}"
-        alike = _alike(numbers)
+        any_measured = bool(numbers.answers.measured.any())
+        sure = table(release, names, guaranteed=True) if proven and any_measured else None
+        alike = _alike(numbers, sure)
         made.append((f"Records by {both}{missing}{alike}", numbers, None, "estimate"))
-        if numbers.answers.measured.any() and not alike:
-            sure = table(release, names, guaranteed=True) if proven else None
+        if any_measured and not alike:
             half = f"How far off they may be, by {both}: half the width of each {_percent(numbers)}% interval"
             made.append((half, numbers, sure, "uncertainty"))
     for name in names[:_MOST_FIGURES]:
@@ -116,12 +117,17 @@ def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | No
     return made
 
 
-def _alike(numbers: Table) -> str:
+def _alike(numbers: Table, sure: Table | None) -> str:
     """How far off all numbers of a map may be, if that is about the same: a map of it would show nothing."""
-    halves = ((numbers.answers.high - numbers.answers.low) / 2)[numbers.answers.measured]
-    if not halves.size or not 0 < np.quantile(halves, 0.95) <= _ALIKE * np.quantile(halves, 0.05):
-        return ""
-    return f"; half the width of each {_percent(numbers)}% interval is about {np.median(halves):,.3g} records"
+    told = f"; half the width of each {_percent(numbers)}% interval is about"
+    for kind, each in (("", numbers), (", of a guaranteed one", sure)):
+        if each is None:
+            continue
+        halves = ((each.answers.high - each.answers.low) / 2)[each.answers.measured]
+        if not halves.size or not 0 < np.quantile(halves, 0.95) <= _ALIKE * np.quantile(halves, 0.05):
+            return ""
+        told += f"{kind} {np.median(halves):,.3g}"
+    return f"{told} records"
 
 
 def _percent(numbers: Table) -> str:
