@@ -72,7 +72,7 @@ def test_twins_give_the_same_bits(monkeypatch):
     assert {
         "side_by_side", "breadth_first", "gather_up", "hand_down", "divide_pools", "paint_boxes", "add_box_sums",
         "halve_families", "best_totals", "learn_ways", "infer_splits", "least_squares_splits", "path_variances",
-        "ask_boxes", "infer_for_boxes", "largest_label", "part_sums", "prune", "level_cuts",
+        "ask_boxes", "infer_for_boxes", "largest_label", "part_sums", "two_ways", "cut", "prune", "level_cuts",
         "best_shares", "range_error",
     } <= tried  # fmt: skip
 

@@ -217,7 +217,7 @@ def test_too_much_smoothing_is_noticed():
 @pytest.mark.parametrize("lone", [False, True])
 @pytest.mark.parametrize("shape", [(37, 21), (400,)])
 def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
-    from dphist.kernels.predictive.cells import ask_cells, found_leaves, path_variances
+    from dphist.kernels.predictive.cells import Cells, found_leaves, path_variances
     from dphist.kernels.predictive.visits import ask_boxes
 
     rng = np.random.default_rng(4)
@@ -234,7 +234,7 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
     for law in (engine._posterior, engine._plain):
         mean, slope, rest, variance, unevenness = law
         along = path_variances(engine.left, slope, rest, float(variance[0]))
-        found = ask_cells(at, engine.low, engine.high, mean, along, variance, unevenness, cells)
+        found = Cells(engine.low, engine.high, cells, at).ask(mean, along, variance, unevenness)
         wanted = ask_boxes(
             engine.left, engine.low, engine.high, mean[:, None], slope[:, None], rest[:, None], variance[:1], variance,
             unevenness, 0.0, cells, cells + 1, np.ones(len(cells)), np.arange(len(cells) + 1),

@@ -212,6 +212,8 @@ def test_labels_changed_after_the_parts_were_made_are_refused() -> None:
     right = open_counts(SECRET, 1).partition(labels)
     labels[0] = 5
     with pytest.raises(MechanismError, match="labels"):
+        right.select([True, False])
+    with pytest.raises(MechanismError, match="labels"):
         right.measure(Identity())
 
 

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError, RightUsed
-from dphist.kernels.grouping import labels_ok, largest_label, part_sums
+from dphist.kernels.grouping import labels_ok, largest_label, part_sums, two_ways
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number, shares
@@ -217,12 +217,12 @@ class PrivateCounts:
         chosen = np.asarray(mask, dtype=bool)
         if chosen.shape != (self.parts,):
             raise MechanismError("mask must have one entry for each part")
+        self._check_labels()
         labels = np.zeros(self.size, dtype=np.int64) if self.labels is None else self.labels
         counts = self._take()
-        sides = []
+        sides, separated = [], two_ways(labels, chosen)
         for side, keep in enumerate((chosen, ~chosen)):
-            cells = np.flatnonzero(keep[labels])
-            renumbered = (np.cumsum(keep, dtype=np.int64) - 1)[labels[cells]]
+            cells, renumbered = separated[2 * side : 2 * side + 2]
             layout = Layout((cells.size,), renumbered, int(keep.sum()), None, self.workload, cells)
             kept = None if counts is None else counts[cells]
             sides.append(self._child(kept, layout, self._purse, f"{self._path}/d{side}"))
@@ -367,12 +367,15 @@ class PrivateCounts:
                 "this right has been used; split the budget first to ask more than one question"
             ) from None
 
-    def _question(self, question: _Question) -> _Question:
-        """Take a copy that nobody else holds, of a question whose promise has been proved for its exact type."""
+    def _check_labels(self) -> None:
+        """Refuse labels that an array's owner has changed: they were right when the parts were made."""
         labels = self._layout.labels
         if labels is not None and not labels_ok(labels, self._layout.parts):
-            # They were right when the parts were made; an array that its owner changed since then may not be.
             raise MechanismError("labels must lie in 0 … parts − 1")
+
+    def _question(self, question: _Question) -> _Question:
+        """Take a copy that nobody else holds, of a question whose promise has been proved for its exact type."""
+        self._check_labels()
         if self._unproven:
             return question
         if not is_proven(question):

@@ -130,6 +130,13 @@ MUTANTS = [
     ),
     _bug(
         _GATE,
+        "        self._check_labels()\n        labels = np.zeros",
+        "        labels = np.zeros",
+        f"{_PROMISES}::test_labels_changed_after_the_parts_were_made_are_refused",
+        "labels are trusted where parts go two ways",
+    ),
+    _bug(
+        _GATE,
         "            return self._right.pop()\n",
         "            return self._right[0]\n",
         "tests/private/test_gate.py::test_a_right_is_used_up_by_every_verb",

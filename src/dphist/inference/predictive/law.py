@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dphist.inference.predictive.alike import alike_part
 from dphist.inference.predictive.unevenness import inner_unevenness
 from dphist.kernels.paint import paint_boxes
-from dphist.kernels.predictive.cells import ask_cells, found_leaves, painted_leaves, path_variances
+from dphist.kernels.predictive.cells import Cells, found_leaves, painted_leaves, path_variances
 from dphist.kernels.predictive.splits import infer_root, infer_splits, learn_ways, least_squares_splits
 from dphist.kernels.predictive.visits import ask_boxes, infer_for_boxes
 from dphist.kernels.predictive.ways import NEAR, WAYS, size_classes
@@ -189,10 +189,12 @@ class Law:
         """
         law = self._law_for(low, high)
         begun = "_begun" in self.__dict__ and law is self._begun
-        if begun or self.left.size > _MOST_STACKED or (starts is None and _single(low, high)):
-            return *self._ask(law, low, high, None, starts), *self._ask(self._plain, low, high, None, starts)[
-                :2
-            ]
+        if not begun and starts is None and _single(low, high):
+            cells = self._cells(low)
+            return *self._ask_cells(law, cells), *self._ask_cells(self._plain, cells)[:2]
+        if begun or self.left.size > _MOST_STACKED:
+            plain = self._ask(self._plain, low, high, None, starts)
+            return *self._ask(law, low, high, None, starts), *plain[:2]
         means, variances, inner = self._walk(self._stacked, law, low, high, None, starts)
         return means[:, 0], variances[:, 0], inner, means[:, 1], variances[:, 1]
 
@@ -212,7 +214,7 @@ class Law:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         begun = "_begun" in self.__dict__ and law is self._begun
         if weight is None and starts is None and not begun and _single(low, high):
-            return self._ask_cells(law, np.ascontiguousarray(low, dtype=np.int64))
+            return self._ask_cells(law, self._cells(low))
         mean, slope, rest, variance, _ = law
         alone = mean[:, None], slope[:, None], rest[:, None], variance[:1]
         means, variances, inner = self._walk(alone, law, low, high, weight, starts)
@@ -245,13 +247,18 @@ class Law:
         return means, variances, inner
 
     def _ask_cells(
-        self, law: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], cells: IntArray
+        self, law: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], cells: Cells
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         mean, slope, rest, variance, unevenness = law
         along = self._along.get(id(law))
         if along is None:
             along = self._along[id(law)] = path_variances(self.left, slope, rest, float(variance[0]))
-        return ask_cells(self._leaves(cells), self.low, self.high, mean, along, variance, unevenness, cells)
+        return cells.ask(mean, along, variance, unevenness)
+
+    def _cells(self, low: IntArray) -> Cells:
+        """Cells with their leaves."""
+        cells = np.ascontiguousarray(low, dtype=np.int64)
+        return Cells(self.low, self.high, cells, self._leaves(cells))
 
     def _leaves(self, cells: IntArray) -> IntArray:
         """The leaf of every cell."""

@@ -8,6 +8,8 @@ cell then needs its leaf alone, and NumPy looks at all of them sooner than machi
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,23 +70,31 @@ def found_leaves(left: IntArray, low: ShortArray, high: ShortArray, cells: IntAr
     return at
 
 
-def ask_cells(
-    at: IntArray,
-    low: ShortArray,
-    high: ShortArray,
-    mean: FloatArray,
-    along: FloatArray,
-    variance: FloatArray,
-    unevenness: FloatArray,
-    cells: IntArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean and variance of cells in the leaves ``at``, as `ask_boxes` gives them for boxes of one cell."""
-    share = np.ones(len(cells))
-    for axis in range(low.shape[1]):
-        share /= (high[:, axis] - low[:, axis])[at]
-    inner = np.zeros(len(cells))
-    cut = np.flatnonzero(share < 1.0) if unevenness.size else np.zeros(0, dtype=np.int64)
-    if cut.size:
-        shared = shared_alone(at[cut], low, high, cells[cut], cells[cut] + 1, mean, variance, unevenness)
-        inner[cut] = np.maximum(shared, 0.0)
-    return share * mean[at], share * share * along[at], inner
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Some cells, the leaf of each, and which part of its leaf a cell is: the same for every law of a tree."""
+
+    low: ShortArray
+    high: ShortArray
+    cells: IntArray
+    at: IntArray
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """What part of its leaf a cell is."""
+        share = np.ones(len(self.cells))
+        for axis in range(self.low.shape[1]):
+            share /= (self.high[:, axis] - self.low[:, axis])[self.at]
+        return share
+
+    def ask(
+        self, mean: FloatArray, along: FloatArray, variance: FloatArray, unevenness: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean and variance of the cells, as `ask_boxes` gives them for boxes of one cell."""
+        share, at, cells, inner = self.share, self.at, self.cells, np.zeros(len(self.cells))
+        cut = np.flatnonzero(share < 1.0) if unevenness.size else np.zeros(0, dtype=np.int64)
+        if cut.size:
+            boxes = cells[cut], cells[cut] + 1
+            shared = shared_alone(at[cut], self.low, self.high, *boxes, mean, variance, unevenness)
+            inner[cut] = np.maximum(shared, 0.0)
+        return share * mean[at], share * share * along[at], inner

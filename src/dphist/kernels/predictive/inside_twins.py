@@ -138,42 +138,59 @@ def shared_alone(
     """
     if not leaf.size:
         return np.zeros(0)
-    leaves, of_leaf = _distinct(leaf)
+    leaves, of_leaf = _numbered(leaf, len(low))
     sides = (high[leaves] - low[leaves]).astype(np.int64)
     most = sides.max(axis=0) + 1
     if 3.0 * float(np.log2(most.astype(np.float64)).sum()) > _LONGEST_KEY:
         boxes = box_low, box_high
         return shared_inside(leaf, low, high, *boxes, *boxes, means, variances, unevenness)
-    begins, ends, key = [], [], np.zeros(leaf.size, dtype=np.int64)
+    begins, ends = [], []
     alike = ((sides & (sides - 1)) == 0).all(axis=1)[of_leaf]
     for axis in range(low.shape[1]):
         base, side = low[leaf, axis], sides[of_leaf, axis]
         begins.append(np.maximum(box_low[:, axis] - base, 0))
         ends.append(np.minimum(box_high[:, axis] - base, side))
         alike &= ends[-1] - begins[-1] == 1
+    # One cell speaks for all that are alike in a leaf.
+    same, others = np.flatnonzero(alike), np.flatnonzero(~alike)
+    one = np.full(leaves.size, -1, dtype=np.int64)
+    one[of_leaf[same]] = same
+    spoken = np.flatnonzero(one >= 0)
+    rows = np.concatenate([one[spoken], others])
+    kind, key = of_leaf[rows], np.zeros(rows.size, dtype=np.int64)
     for axis in range(low.shape[1]):
-        begins[axis][alike], ends[axis][alike] = 0, 1
-        for each in (sides[of_leaf, axis], begins[axis], ends[axis]):
+        begins[axis], ends[axis] = begins[axis][rows], ends[axis][rows]
+        begins[axis][: spoken.size], ends[axis][: spoken.size] = 0, 1
+        for each in (sides[kind, axis], begins[axis], ends[axis]):
             key = key * most[axis] + each
-    first, of_key = _distinct(key, places=True)
+    first, of_key = _distinct(key)
     spans = np.stack([np.stack([each[first] for each in edge], axis=1) for edge in (begins, ends)])
-    met = _met(sides[of_leaf[first]].astype(np.float64), spans.astype(np.float64))
+    met = _met(sides[kind[first]].astype(np.float64), spans.astype(np.float64))
     unsure = _unsure(sides.astype(np.float64), means[leaves], variances[leaves], unevenness)
-    shared = np.zeros(leaf.size)
+    shared = np.zeros(rows.size)
     for part, rest in zip(met, unsure, strict=True):
-        shared += part[of_key] * rest[of_leaf]
-    return shared
+        shared += part[of_key] * rest[kind]
+    of_leaves, found = np.zeros(leaves.size), np.empty(leaf.size)
+    of_leaves[spoken] = shared[: spoken.size]
+    found[same], found[others] = of_leaves[of_leaf[same]], shared[spoken.size :]
+    return found
 
 
-def _distinct(values: IntArray, *, places: bool = False) -> tuple[IntArray, IntArray]:
-    """The different values, or where each first stands; and which of them every value is."""
+def _numbered(leaf: IntArray, nodes: int) -> tuple[IntArray, IntArray]:
+    """The different leaves in order, and which of them every one is."""
+    present = np.zeros(nodes, dtype=bool)
+    present[leaf] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[leaf]
+
+
+def _distinct(values: IntArray) -> tuple[IntArray, IntArray]:
+    """Where each of the different values first stands, and which of them every value is."""
     # As np.unique gives them, which would load masked arrays.
     order = np.argsort(values, kind="stable")
     opens = np.append(True, np.diff(values[order]) != 0)
     which = np.empty(values.size, dtype=np.int64)
     which[order] = np.cumsum(opens) - 1
-    first = order[opens]
-    return (first if places else values[first]), which
+    return order[opens], which
 
 
 def _met(lengths: FloatArray, spans: FloatArray) -> Iterator[FloatArray]:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.measured import MeasuredTree, twice
+from dphist.kernels.grouping import cut
 from dphist.model.law import Kind
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
@@ -191,20 +192,15 @@ class Front:
     def grid(self, coarse: tuple[int, ...], fine: tuple[int, ...], level: int) -> Front:
         """Split blocks of a grid of ``coarse`` sides into those of ``fine`` sides, each a multiple of the other's."""
         shape = self.nodes.shape
-        total, fan = np.zeros((1,) * len(shape), dtype=np.int64), 1
+        places, fan = [], 1
         for axis in reversed(range(len(shape))):
             across = coarse[axis] // fine[axis]
-            place = np.arange(shape[axis], dtype=np.int64) // fine[axis] % across * fan
-            total = total + place.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+            places.append(np.arange(shape[axis], dtype=np.int64) // fine[axis] % across * fan)
             fan *= across
-        place = np.broadcast_to(total, shape).reshape(-1)
-        label = self.box * fan + (place if self.cells.size == place.size else place[self.cells])
-        present = np.zeros(len(self) * fan, dtype=bool)
-        present[label] = True
-        owner = np.flatnonzero(present) // fan
-        box = (np.cumsum(present) - 1)[label]
-        witness = np.empty(owner.size, dtype=np.int64)
-        witness[box] = self.cells
+        columns, rows = places[0], np.zeros(1, dtype=np.int64)
+        for place in reversed(places[1:]):
+            rows = (rows[:, None] + place).reshape(-1)
+        box, owner, witness = cut(self.cells, self.box, len(self), rows, columns, fan)
         side = np.array(fine, dtype=np.int64)
         low = np.stack(np.unravel_index(witness, shape), axis=1).astype(np.int64) // side * side
         return self.into(box, low, np.minimum(low + side, np.array(shape, dtype=np.int64)), owner, level)
