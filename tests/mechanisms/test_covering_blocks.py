@@ -14,7 +14,7 @@ from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.spec import from_json, parse, to_json
 from dphist.mechanisms.wide.blocks import covering, coverings
 from dphist.mechanisms.wide.choice import residual_error
-from dphist.mechanisms.wide.outlook import planned_variances
+from dphist.mechanisms.wide.noise import planned_variances
 from dphist.mechanisms.wide.plan import plan_residuals, plan_totals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns

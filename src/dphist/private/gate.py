@@ -30,7 +30,7 @@ squared L2 norm of the person's change leaves, steps² at worst.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
@@ -43,11 +43,12 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number, shares
 from dphist.model.histogram import Histogram
-from dphist.model.law import Kind, NoiseLaw
+from dphist.model.law import Kind
 from dphist.model.measure import Sums
 from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.private.facts import Facts, Noisy, part_workload
 from dphist.private.noise import Noise
 from dphist.private.pricing import Purse, add_noise, floats_in_place, select
 from dphist.private.questions import (
@@ -55,7 +56,6 @@ from dphist.private.questions import (
     FusedQuery,
     IntArray,
     Layout,
-    Moves,
     Published,
     Query,
     Score,
@@ -64,6 +64,8 @@ from dphist.private.questions import (
     own_copy,
 )
 from dphist.private.transcript import Book, Replay, Transcript
+
+__all__ = ["Noisy", "PrivateCounts", "open_gate", "open_replay"]
 
 _Question = TypeVar("_Question")
 
@@ -75,39 +77,12 @@ _MANY = 1 << 24
 _NO_LABEL = 2**63 - 1
 
 
-@dataclass(frozen=True, eq=False)
-class Noisy:
-    """A private answer: integers on a public lattice, and the law of the noise in them."""
-
-    values: NDArray[Any]
-    law: NoiseLaw
-    unit: Fraction = Fraction(1)
-
-    @property
-    def scale(self) -> Any:
-        """The scale of Laplace noise of this variance: an exact `Fraction` if it is such noise, or an array."""
-        return self.law.scale
-
-    @property
-    def variance(self) -> Any:
-        """The variance of the noise, at most: a float, or one per answer."""
-        return self.law.variance
-
-
-class PrivateCounts:
+class PrivateCounts(Facts):
     """The right to ask one question about some cells at one price. Read the module's docstring for the proof."""
 
     __slots__ = (
-        "__weakref__",
-        "_book",
-        "_layout",
-        "_noise",
-        "_path",
-        "_purse",
-        "_right",
-        "_signed",
-        "_unproven",
-    )
+        "__weakref__", "_book", "_noise", "_path", "_right", "_signed", "_unproven",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -125,71 +100,6 @@ class PrivateCounts:
         self._book, self._noise, self._path, self._unproven = book, noise, path, unproven
         self._signed = False
 
-    # ---- public facts -----------------------------------------------------------------------------------
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the cells; flat once they have been rearranged."""
-        return self._layout.shape
-
-    @property
-    def size(self) -> int:
-        """How many cells this right covers."""
-        return self._layout.size
-
-    @property
-    def domain(self) -> Domain | None:
-        """What the axes mean, while the cells are still the domain's."""
-        return self._layout.domain
-
-    @property
-    def workload(self) -> Workload | None:
-        """What the user intends to ask, if they said so."""
-        return self._layout.workload
-
-    @property
-    def parts(self) -> int:
-        """How many disjoint parts the cells are grouped into."""
-        return self._layout.parts
-
-    @property
-    def labels(self) -> IntArray | None:
-        """The part of every cell, or None while there is one part."""
-        return self._layout.labels
-
-    @property
-    def cells(self) -> IntArray:
-        """Which cells of the right that `select` or `arrange` was called on these are."""
-        return np.arange(self.size, dtype=np.int64) if self._layout.cells is None else self._layout.cells
-
-    @property
-    def unit_scale(self) -> Fraction:
-        """The scale of Laplace noise that a question of sensitivity one would get for this whole right."""
-        return 1 / self._purse.pure
-
-    def law(self, share: Fraction | int = 1, moves: Moves = "alike") -> NoiseLaw:
-        """The noise that a query of sensitivity one would get for a share of this right.
-
-        Args:
-            share: Of the right's budget.
-            moves: How the cells of one person meet in the query's answers.
-        """
-        return self._purse.share(Fraction(share)).law(moves)
-
-    @property
-    def published(self) -> Published | None:
-        """What a mechanism made of this right, in a replay that wants to know its errors and not the counts again.
-
-        None wherever there are counts behind the gate, in `Release.verify`, and for a share or a view of the right.
-        """
-        return self._layout.published
-
-    def standing_for(self, whole: PrivateCounts) -> PrivateCounts:
-        """Say that what is made of this share is what is made of the whole right; gives the share."""
-        if whole.published is not None:
-            self._layout = replace(self._layout, published=whole.published)
-        return self
-
     # ---- verbs that hand the right on -------------------------------------------------------------------
 
     def split(self, *parts: Number) -> tuple[PrivateCounts, ...]:
@@ -205,11 +115,7 @@ class PrivateCounts:
 
     def partition(self, labels: ArrayLike, parts: int | None = None) -> PrivateCounts:
         """Regroup the cells into disjoint parts by public labels; every part has the whole budget."""
-        groups = self._labels(labels)
-        largest = int(largest_label(groups))
-        count = largest + 1 if parts is None else parts
-        if largest >= min(count, _NO_LABEL):
-            raise MechanismError("labels must lie in 0 … parts − 1")
+        groups, count = self._grouped(labels, parts)
         return self._view(lambda counts: counts, self.shape, groups, count, self.domain, self._layout.cells)
 
     def select(self, mask: ArrayLike) -> tuple[PrivateCounts, PrivateCounts]:
@@ -267,11 +173,7 @@ class PrivateCounts:
 
     def coarsen(self, labels: ArrayLike, parts: int | None = None) -> PrivateCounts:
         """Merge cells: new cell g is the sum of the cells labelled g, so one step stays one step."""
-        groups = self._labels(labels)
-        largest = int(largest_label(groups))
-        count = largest + 1 if parts is None else parts
-        if largest >= min(count, _NO_LABEL):
-            raise MechanismError("labels must lie in 0 … parts − 1")
+        groups, count = self._grouped(labels, parts)
         merged = replace(self._purse, change=self._purse.change.merged())
         return self._view(
             lambda counts: part_sums(counts, groups, count), (count,), None, 1, None, None, merged
@@ -418,11 +320,16 @@ class PrivateCounts:
             None if counts is None else change(counts), layout, purse or self._purse, self._path
         )
 
-    def _labels(self, labels: ArrayLike) -> IntArray:
+    def _grouped(self, labels: ArrayLike, parts: int | None) -> tuple[IntArray, int]:
+        """A label for each cell, and how many parts there are; refused if one names no part."""
         groups = np.ascontiguousarray(labels, dtype=np.int64).reshape(-1)
         if groups.size != self.size:
             raise MechanismError("labels must have one entry for each cell")
-        return groups
+        largest = int(largest_label(groups))
+        count = largest + 1 if parts is None else parts
+        if largest >= min(count, _NO_LABEL):
+            raise MechanismError("labels must lie in 0 … parts − 1")
+        return groups, count
 
     def _noise_source(self) -> Noise:
         if self._noise is None:
@@ -471,16 +378,6 @@ def open_gate(
     right = PrivateCounts(counts, layout, purse, transcript, source, "root", unproven)
     right._signed = signed
     return right, transcript
-
-
-def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:
-    """What a workload over a domain asks of one part, which has the ``kept`` axes only."""
-    if workload is None:
-        return None
-    if workload.kind in ("cells", "prefixes", "all_ranges"):
-        return Workload.from_json(inner, {"kind": workload.kind})
-    boxes = np.unique(np.concatenate([workload.low[:, kept], workload.high[:, kept]], axis=1), axis=0)
-    return Workload(inner, boxes[:, : len(kept)], boxes[:, len(kept) :])
 
 
 def open_replay(

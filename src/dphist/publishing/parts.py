@@ -33,7 +33,8 @@ from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.gate import open_gate, part_workload
+from dphist.private.facts import part_workload
+from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.transcript import Entry, Transcript
 

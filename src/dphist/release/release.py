@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -13,19 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
-from dphist.errors import NotPrivate, QueryError, TooLargeError, VerificationError
-from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.errors import NotPrivate, QueryError, VerificationError
+from dphist.inference.estimate import Estimate
 from dphist.inference.published import TableEstimate
-from dphist.inference.selected import SelectedNoise
-from dphist.kernels.compile import expect_much
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.phrases import mended
 from dphist.model.workload import Workload
-from dphist.private.gate import PrivateCounts, open_replay
-from dphist.private.questions import Published
 from dphist.private.transcript import Transcript
 from dphist.release.about import About
 from dphist.release.bounds import check_confidence, written_bounds
@@ -34,23 +29,21 @@ from dphist.release.choice import check_choice
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.guarantee import Guarantee
-from dphist.release.learned import FEWEST, check_learned, learned
-from dphist.release.replaying import fitting
+from dphist.release.learned import check_learned
+from dphist.release.replayed import Replayed
 from dphist.release.sums import MeasuredSums, check_sums
 from dphist.release.tables import Tables
 
 FloatArray = NDArray[np.float64]
 Made = TypeVar("Made")
 
-# Cells that an array is made for when somebody asks for one.
-LARGEST_ARRAY = 1 << 27
 # Attributes that a release is introduced with.
 _SHOWN = 6
 
 
 @explained
 @dataclass(frozen=True, eq=False)
-class Release(Tables, Doors):
+class Release(Replayed, Tables, Doors):
     """A private histogram or cube. Everything in it has been paid for, so everything in it may be published.
 
     `publish` and `load` make releases, whatever the mechanism; nobody else needs to.
@@ -115,16 +108,6 @@ class Release(Tables, Doors):
     def epsilon(self) -> Fraction | None:
         """The pure ε that was paid for; None where the release was paid for in ρ."""
         return self.guarantee.epsilon
-
-    @property
-    def _own_budget(self) -> Budget:
-        """What the counts may cost: all that the sums did not."""
-        if not self.sums:
-            return self.budget
-        own = self.budget.amount - sum((sums.release.budget.amount for sums in self.sums), Fraction(0))
-        if own <= 0:
-            raise VerificationError("the sums spend all that the guarantee allows")
-        return Budget(own, self.budget.currency)
 
     @property
     def spent(self) -> Fraction:
@@ -312,66 +295,6 @@ class Release(Tables, Doors):
         check_learned(self)
         if choice:
             check_choice(self)
-
-    @cached_property
-    def _estimate(self) -> Estimate:
-        """The estimate, for its errors: counts that the release holds are not worked out again, unless polished."""
-        # A mechanism of somebody else's may change what another made of its right: it is asked from the beginning.
-        known = getattr(type(self.mechanism), "reuses_counts", False) is True
-        known = known and isinstance(self.cells, DenseCells) and not self.polish
-        if len(self.domain.shape) > 1:
-            # Boxes of many cells are halved again for every answer.
-            self._expect_much()
-        return self._replay(Published(self.counts, learned(self)) if known else None)
-
-    def _expect_much(self) -> None:
-        if self.cells.form == "dense" and self.cells.numbers.size >= FEWEST:
-            expect_much()
-
-    @cached_property
-    def _unpolished(self) -> DenseCells:
-        return DenseCells(self._estimate.counts)
-
-    def _replay(self, published: Published | None = None) -> Estimate:
-        replay_tables = getattr(self.cells, "replay_estimate", None)
-        if replay_tables is not None:
-            # Tables of few attributes have errors and a note of their own, and no cells of the whole product.
-            tables: Estimate = replay_tables(self)
-            return tables
-        if self.domain.size > LARGEST_ARRAY and self.cells.form != DenseCells.form:
-            raise TooLargeError(
-                f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
-                "project() on fewer attributes"
-            )
-        shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate, published))
-        return shaped
-
-    def _replayed(self, ask: Callable[[PrivateCounts], Made], published: Published | None = None) -> Made:
-        """Ask the transcript what the mechanism asked the data."""
-        right, replay = open_replay(
-            self.domain,
-            self._own_budget,
-            self.guarantee.unit,
-            self.transcript,
-            workload=self.workload,
-            published=published,
-        )
-        with fitting():
-            made = ask(right)
-            replay.finish()
-            return made
-
-    def _shaped(self, estimate: Estimate | TableEstimate) -> Any:
-        if isinstance(estimate, TableEstimate):
-            return estimate
-        shaped = replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
-        if self.guarantee.threshold and isinstance(shaped.errors, IndependentNoise):
-            # Keys that were discovered are shown because their noise was kind to them.
-            errors = SelectedNoise(
-                shaped.errors.law, threshold=self.guarantee.threshold, counts=shaped.counts
-            )
-            return replace(shaped, errors=errors)
-        return shaped
 
     # ---- showing ----------------------------------------------------------------------------------------
 

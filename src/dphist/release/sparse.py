@@ -25,7 +25,8 @@ from dphist.private.pricing import Purse
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
 from dphist.release.cells import Cells, places
 from dphist.release.guarantee import Guarantee
-from dphist.release.release import LARGEST_ARRAY, Release
+from dphist.release.release import Release
+from dphist.release.replayed import LARGEST_ARRAY
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

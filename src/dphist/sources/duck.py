@@ -24,7 +24,8 @@ from dphist.model.coded import code_type
 from dphist.sources.allowance import count_by_position, rows_at_once, shown_progress, unreadable
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
-from dphist.sources.sql import Sql, quote
+from dphist.sources.sql import Sql
+from dphist.sources.sqlwords import quote
 from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from dphist.errors import SourceError
-from dphist.sources.sql import literal
+from dphist.sources.sqlwords import literal
 
 _PIECE = _HEADER = 1 << 22
 LONGEST = 1 << 24

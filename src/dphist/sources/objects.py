@@ -13,7 +13,7 @@ import numpy as np
 from dphist.errors import SourceError
 from dphist.sources.allowance import unreadable
 from dphist.sources.lines import LONGEST, Refused, files, is_text, pieces, refusal, side_by_side, whole_lines
-from dphist.sources.sql import literal
+from dphist.sources.sqlwords import literal
 from dphist.sources.text import Rows, Text
 
 _LOOKED_THROUGH = 1 << 22

@@ -16,7 +16,7 @@ from dphist.sources.engine import Engine
 from dphist.sources.frames import arrow_of
 from dphist.sources.objects import field_names, open_json
 from dphist.sources.parquet import parquet_files
-from dphist.sources.sql import quote
+from dphist.sources.sqlwords import quote
 from dphist.sources.tally import Tallied
 
 _SUFFIXES = {

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.sources.sql import literal, quote
+from dphist.sources.sqlwords import literal, quote
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FLOATS = ("FLOAT", "DOUBLE")

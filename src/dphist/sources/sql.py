@@ -1,204 +1,21 @@
-"""The words of counting in SQL: what DuckDB, PostgreSQL and Spark share, and the one statement they all run.
+"""The statements of counting in SQL: one GROUP BY, of a person no more rows than promised; what three engines all run.
 
-Ibis says the same for other engines. These three are spoken to directly, because what a row means must not
-hang on how a translator happens to divide, cast or hash.
+`dphist.sources.sqlwords` has the words. What is kept of a person, and why, says `dphist.sources.people`.
 """
 
 # ruff: noqa: S608 -- SQL is what this file writes; names and public values go through quote() and literal()
 
 from __future__ import annotations
 
-import datetime as dt
-import sys
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
-from dphist.sources.engine import LARGEST_SUM, Bound, Column, Family, Key, Value
-from dphist.sources.people import exact_below, is_decimal, most, refuse_type
-
-
-def quote(name: str) -> str:
-    """A name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+from dphist.sources.engine import LARGEST_SUM, Bound, Column, Key, Value
+from dphist.sources.people import most
+from dphist.sources.sqlwords import SqlWords
 
 
-def literal(value: Any) -> str:
-    """A public value as SQL."""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, float):
-        return f"CAST('{value!r}' AS DOUBLE PRECISION)"
-    return str(value)
-
-
-class Sql(ABC):
-    """Expressions as SQL text. Each engine overrides the words that it says differently."""
-
-    columns: tuple[Column, ...]
-    relation: str
-    watching = False
-    had_cell: int | None = None
-    double = "DOUBLE PRECISION"
-    string = "VARCHAR"
-
-    def quote(self, name: str) -> str:
-        """A name as an identifier."""
-        return quote(name)
-
-    def literal(self, value: Any) -> str:
-        """A public value."""
-        return literal(value)
-
-    def column(self, column: Column) -> str:
-        """The column's value."""
-        return self.quote(column.name)
-
-    def parse(self, value: str, family: Family) -> str:
-        """An undeclared value as a real number, truth value or time; NULL where it is none."""
-        kind = {"real": self.double, "truth": "BOOLEAN", "time": "TIMESTAMP"}[family]
-        return f"TRY_CAST({value} AS {kind})"
-
-    def real(self, value: str) -> str:
-        """As a 64-bit float."""
-        return f"CAST({value} AS {self.double})"
-
-    def integer(self, value: str) -> str:
-        """As a 64-bit integer."""
-        return f"CAST({value} AS BIGINT)"
-
-    def truth(self, value: str) -> str:
-        """A truth value as 0 or 1."""
-        return f"CASE WHEN {value} THEN 1 WHEN NOT {value} THEN 0 END"
-
-    def floor(self, value: str) -> str:
-        """The largest 64-bit integer that is not above the value."""
-        return f"CAST(floor({value}) AS BIGINT)"
-
-    def text(self, value: str) -> str:
-        """As text that is compared byte by byte, whatever collation the column has."""
-        return f'(CAST({value} AS {self.string}) COLLATE "C")'
-
-    def days(self, value: str, family: Family) -> str:
-        """Days since 1970-01-01."""
-        if family == "zoned time":
-            value = f"timezone('UTC', {value})"
-        return f"(CAST({value} AS DATE) - DATE '1970-01-01')"
-
-    def day(self, day: dt.date, family: Family) -> str:
-        """The first moment of a day."""
-        if family == "zoned time":
-            return f"TIMESTAMPTZ '{day.isoformat()} 00:00:00+00'"
-        return f"DATE '{day.isoformat()}'" if family == "date" else f"TIMESTAMP '{day.isoformat()} 00:00:00'"
-
-    def between(self, value: str, low: Any, high: Any) -> str:
-        """Whether low ≤ value ≤ high; all these engines hold NaN above every number."""
-        return f"({value} BETWEEN {self.literal(low)} AND {self.literal(high)})"
-
-    def before(self, value: str, bound: Any) -> str:
-        """Whether value < bound."""
-        return f"({value} < {self._sql(bound)})"
-
-    def same(self, value: str, other: str) -> str:
-        """Whether two values are equal."""
-        return f"({value} = {other})"
-
-    def is_multiple(self, value: str, first: int, step: int) -> str:
-        """Whether an integer is some steps away from the first."""
-        return f"(({value} - {first}) % {step} = 0)"
-
-    def steps(self, value: str, first: int, step: int) -> str:
-        """How many whole steps an integer is above the first."""
-        return f"({self.divide(f'({value} - {first})', step)})" if step > 1 else f"({value} - {first})"
-
-    def divide(self, value: str, step: int | str) -> str:
-        """A non-negative integer divided, without its remainder."""
-        return f"{value} / {step}"
-
-    def one_of(self, value: str, choices: Sequence[Any]) -> str:
-        """Whether the value is one of a list."""
-        return f"({value} IN ({', '.join(map(self.literal, choices))}))"
-
-    @abstractmethod
-    def position(self, value: str, choices: Sequence[str]) -> str:
-        """The place of a text in a short list, counted from 1."""
-
-    def bin(self, value: str, edges: Sequence[Any]) -> str | None:
-        """The bin of a value known to lie between many edges, if the engine has a way of its own; else None."""
-        return None
-
-    def when(self, condition: str, value: Any, otherwise: Any) -> str:
-        """One value where a condition is true, another (or NULL) elsewhere."""
-        value, otherwise = self._sql(value), "NULL" if otherwise is None else self._sql(otherwise)
-        return f"CASE WHEN {condition} THEN {value} ELSE {otherwise} END"
-
-    def otherwise(self, value: Any, instead: int) -> str:
-        """The value, or a number where it is NULL."""
-        return f"coalesce({self._sql(value)}, {instead})"
-
-    def flat(self, cells: Sequence[Key], sizes: Sequence[int]) -> str:
-        """The number of a cell of the whole domain; NULL for a row in no cell.
-
-        A CASE, not a WHERE: an engine may test conditions in any order, and values exist only inside the bounds.
-        """
-        number = ""
-        for key, size in zip(cells, sizes, strict=True):
-            cell = f"CAST({self._sql(key.value)} AS BIGINT)"
-            number = f"({number}) * {size} + {cell}" if number else cell
-        inside = [f"({key.inside})" for key in cells if key.inside is not None]
-        return self.when(" AND ".join(inside), number, None) if inside else number
-
-    def person(self, column: Column) -> str:
-        """The id as a whole number or as bytes of text, NULL for nobody; see `dphist.sources.people`."""
-        value = self.quote(column.name)
-        if column.family == "integer":
-            return value
-        if is_decimal(column):
-            return self._digits(value)
-        if column.family == "real":
-            value, below = self.real(value), self.literal(float(exact_below(column)))
-            whole = f"abs({value}) < {below} AND {value} = floor({value})"
-            return f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END"
-        if column.family == "truth":
-            return f"CASE WHEN {value} THEN 'true' WHEN NOT {value} THEN 'false' END"
-        if column.family in ("text", "undeclared", "date") or column.type.lower() == "uuid":
-            return self.text(value)
-        raise refuse_type(column)
-
-    def _digits(self, value: str) -> str:
-        """A whole decimal number as text, without the zeros that its scale adds; NULL for any other."""
-        text = self.text(value)
-        known = f"{text} NOT IN ('NaN', 'Infinity', '-Infinity')"
-        whole = (
-            f"CASE WHEN {text} LIKE '%.%' THEN rtrim(rtrim({text}, '0'), '.') WHEN {known} THEN {text} END"
-        )
-        return f"CASE WHEN {whole} NOT LIKE '%.%' THEN {whole} END"
-
-    @abstractmethod
-    def start(self, person: str) -> str:
-        """The first 60 bits of the hash of an id."""
-
-    def too_large(self, column: Column) -> str | None:
-        """A query for the number of ids that are floats beyond what tells people apart; None where none can be."""
-        if column.family != "real" or is_decimal(column):
-            return None
-        value, below = self.real(self.quote(column.name)), self.literal(float(exact_below(column)))
-        largest = self.literal(sys.float_info.max)
-        return f"SELECT count(*) AS n FROM {self.relation} WHERE abs({value}) BETWEEN {below} AND {largest}"
-
-    def times(self, value: str, factor: Any) -> str:
-        """A product."""
-        return f"({value} * {self._sql(factor)})"
-
-    def plus(self, value: str, more: Any) -> str:
-        """A sum."""
-        return f"({value} + {self._sql(more)})"
-
-    def total(self, name: str) -> str:
-        """The sum of a column of whole numbers, exactly, however many they are."""
-        return f"sum({name})"
+class Sql(SqlWords):
+    """Statements as SQL text, in words that each engine may say differently."""
 
     def totals(self, values: Sequence[Value]) -> str:
         """The sums of the columns v0, v1, …, as s0, s1, …, each within what a 64-bit integer holds."""
@@ -396,10 +213,6 @@ class Sql(ABC):
         inside = _at_a_place(f"({self.divide('start', 'cells')})", "total", "place", most(bound.per_cell))
         return f"SELECT person, {listed} FROM ({ranked}) AS ranked WHERE ({among}) AND ({inside})"
 
-    def first_bits(self, person: str) -> str:
-        """The first 60 bits of the hash of an id, as a number that can be divided."""
-        return self.start(person)
-
     def tables_statement(self, codes: str, tables: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> str:
         """Count several tables in one pass: which table, which of its cells, how many rows.
 
@@ -422,9 +235,6 @@ class Sql(ABC):
             f"SELECT CASE {' '.join(which)} END AS which, CASE {' '.join(cell)} END AS cell, n "
             f"FROM ({grouped}) AS grouped"
         )
-
-    def _sql(self, value: Any) -> str:
-        return value if isinstance(value, str) else self.literal(value)
 
 
 def where(conditions: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ from dphist.inference.residuals import TableResiduals
 from dphist.inference.tables import Axes
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.residuals import measure_residuals
-from dphist.mechanisms.wide.outlook import planned_variances
+from dphist.mechanisms.wide.noise import planned_variances
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type
 from dphist.model.domain import Domain, Nominal, Ordinal

@@ -7,7 +7,7 @@ from typing import Any
 _ADDING = "src/dphist/publishing/adding.py"
 _CURRENCY = "src/dphist/mechanisms/choosing/currency.py"
 _SELECTED = "src/dphist/inference/selected.py"
-_RELEASE = "src/dphist/release/release.py"
+_REPLAYED = "src/dphist/release/replayed.py"
 
 
 def _bug(file: str, old: str, new: str, tests: str, why: str) -> dict[str, Any]:
@@ -89,7 +89,7 @@ MUTANTS = [
         "a cell shown because of its neighbour is taken to be cut",
     ),
     _bug(
-        _RELEASE,
+        _REPLAYED,
         "if self.guarantee.threshold and isinstance(shaped.errors, IndependentNoise)",
         "if self.guarantee.threshold < 0 and isinstance(shaped.errors, IndependentNoise)",
         "tests/inference/test_selected.py",

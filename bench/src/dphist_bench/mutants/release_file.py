@@ -6,6 +6,7 @@ _ATOMIC = "src/dphist/release/atomic.py"
 _SPARSE = "src/dphist/release/sparse_file.py"
 _CONTENTS = "src/dphist/release/contents.py"
 _RELEASE = "src/dphist/release/release.py"
+_REPLAYED = "src/dphist/release/replayed.py"
 _TRANSCRIPT = "src/dphist/private/transcript.py"
 _CHECKING = "src/dphist/publishing/checking.py"
 _F = "tests/door/test_forgers.py"
@@ -17,7 +18,7 @@ _CHOSEN = ("tests/door/test_named_choice.py", "-k", "plane or reading or words o
 
 MUTANTS = [
     dict(
-        file=_RELEASE,
+        file=_REPLAYED,
         old="            replay.finish()\n",
         new="",
         tests=_FORGED,
@@ -73,7 +74,7 @@ MUTANTS = [
         why="a release may say of its choice whatever it likes",
     ),
     dict(
-        file=_RELEASE,
+        file=_REPLAYED,
         old="            workload=self.workload,\n",
         new="",
         tests=(_F, "-k", "workload"),

@@ -5,6 +5,7 @@ _COUNT = "src/dphist/sources/count.py"
 _KEYS = "src/dphist/sources/keys.py"
 _DUCK = "src/dphist/sources/duck.py"
 _SQL = "src/dphist/sources/sql.py"
+_WORDS = "src/dphist/sources/sqlwords.py"
 _REMOTE = "src/dphist/sources/remote.py"
 _IBIS = "src/dphist/sources/ibis_table.py"
 _POSTGRES = "src/dphist/sources/postgres.py"
@@ -209,28 +210,28 @@ MUTANTS = [
         why="rows in no cell use up a person's limit",
     ),
     dict(
-        file=_SQL,
+        file=_WORDS,
         old='whole = f"abs({value}) < {below} AND {value} = floor({value})"',
         new='whole = f"abs({value}) < {below}"',
         tests=("tests/door/test_sources_bounding.py", "-k", "half_a_number"),
         why="1.4 and 1 are one person, whom a missing value may tell apart again",
     ),
     dict(
-        file=_SQL,
+        file=_WORDS,
         old='        if column.family == "real":\n            value, below',
         new='        if column.family == "never":\n            value, below',
         tests=_NEIGHBOURS,
         why="an id of floats is refused, or NaN somebody's",
     ),
     dict(
-        file=_SQL,
+        file=_WORDS,
         old='        if column.family != "real" or is_decimal(column):\n            return None',
         new="        return None",
         tests=_NEIGHBOURS,
         why="floats beyond 2^53 are several people's id, and accepted",
     ),
     dict(
-        file=_SQL,
+        file=_WORDS,
         old="return f'(CAST({value} AS {self.string}) COLLATE \"C\")'",
         new="return f'CAST({value} AS {self.string})'",
         tests=_COLLATED,

@@ -28,14 +28,14 @@ from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.wide.outlook import planned_variances
+from dphist.mechanisms.wide.noise import planned_variances
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.gate import part_workload
+from dphist.private.facts import part_workload
 from dphist.private.nobody import open_nobody
 from dphist.private.pricing import Purse
 

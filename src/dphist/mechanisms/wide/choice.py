@@ -20,7 +20,7 @@ from dphist.inference.tables import Axes
 from dphist.mechanisms.choosing.glimpse import Look
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
-from dphist.mechanisms.wide.outlook import planned_variances
+from dphist.mechanisms.wide.noise import planned_variances
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.mechanisms.wide.ranges import asked_squares, plan_axes
 from dphist.mechanisms.wide.strength import COUNT_SHARE

@@ -27,7 +27,8 @@ from dphist.inference.estimate import nonnegative
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.shrinking import departures
 from dphist.inference.tables import Axes, centred
-from dphist.mechanisms.wide.outlook import SAMPLING, UNEVEN, UNSURE, Outlook, cut
+from dphist.mechanisms.wide.noise import cut
+from dphist.mechanisms.wide.outlook import SAMPLING, UNEVEN, UNSURE, Outlook
 from dphist.mechanisms.wide.singles import HALF_MEAN
 
 FloatArray = NDArray[np.float64]

@@ -33,9 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.residuals import TableResiduals, speaks
-from dphist.inference.tables import Axes, centred, subsets
-from dphist.mechanisms.wide.plan import Kinds, pair_weights, plan_residuals, plan_totals
+from dphist.inference.residuals import TableResiduals
+from dphist.inference.tables import Axes, centred
+from dphist.mechanisms.wide.noise import cut, planned_variances
+from dphist.mechanisms.wide.plan import Kinds, pair_weights
 from dphist.mechanisms.wide.singles import HALF_MEAN, plan_singles
 from dphist.mechanisms.wide.strength import Strength, seen_from, too_weak
 from dphist.model.law import NoiseLaw
@@ -350,58 +351,6 @@ class Outlook:
         return replace(self, weights=weights / weights.sum())
 
 
-def planned_variances(
-    law: NoiseLaw,
-    shape: Sequence[int],
-    wanted: Sequence[Axes],
-    pairs: Sequence[Axes],
-    kinds: Kinds = (),
-    *,
-    blocks: bool = True,
-    by_cells: bool = False,
-) -> tuple[FloatArray, FloatArray]:
-    """The variance of a cell of each pair if all wanted tables were measured by the best plan; and its lower part.
-
-    Args:
-        law: Of the whole budget.
-        shape: How many values each attribute has.
-        wanted: The tables, none inside another.
-        pairs: Pairs, or other tables, inside them.
-        kinds: Kinds of tables that do not count alike.
-        blocks: Whether larger tables may stand for several wanted ones.
-        by_cells: Whether every cell counts alike in the plan, not every table.
-
-    Returns:
-        A variance for each, and what of it comes from smaller residuals.
-
-    Example:
-        >>> law = NoiseLaw("gaussian", Fraction(1))
-        >>> whole, low = planned_variances(law, (2, 2), [(0, 1)], [(0, 1)])
-        >>> whole.round(2).tolist(), low.round(2).tolist()
-        ([1.0], [0.75])
-    """
-    precision: dict[Axes, float] = {}
-    if law.gaussian:
-        plan = plan_residuals(shape, wanted, kinds=kinds, by_cells=by_cells)
-        for axes, share in zip(plan.tables, plan.shares, strict=True):
-            precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
-    else:
-        plan = plan_totals(shape, wanted, kinds=kinds, blocks=blocks, by_cells=by_cells)
-        for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
-            for subset in subsets(axes):
-                if set(chosen) <= set(subset):
-                    known = speaks(shape, axes, chosen, subset) * float(share) ** 2
-                    precision[subset] = precision.get(subset, 0.0) + known
-    whole, low = np.zeros(len(pairs)), np.zeros(len(pairs))
-    for place, pair in enumerate(pairs):
-        for subset in subsets(pair):
-            left = math.prod(1.0 - 1.0 / shape[axis] for axis in subset)
-            others = math.prod(shape[axis] for axis in pair if axis not in subset)
-            whole[place] += left / others**2 / precision[subset]
-            low[place] += left / others**2 / precision[subset] if subset != pair else 0.0
-    return float(law.variance) * whole, float(law.variance) * low
-
-
 def ring(columns: int) -> list[Axes]:
     """Pairs in which every column is twice, and neighbours, who are often alike, are not together.
 
@@ -417,8 +366,3 @@ def ring(columns: int) -> list[Axes]:
     """
     step = next((s for s in range(max(1, round(0.38 * columns)), columns) if math.gcd(s, columns) == 1), 1)
     return sorted({tuple(sorted((a, (a + step) % columns))) for a in range(columns) if columns > 1})
-
-
-def cut(noise: FloatArray) -> FloatArray:
-    """What is left of noise in tables that have no negative cells."""
-    return noise / (1.0 + noise)

@@ -1,0 +1,121 @@
+"""What everybody may know of a right to ask: its cells and parts, what they mean, and the noise that it would buy.
+
+None of it depends on a count: a right's layout and purse are made from the domain, public labels and the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.model.domain import Domain
+from dphist.model.law import NoiseLaw
+from dphist.model.workload import Workload
+from dphist.private.pricing import Purse
+from dphist.private.questions import IntArray, Layout, Moves, Published
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """A private answer: integers on a public lattice, and the law of the noise in them."""
+
+    values: NDArray[Any]
+    law: NoiseLaw
+    unit: Fraction = Fraction(1)
+
+    @property
+    def scale(self) -> Any:
+        """The scale of Laplace noise of this variance: an exact `Fraction` if it is such noise, or an array."""
+        return self.law.scale
+
+    @property
+    def variance(self) -> Any:
+        """The variance of the noise, at most: a float, or one per answer."""
+        return self.law.variance
+
+
+class Facts:
+    """The public side of a right."""
+
+    __slots__ = ("_layout", "_purse")
+
+    _layout: Layout
+    _purse: Purse
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the cells; flat once they have been rearranged."""
+        return self._layout.shape
+
+    @property
+    def size(self) -> int:
+        """How many cells this right covers."""
+        return self._layout.size
+
+    @property
+    def domain(self) -> Domain | None:
+        """What the axes mean, while the cells are still the domain's."""
+        return self._layout.domain
+
+    @property
+    def workload(self) -> Workload | None:
+        """What the user intends to ask, if they said so."""
+        return self._layout.workload
+
+    @property
+    def parts(self) -> int:
+        """How many disjoint parts the cells are grouped into."""
+        return self._layout.parts
+
+    @property
+    def labels(self) -> IntArray | None:
+        """The part of every cell, or None while there is one part."""
+        return self._layout.labels
+
+    @property
+    def cells(self) -> IntArray:
+        """Which cells of the right that `select` or `arrange` was called on these are."""
+        return np.arange(self.size, dtype=np.int64) if self._layout.cells is None else self._layout.cells
+
+    @property
+    def unit_scale(self) -> Fraction:
+        """The scale of Laplace noise that a question of sensitivity one would get for this whole right."""
+        return 1 / self._purse.pure
+
+    def law(self, share: Fraction | int = 1, moves: Moves = "alike") -> NoiseLaw:
+        """The noise that a query of sensitivity one would get for a share of this right.
+
+        Args:
+            share: Of the right's budget.
+            moves: How the cells of one person meet in the query's answers.
+        """
+        return self._purse.share(Fraction(share)).law(moves)
+
+    @property
+    def published(self) -> Published | None:
+        """What a mechanism made of this right, in a replay that wants to know its errors and not the counts again.
+
+        None wherever there are counts behind the gate, in `Release.verify`, and for a share or a view of the right.
+        """
+        return self._layout.published
+
+    def standing_for(self, whole: Facts) -> Self:
+        """Say that what is made of this share is what is made of the whole right; gives the share."""
+        if whole.published is not None:
+            self._layout = replace(self._layout, published=whole.published)
+        return self
+
+
+def part_workload(workload: Workload | None, inner: Domain, kept: Sequence[int]) -> Workload | None:
+    """What a workload over a domain asks of one part, which has the ``kept`` axes only."""
+    if workload is None:
+        return None
+    if workload.kind in ("cells", "prefixes", "all_ranges"):
+        return Workload.from_json(inner, {"kind": workload.kind})
+    boxes = np.unique(np.concatenate([workload.low[:, kept], workload.high[:, kept]], axis=1), axis=0)
+    return Workload(inner, boxes[:, : len(kept)], boxes[:, len(kept) :])
