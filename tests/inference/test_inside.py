@@ -166,15 +166,9 @@ def test_with_few_records_nothing_is_paid_and_the_unknown_is_allowed_for():
     )
 
 
-def test_auto_looks_into_planes_and_what_is_published_replays(tmp_path):
+def test_what_is_published_with_a_look_replays(tmp_path):
     stripes = Histogram(PLANE, np.where(X % 2 == 0, 5, 0))
-    release = dphist.publish(stripes, epsilon=1)
-    made: Any = release.mechanism
-    assert made.chosen.inside
-    line: Any = dphist.publish(
-        Histogram(Domain([Ordinal("x", range(256))]), np.full(256, 9)), epsilon=1
-    ).mechanism
-    assert not line.chosen.inside
+    release = dphist.publish(stripes, epsilon=1, mechanism=LOOKING)
     release.save(tmp_path / "plane.parquet")
     again = dphist.load(tmp_path / "plane.parquet")
     again.verify(exact=True)

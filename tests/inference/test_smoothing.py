@@ -80,8 +80,8 @@ def test_neighbours_of_a_nominal_attribute_are_none():
     trees = []
 
     class Kept(AdaptiveTree):
-        def grow(self, data):
-            trees.append(super().grow(data))
+        def grow(self, data, kept=None):
+            trees.append(super().grow(data, kept))
             return trees[0]
 
     assert np.array_equal(run(Kept(), histogram, "0.1", seed=1).counts, counts_of(trees[0]))

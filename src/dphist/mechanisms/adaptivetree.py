@@ -134,6 +134,8 @@ class AdaptiveTree:
         sides: On a line without a hierarchy, how many cells the blocks of each level have, a multiple of the next
             level's each, down to 1; none for a layout by the number of cells alone.
         inside: In several dimensions, pay for a look at what repeats inside blocks (`dphist.mechanisms.trees.looking`).
+        apart: Keep a share to ask how far published tables of one attribute each, the cells of a line, are from the
+            true ones; intervals allow for what was seen to be in the wrong place (`dphist.inference.predictive.apart`).
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -160,6 +162,7 @@ class AdaptiveTree:
     wary: bool = False
     sides: tuple[int, ...] = ()
     inside: bool = False
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if self.boxes <= 0.0:
@@ -171,7 +174,7 @@ class AdaptiveTree:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
             # Loaded here, and below: who only asks a line needs none of it.
-            from dphist.mechanisms.trees.looking import grow_and_look
+            from dphist.mechanisms.trees.looking import grow_and_keep, grow_and_look, with_distances
             from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
@@ -181,7 +184,11 @@ class AdaptiveTree:
                 kinds = mixed_boxes(data.shape, data.domain, data.workload, self.boxes)
                 planner = Planner.for_boxes(data.shape, kinds, data.law())
             planned = PlannedBoxes(replace(planner, near=self.near))
-            tree, level, seen = grow_and_look(data, planned, look=self.inside)
+            kept, seen = None, None
+            if self.apart:
+                tree, level, kept = grow_and_keep(data, planned)
+            else:
+                tree, level, seen = grow_and_look(data, planned, look=self.inside)
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
@@ -192,7 +199,9 @@ class AdaptiveTree:
             if data.published is not None:
                 counts, told = data.published.counts, data.published.learned
                 errors = replace(errors, told=told, divided=self._divided(tree, counts))
-                return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
+                return with_distances(
+                    kept, Estimate(counts, replace(errors, counts=counts, pruned=True), note)
+                )
             counts = counts_of_boxes(tree, level)
             if self.estimator == "averaged" and len(data.shape) == 2 and data.size <= _LARGEST_LEANED:
                 from dphist.inference.predictive.leaning import leaned
@@ -205,8 +214,9 @@ class AdaptiveTree:
 
                 counts = with_hills(tree, counts, close=self.close)
                 errors = replace(errors, divided=self._divided(tree, counts))
-            return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
-        tree = self.grow(data)
+            return with_distances(kept, Estimate(counts, replace(errors, counts=counts, pruned=True), note))
+        rights: list[PrivateCounts] = []
+        tree = self.grow(data, rights) if self.apart else self.grow(data)
         errors = _errors(tree, len(blocks_of(data, self.sides)) - 1, wary=self.wary)
         if data.published is not None:
             counts, errors = data.published.counts, replace(errors, told=data.published.learned)
@@ -225,7 +235,12 @@ class AdaptiveTree:
         # A pool is one total, however many blocks it has.
         totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
-        return Estimate(counts, errors, note)
+        made = Estimate(counts, errors, note)
+        if rights:
+            from dphist.mechanisms.trees.looking import with_distances
+
+            made = with_distances(rights[0], made)
+        return made
 
     def _divided(self, tree: MeasuredTree, counts: FloatArray) -> bool:
         """Whether counts of a plane say how leaves are divided inside."""
@@ -235,8 +250,8 @@ class AdaptiveTree:
 
         return divides_leaves(tree, counts)
 
-    def grow(self, data: PrivateCounts) -> MeasuredTree:
-        """Measure the tree of a line or a hierarchy; all of the budget is spent here.
+    def grow(self, data: PrivateCounts, kept: list[PrivateCounts] | None = None) -> MeasuredTree:
+        """Measure the tree of a line or a hierarchy; all of the budget is spent here, but for a right that is kept.
 
         The tree follows from public facts: the hierarchy of a nominal attribute that has one, else blocks of 2^k.
         """
@@ -250,6 +265,13 @@ class AdaptiveTree:
             front = front.runs(keys[level][front.cells], level).measure(shares[level])
             if level == len(keys) - 1:
                 return []
+            if kept is not None and level == 0:
+                from dphist.mechanisms.trees.looking import keep_for_distances
+
+                right, front = keep_for_distances(front)
+                if isinstance(right, PrivateCounts):
+                    kept.append(right)
+                    shares[1:] = [share * front.left / (1 - shares[0]) for share in shares[1:]]
             done, together = self.finished(front, data.size)
             calm = self.calm(front, done, data.size) if self.hills and _ordered(data) else None
             if calm is None:

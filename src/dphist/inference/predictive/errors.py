@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import CALIBRATED, Interval, Words, no_theorem, shared_confidence
 from dphist.inference.intervals import normal_quantile
+from dphist.inference.predictive.apart import Distances
 from dphist.inference.predictive.engine import Engine
 from dphist.inference.predictive.inside import Inside, Sketches
 from dphist.inference.predictive.trials import size_classes
@@ -64,8 +65,10 @@ class PredictiveErrors:
     divided: bool = False
     """Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures from it
     are then set beside what is unknown there as well."""
-    sketches: Sketches | None = None
+    sketches: Sketches | Distances | None = None
     """What a look inside blocks showed, if there was one."""
+    looked: FloatArray | None = None
+    """The published cells that it was set beside, where ``counts`` are not said."""
 
     @cached_property
     def engine(self) -> Engine:
@@ -86,10 +89,11 @@ class PredictiveErrors:
     @cached_property
     def inside(self) -> Inside | None:
         """What repeats inside blocks, if that was looked at."""
-        if self.sketches is None or self.counts is None:
+        counts = self.counts if self.looked is None else self.looked
+        if self.sketches is None or counts is None:
             return None
         told = None if self.told is None else self.told.get("inside")
-        return Inside(self.engine, self.counts, self.sketches, told)
+        return Inside(self.engine, counts, self.sketches, told)
 
     @cached_property
     def theorem(self) -> Theorem:

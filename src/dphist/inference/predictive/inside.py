@@ -19,6 +19,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.predictive.apart import Distances, strengths_of_parts
 from dphist.inference.predictive.engine import Engine
 
 FloatArray = NDArray[np.float64]
@@ -93,7 +94,7 @@ class Inside:
     engine: Engine
     counts: FloatArray
     """What is published."""
-    sketches: Sketches
+    sketches: Sketches | Distances
     told: FloatArray | None = None
     """What a file says the strengths are."""
 
@@ -108,16 +109,23 @@ class Inside:
             return self.told
         if not self.sketches.sums.size:
             return np.full(axes, _UNTOLD)
-        begins = np.cumsum([0, *self.sketches.groups])
-        logs = np.array(
-            [self._logs(axis, self.sketches.sums[begins[axis] : begins[axis + 1]]) for axis in range(axes)]
-        )
+        if isinstance(self.sketches, Distances):
+            strengths, logs = strengths_of_parts(), self.sketches.logs(self.engine, self.counts, self._mass)
+        else:
+            begins = np.cumsum([0, *self.sketches.groups])
+            strengths = _STRENGTHS
+            logs = np.array(
+                [
+                    self._logs(axis, self.sketches.sums[begins[axis] : begins[axis + 1]])
+                    for axis in range(axes)
+                ]
+            )
         # Of every attribute how much likelier each strength makes what was seen than none does.
         ratios = np.exp(np.minimum(logs[:, 1:] - logs[:, :1], 200.0))
         found = ratios.mean(axis=1)
         repeats = _LIKELY * float(np.prod(0.5 + 0.5 * found))
         mine = found / (1.0 + found) * repeats / (1.0 - _LIKELY + repeats)
-        return np.asarray(_TEETH * mine * (ratios @ _STRENGTHS) / ratios.sum(axis=1), dtype=np.float64)
+        return np.asarray(_TEETH * mine * (ratios @ strengths) / ratios.sum(axis=1), dtype=np.float64)
 
     @cached_property
     def _leaf(self) -> IntArray:

@@ -195,7 +195,7 @@ def _best_other(
         from dphist.mechanisms.trees.looking import may_hide
 
         return _Way(
-            AdaptiveTree(inside=may_hide(data.shape)),
+            AdaptiveTree(apart=may_hide(data.shape)),
             f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
             f"few attributes by {mean:,.3g}",
             *(min(tree, mean), forecaster),

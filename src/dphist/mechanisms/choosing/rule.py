@@ -254,5 +254,5 @@ def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True)
         close=plane,
         wary=line,
         sides=() if sides == line_levels(data.size) else sides,
-        inside=may_hide(data.shape),
+        apart=may_hide(data.shape),
     )

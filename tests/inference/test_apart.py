@@ -1,0 +1,148 @@
+"""How far published tables are from the true ones: asked at the end, and allowed for where questions cut blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.audit import audit
+from dphist.audit.neighbours import pair
+from dphist.inference.predictive.apart import Distances, rounded_tables, strengths_of_parts
+from dphist.mechanisms import AdaptiveTree
+from dphist.mechanisms.trees.looking import part_for
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.law import NoiseLaw
+from dphist.model.workload import Workload
+from dphist.testing import check_mechanism, run
+
+LINE = Domain([Ordinal("x", range(1024))])
+PLANE = Domain([Ordinal("x", range(64)), Ordinal("y", range(64))])
+ON_A_LINE = AdaptiveTree(estimator="averaged", wary=True, apart=True)
+ON_A_PLANE = AdaptiveTree(estimator="averaged", mixture=True, near=True, apart=True)
+COMB = np.where(np.arange(1024) % 16 == 0, 16, 0)
+LEVEL = np.full(1024, 1)
+Y, X = np.mgrid[0:64, 0:64]
+
+
+def _short(domain: Domain) -> Workload:
+    draws = np.random.default_rng(1)
+    sides = draws.integers(1, 17, (200, 1))
+    low = (draws.random((200, 1)) * (domain.size - sides)).astype(np.int64)
+    return Workload(domain, low, low + sides)
+
+
+def _held(errors: Any, asked: Workload, truth: np.ndarray, counts: np.ndarray) -> float:
+    answers = errors.answer(asked, asked.answer(counts))
+    found = errors.interval(asked, answers, 0.95)
+    true = asked.answer(truth)
+    return float(((found.low <= true) & (true <= found.high)).mean())
+
+
+def test_it_conforms():
+    check_mechanism(AdaptiveTree(apart=True))
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+def test_the_audit_finds_nothing_where_it_is_asked():
+    full = np.full(16, 20)
+    asked: Any = run(AdaptiveTree(apart=True), full, 1, seed=1).errors
+    assert isinstance(asked.sketches, Distances)
+    teeth = np.where(np.arange(16) % 4 == 0, 80, 0)
+    pairs = [pair("one more in a level", full, 5), pair("a comb", teeth, 4)]
+    # A sound mechanism is refuted with probability at most 1e-6.
+    assert audit(AdaptiveTree(apart=True), epsilon=1, runs=150, pairs=pairs, confidence=1 - 1e-6).passed
+
+
+def test_what_is_kept_is_less_the_more_records_there_are():
+    law = NoiseLaw("laplace", Fraction(1))
+    shares = [part_for((1024,), records, law) for records in (-5.0, 50.0, 300.0, 1e3, 2e4, 1e5)]
+    assert shares == [0, 0, Fraction(1, 24), Fraction(1, 64), Fraction(1, 256), None]
+    # Two tables share what is kept.
+    assert part_for((32, 32), 1e3, law) == Fraction(1, 32)
+
+
+def test_tables_in_whole_numbers_keep_their_sums():
+    counts = np.random.default_rng(3).random((30, 40))
+    for axis, table in enumerate(rounded_tables(counts)):
+        sums = counts.sum(axis=1 - axis)
+        assert np.abs(np.cumsum(table) - np.cumsum(sums)).max() <= 0.5 + 1e-9
+    strengths = strengths_of_parts()
+    assert (np.diff(strengths) > 0.0).all()
+    assert strengths[-1] == pytest.approx(19.0)
+
+
+def test_the_distance_that_was_asked_is_that_of_what_is_published():
+    estimate = run(ON_A_LINE, Histogram(LINE, COMB), "1", seed=2)
+    errors: Any = estimate.errors
+    truly = float(np.abs(COMB - estimate.counts).sum())
+    assert abs(errors.sketches.sums[0] - truly) < 0.2 * truly + 4.0 * errors.sketches.variance**0.5
+    assert truly > 1500.0
+
+
+@pytest.mark.parametrize(("size", "budget"), [(1024, "0.1"), (4096, Budget.of(rho=Fraction(1, 200)))])
+def test_a_comb_inside_blocks_is_seen_and_intervals_hold(size, budget):
+    domain = Domain([Ordinal("x", range(size))])
+    asked, tall = _short(domain), np.where(np.arange(size) % 16 == 0, 16 * 10240 // size, 0)
+    estimate = run(replace(ON_A_LINE, hills=True), Histogram(domain, tall), budget, seed=4)
+    errors: Any = estimate.errors
+    assert errors.inside.strengths[0] > 5.0
+    assert _held(errors, asked, tall, estimate.counts) > 0.93
+    assert _held(replace(errors, sketches=None), asked, tall, estimate.counts) < 0.9
+
+
+def test_little_is_added_where_nothing_is_in_the_wrong_place():
+    for mechanism, domain, level in ((ON_A_LINE, LINE, LEVEL), (ON_A_PLANE, PLANE, np.full((64, 64), 1))):
+        estimate = run(mechanism, Histogram(domain, level), "1", seed=5)
+        errors: Any = estimate.errors
+        assert errors.inside.strengths.max() < 0.1
+        boxes = Workload.random(domain, 200, seed=1)
+        answers = boxes.answer(estimate.counts)
+        with_it, without = (
+            np.sqrt(each.squares(boxes.low, boxes.high, None, answers)).mean()
+            for each in (errors, replace(errors, sketches=None))
+        )
+        assert 1.0 <= with_it / without < 1.03
+
+
+def test_a_lattice_of_few_records_is_seen_along_both_attributes():
+    lattice = np.where((X % 6 == 0) & (Y % 6 == 1), 9, 0)
+    estimate = run(ON_A_PLANE, Histogram(PLANE, lattice), "1", seed=6)
+    errors: Any = estimate.errors
+    assert errors.inside.strengths.min() > 3.0
+    assert _held(errors, Workload.marginals(PLANE, 1), lattice, estimate.counts) > 0.95
+
+
+def test_with_next_to_no_records_nothing_is_kept():
+    few = np.zeros((64, 64), dtype=np.int64)
+    few[::8, ::8] = 1
+    plain, keeping = (
+        run(each, Histogram(PLANE, few), "1", seed=2)
+        for each in (replace(ON_A_PLANE, apart=False), ON_A_PLANE)
+    )
+    np.testing.assert_array_equal(plain.counts, keeping.counts)
+    # Rows of a plane are then allowed what is believed beforehand.
+    unseen: Any = keeping.errors
+    assert (unseen.inside.strengths == 1.5).all()
+    line: Any = run(ON_A_LINE, Histogram(LINE, np.where(np.arange(1024) % 32 == 0, 1, 0)), "1", seed=2).errors
+    assert line.inside is None
+
+
+def test_auto_asks_it_of_lines_and_planes_and_what_is_published_replays(tmp_path):
+    for domain, counts in ((LINE, COMB), (PLANE, np.where(X % 2 == 0, 5, 0))):
+        release = dphist.publish(Histogram(domain, counts), epsilon=1)
+        made: Any = release.mechanism
+        assert made.chosen.apart
+        release.save(tmp_path / "release.parquet")
+        again = dphist.load(tmp_path / "release.parquet")
+        again.verify(exact=True)
+        asked = Workload.random(domain, 100, seed=1)
+        np.testing.assert_array_equal(again.answer(asked).high, release.answer(asked).high)
+        np.testing.assert_array_equal(again.answer(asked).low, release.answer(asked).low)
