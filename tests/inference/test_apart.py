@@ -14,7 +14,7 @@ from dphist.audit import audit
 from dphist.audit.neighbours import pair
 from dphist.inference.predictive.apart import Distances, rounded_tables, strengths_of_parts
 from dphist.mechanisms import AdaptiveTree
-from dphist.mechanisms.trees.looking import part_for
+from dphist.mechanisms.trees.keeping import part_for
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram

@@ -135,7 +135,7 @@ class AdaptiveTree:
             level's each, down to 1; none for a layout by the number of cells alone.
         inside: In several dimensions, pay for a look at what repeats inside blocks (`dphist.mechanisms.trees.looking`).
         apart: Keep a share to ask how far published tables of one attribute each, the cells of a line, are from the
-            true ones; intervals allow for what was seen to be in the wrong place (`dphist.inference.predictive.apart`).
+            true ones (`dphist.mechanisms.trees.keeping`); intervals allow for what is in the wrong place.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -174,7 +174,8 @@ class AdaptiveTree:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
             # Loaded here, and below: who only asks a line needs none of it.
-            from dphist.mechanisms.trees.looking import grow_and_keep, grow_and_look, with_distances
+            from dphist.mechanisms.trees.keeping import grow_and_keep, with_distances
+            from dphist.mechanisms.trees.looking import grow_and_look
             from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
@@ -237,7 +238,7 @@ class AdaptiveTree:
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
         made = Estimate(counts, errors, note)
         if rights:
-            from dphist.mechanisms.trees.looking import with_distances
+            from dphist.mechanisms.trees.keeping import with_distances
 
             made = with_distances(rights[0], made)
         return made
@@ -266,7 +267,7 @@ class AdaptiveTree:
             if level == len(keys) - 1:
                 return []
             if kept is not None and level == 0:
-                from dphist.mechanisms.trees.looking import keep_for_distances
+                from dphist.mechanisms.trees.keeping import keep_for_distances
 
                 right, front = keep_for_distances(front)
                 if isinstance(right, PrivateCounts):
