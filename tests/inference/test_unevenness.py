@@ -82,7 +82,7 @@ def _chosen(*shape: int) -> Any:
 
 
 def test_auto_is_wary_on_lines_alone():
-    assert show(_chosen(256)) == "adaptivetree(estimator='averaged', wary=True)"
+    assert show(_chosen(256)) == "adaptivetree(estimator='averaged', wary=True, apart=True)"
     assert not _chosen(64, 64).wary
 
 
