@@ -29,6 +29,7 @@ QUICK = {
     "explore": ("", ["heat map"]),
     "large": ("--verify", ["count a million records", "privelet", "verify"]),
     "commands": ("", ["auto, plane", "verify, CPU s", "pyarrow"]),
+    "publishing": ("", ["16 × 16 cells of hills", "loaded and verified"]),
     "saving": ("", ["bounds, CPU s", "laplace"]),
     "sums": ("", ["held at 95 %", "times better", "at most 4 ×"]),
     "forecasts": ("--only bell", ["laplace", "nothing announced", "as printed"]),

@@ -84,6 +84,7 @@ MEASUREMENTS: dict[str, str] = {
     "explore": "what one interaction with the explorer costs the server on a release of a million cells",
     "large": "seconds, processor seconds and memory of a dense cube of 10⁸ or 10⁹ cells, phase by phase",
     "commands": "processor seconds of query, show, verify and report on releases of 10⁵ cells",
+    "publishing": "CPU seconds of auto on lines, hills and ten million cells, which are also saved and verified",
     "saving": "what an interval for every cell costs when a release of a million cells is saved and read",
     "blocks": "building blocks: CPU by number of bins; with --data, errors beside public implementations",
     "segmentation": "CPU time of the segmentation kernels beside the textbook programs, up to a million cells",
