@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.structural import FEWEST, MOST
+from dphist.inference.structural import structural as read_trend
 from dphist.kernels.curve import hilbert_order
 from dphist.kernels.levels.fit import Denoised, denoise
 
@@ -27,12 +29,16 @@ _MODEL = 0.6
 # That many noisy cells' worth of doubt: comparing then leaves 0.97 and 0.98 of the error on the same planes, 1.09 at
 # worst; the best weight, known with hindsight, 0.95 and 0.965.
 _DOUBT = 100.0
+# On a line the level model speaks alone but for what says otherwise, with so much doubt. On 17 made-up shapes of 100,
+# 365 and 1,024 cells with nine numbers of records each (3 draws) a trend beside it then leaves 0.965, 0.915 and 0.886
+# of the error, 1.13, 1.01 and 1.10 at worst; with 10 0.948, 0.905 and 0.880, 1.39 at worst; with 100 0.98 to 0.90.
+_DOUBT_ON_LINES = 40.0
 # The weight is rounded to this: the last bits of a sum must not show in a release.
 _GRAIN = 1024.0
 
 
 def denoise_field(
-    values: IntArray, scale: float, *, gaussian: bool = False, fine: bool = False
+    values: IntArray, scale: float, *, gaussian: bool = False, fine: bool = False, structural: bool = False
 ) -> tuple[FloatArray, Denoised | None]:
     """Infer counts from noisy ones: a line by the hidden level model, a grid by the mean of two readings.
 
@@ -40,13 +46,17 @@ def denoise_field(
     other averages over the dyadic boxes that explain the values best. Their errors differ, so their mean beats both. On
     a plane boxes are averaged over several such trees, and the readings weigh as their errors look.
 
-    The noise is Laplace of this ``scale``, or Gaussian of the same variance. On a line ``fine`` has finer models join.
+    The noise is Laplace of this ``scale``, or Gaussian of the same variance. On a line ``fine`` has finer models join,
+    and ``structural`` a second reading, a trend with a profile that repeats.
     """
-    normal = 2.0 * scale * scale if gaussian else 0.0
+    variance = 2.0 * scale * scale
+    normal = variance if gaussian else 0.0
     if values.ndim == 1:
         line = denoise(values, 1.0 / scale, normal, fine=fine)
-        return line.mean, line
-    variance = 2.0 * scale * scale
+        if not structural or not FEWEST <= values.size <= MOST:
+            return line.mean, line
+        trend = read_trend(values, variance, line.mean)
+        return _weighed(values, trend.counts, trend.freedom, line, variance, 1.0, _DOUBT_ON_LINES), line
     if values.size > MOST_CELLS_ON_CURVE:
         return classify(values, variance), None
     order = hilbert_order(values.shape)
@@ -61,18 +71,25 @@ def denoise_field(
 
 
 def _weighed(
-    values: IntArray, boxes: FloatArray, number: float, field: Denoised, variance: float
+    values: IntArray,
+    other: FloatArray,
+    freedom: float,
+    field: Denoised,
+    variance: float,
+    model: float = _MODEL,
+    doubt: float = _DOUBT,
 ) -> FloatArray:
-    """Between two readings of a plane, where the squared error looks least.
+    """Between the level model's reading and another one, where the squared error looks least.
 
     A reading r of values y is off by |r − y|² − n·variance + 2·variance·(its degrees of freedom), on average (Stein's
     identity). Boxes have as many degrees of freedom as there are boxes, the level model what it says of its variance.
+    With no more than ``doubt`` noisy cells' worth of evidence the level model's weight is ``model``.
     """
-    apart = field.mean - boxes
-    free = float((field.within + field.between).sum()) - number * variance
-    found = float((apart * (values - boxes)).sum()) - free + _DOUBT * _MODEL * variance
-    weight = min(max(found / (float((apart * apart).sum()) + _DOUBT * variance), 0.0), 1.0)
-    return np.asarray(boxes + round(weight * _GRAIN) / _GRAIN * apart, dtype=np.float64)
+    apart = field.mean - other
+    free = float((field.within + field.between).sum()) - freedom * variance
+    found = float((apart * (values - other)).sum()) - free + doubt * model * variance
+    weight = min(max(found / (float((apart * apart).sum()) + doubt * variance), 0.0), 1.0)
+    return np.asarray(other + round(weight * _GRAIN) / _GRAIN * apart, dtype=np.float64)
 
 
 def _from_places(values: NDArray[Any], variance: float) -> tuple[FloatArray, float]:

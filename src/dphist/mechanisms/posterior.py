@@ -50,6 +50,9 @@ class Posterior:
         counted: On a line of 1,024 cells or more, count the records first. Of few records cells do not tell even their
             sum: then a better total is measured and cells are raised to it together, and where there is next to nothing
             a tree of blocks is measured instead of cells. Every decision reads totals that were paid for.
+        structural: On an ordered line of up to 65,536 cells, read the noisy counts a second time, as a trend with a
+            profile that repeats (`dphist.inference.structural`), and publish a mean of both readings, weighed as their
+            errors look. What is measured is the same.
         elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
             elsewhere; answers and intervals then rely on that. 0 where nothing of the kind is known.
 
@@ -65,6 +68,7 @@ class Posterior:
 
     fine: bool = False
     counted: bool = False
+    structural: bool = False
     elsewhere: float = 0.0
 
     def estimate(self, data: PrivateCounts) -> Estimate:
@@ -104,7 +108,9 @@ class Posterior:
         # Loaded here: who only asks needs none of it.
         from dphist.inference.fields import denoise_field
 
-        counts, model = denoise_field(values, scale, gaussian=noisy.law.gaussian, fine=self.fine)
+        counts, model = denoise_field(
+            values, scale, gaussian=noisy.law.gaussian, fine=self.fine, structural=self.structural
+        )
         note = f"every cell was noised with {spent}, then "
         if total is not None:
             # Counts with the true total are nearer to the truth whatever they were: a projection on what holds it. A

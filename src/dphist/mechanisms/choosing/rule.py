@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dphist.inference.tables import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
@@ -17,6 +17,9 @@ from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.trees.layout import line_levels, stepwise_levels
 from dphist.model.domain import Ordinal
 from dphist.private.gate import PrivateCounts
+
+if TYPE_CHECKING:
+    from dphist.mechanisms.posterior import Posterior
 
 # What a noisy total costs, where candidates part company by how many records there are: under two percent.
 _TOTAL = Fraction(1, 64)
@@ -125,8 +128,6 @@ def _fixed(data: PrivateCounts, mechanism: Mechanism, reason: str) -> tuple[Mech
 
 def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     """The most accurate mechanism, and why."""
-    from dphist.mechanisms.posterior import Posterior
-
     data, records, dependence = request.data, seen.records, seen.dependence
     kind, counts_for = request.kind, [(part.kind, weight) for weight, part in request.parts]
     several = len(data.shape) > 1
@@ -138,36 +139,34 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         # How few records are few was tried under Laplace noise alone.
         counted = not several and not data.law().gaussian
         return (
-            Posterior(fine=not several, counted=counted),
+            _cells(data, counted=counted),
             "single cells will be asked for, so every cell is measured by itself (posterior)",
         )
     if request.flat and kind is None and not counts_for:
         return (
-            Posterior(fine=True, counted=not data.law().gaussian),
+            _cells(data, counted=not data.law().gaussian),
             "nobody said what will be asked, and categories have no order, so each is measured by itself (posterior)",
         )
     if request.brief and records is not None and request.served_by_cells(records):
         from dphist.mechanisms.choosing.cubes import two_digits
 
         return (
-            Posterior(fine=True),
+            _cells(data),
             f"nobody said what will be asked, and {data.size:,} cells of about {two_digits(records):,} records are few "
             "and full, so each is measured by itself (posterior)",
         )
     if request.short:
         return (
-            Posterior(fine=not several),
+            _cells(data),
             f"the ranges that will be asked for typically hold {request.typical} cells, so every cell is "
             "measured (posterior)",
         )
     if not several and sum(w if k == "cells" else -w for k, w in counts_for) > 0.0:
-        return Posterior(
-            fine=True
-        ), "single cells count most, so every cell is measured by itself (posterior)"
+        return _cells(data), "single cells count most, so every cell is measured by itself (posterior)"
     if kind != "marginals" and (not several or (len(data.shape) == 2 and request.space)):
         exact = request.nearly_exact
         if exact is not None:
-            return Posterior(fine=not several), exact
+            return _cells(data), exact
     if several and data.size <= LARGEST_TABULAR and not request.space:
         from dphist.mechanisms.choosing.asked import in_words
         from dphist.mechanisms.choosing.cubes import tables_or_tree
@@ -231,6 +230,18 @@ def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, st
     )
 
 
+def _cells(data: PrivateCounts, *, counted: bool = False) -> Posterior:
+    """Every cell by itself; on a line with finer models, and where it is ordered with a trend beside them."""
+    from dphist.mechanisms.posterior import Posterior
+
+    return Posterior(fine=len(data.shape) == 1, counted=counted, structural=_ordered_line(data))
+
+
+def _ordered_line(data: PrivateCounts) -> bool:
+    """Whether there is one attribute, whose cells have an order."""
+    return len(data.shape) == 1 and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
+
+
 def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True) -> AdaptiveTree:
     """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects.
 
@@ -243,7 +254,7 @@ def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True)
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds, and step by step, was not tried.
     line, plane = len(data.shape) == 1, len(data.shape) == 2
-    ordered = line and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
+    ordered = _ordered_line(data)
     # Said only where a tree would have other levels by itself.
     sides = stepwise_levels(data.size) if ordered else ()
     return AdaptiveTree(
