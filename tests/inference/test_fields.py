@@ -61,9 +61,9 @@ def test_readings_of_a_plane_weigh_as_their_errors_look() -> None:
     boxes, number = _from_places(noisy, 2 * scale**2)
     wrong = np.full_like(truth, 300.0)
     variance = 2.0 * scale**2
-    assert np.abs(_weighed(noisy, wrong, 1.0, good, variance) - truth).max() < 30.0
+    assert np.abs(_weighed(noisy, wrong, 1.0, good, variance)[0] - truth).max() < 30.0
     bad = Denoised(wrong, np.zeros_like(truth), np.zeros_like(truth), 0.1, 0.9)
-    assert np.abs(_weighed(noisy, boxes, number, bad, variance) - boxes).max() < 30.0
+    assert np.abs(_weighed(noisy, boxes, number, bad, variance)[0] - boxes).max() < 30.0
     # Several places to begin from are better than one, and boxes are counted.
     assert ((boxes - truth) ** 2).mean() < 0.9 * ((classify(noisy, variance) - truth) ** 2).mean()
     assert 1.0 < number < 64 * 64

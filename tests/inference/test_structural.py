@@ -51,6 +51,17 @@ def test_weeks_are_read_where_neighbours_tell_nothing():
     assert errors[1] < 0.5 * errors[0]
 
 
+def test_the_note_says_what_repeats():
+    days = Domain([Ordinal("day", range(364))])
+    weeks = np.random.default_rng(7).poisson(300 * WEEKS)
+    assert (
+        "a profile that repeats every 7 cells"
+        in run(Posterior(structural=True), Histogram(days, weeks), "0.05", seed=1).note
+    )
+    # Fixed noise; nothing is said of what is not heard.
+    assert "trend" not in run(Posterior(), Histogram(days, weeks), "0.05", seed=1).note
+
+
 def test_where_a_trend_says_nothing_the_level_model_stays():
     # Steps, and lone peaks over nothing.
     steps = np.repeat(np.random.default_rng(3).gamma(1.0, 300.0, 16), 25)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ _DOUBT = 100.0
 # 365 and 1,024 cells with nine numbers of records each (3 draws) a trend beside it then leaves 0.965, 0.915 and 0.886
 # of the error, 1.13, 1.01 and 1.10 at worst; with 10 0.948, 0.905 and 0.880, 1.39 at worst; with 100 0.98 to 0.90.
 _DOUBT_ON_LINES = 40.0
+# Of a trend that weighs less nobody is told.
+_HEARD = 0.8
 # The weight is rounded to this: the last bits of a sum must not show in a release.
 _GRAIN = 1024.0
 
@@ -56,7 +59,8 @@ def denoise_field(
         if not structural or not FEWEST <= values.size <= MOST:
             return line.mean, line
         trend = read_trend(values, variance, line.mean)
-        return _weighed(values, trend.counts, trend.freedom, line, variance, 1.0, _DOUBT_ON_LINES), line
+        counts, weight = _weighed(values, trend.counts, trend.freedom, line, variance, 1.0, _DOUBT_ON_LINES)
+        return counts, replace(line, period=trend.period) if weight < _HEARD else line
     if values.size > MOST_CELLS_ON_CURVE:
         return classify(values, variance), None
     order = hilbert_order(values.shape)
@@ -66,7 +70,7 @@ def denoise_field(
     parts = [part[back].reshape(values.shape) for part in (model.mean, model.within, model.between)]
     field = Denoised(parts[0], parts[1], parts[2], model.scatter, model.stay)
     if values.ndim == 2:
-        return _weighed(values, *_from_places(values, variance), field, variance), field
+        return _weighed(values, *_from_places(values, variance), field, variance)[0], field
     return 0.5 * (classify(values, variance) + field.mean), field
 
 
@@ -78,18 +82,22 @@ def _weighed(
     variance: float,
     model: float = _MODEL,
     doubt: float = _DOUBT,
-) -> FloatArray:
+) -> tuple[FloatArray, float]:
     """Between the level model's reading and another one, where the squared error looks least.
 
     A reading r of values y is off by |r − y|² − n·variance + 2·variance·(its degrees of freedom), on average (Stein's
     identity). Boxes have as many degrees of freedom as there are boxes, the level model what it says of its variance.
     With no more than ``doubt`` noisy cells' worth of evidence the level model's weight is ``model``.
+
+    Returns:
+        The counts, and what the level model weighs.
     """
     apart = field.mean - other
     free = float((field.within + field.between).sum()) - freedom * variance
     found = float((apart * (values - other)).sum()) - free + doubt * model * variance
     weight = min(max(found / (float((apart * apart).sum()) + doubt * variance), 0.0), 1.0)
-    return np.asarray(other + round(weight * _GRAIN) / _GRAIN * apart, dtype=np.float64)
+    weight = round(weight * _GRAIN) / _GRAIN
+    return np.asarray(other + weight * apart, dtype=np.float64), weight
 
 
 def _from_places(values: NDArray[Any], variance: float) -> tuple[FloatArray, float]:

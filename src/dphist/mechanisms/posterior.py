@@ -124,6 +124,10 @@ class Posterior:
             note += "averaged over the boxes that explain the noisy counts best"
         else:
             note += f"inferred from its neighbours; levels hold on from cell to cell with probability {model.stay:.2f}"
+            if model.period > 0:
+                note += ", and read as a trend" + (
+                    f" with a profile that repeats every {model.period} cells" if model.period > 1 else ""
+                )
         return Estimate(counts, self._errors(PredictiveErrors(law, proof, counts), noisy.law), note)
 
     def _errors(self, errors: PredictiveErrors, law: NoiseLaw) -> PredictiveErrors:

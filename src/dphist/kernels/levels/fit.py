@@ -85,6 +85,8 @@ class Denoised:
     between: FloatArray
     scatter: float
     stay: float
+    period: int = 0
+    """After how many cells the profile of a trend repeats that was heard as well, 1 without one; 0 if none was."""
 
 
 @dataclass(frozen=True, eq=False)
