@@ -71,7 +71,8 @@ def test_where_a_trend_says_nothing_the_level_model_stays():
         errors = np.array(
             [[_alone(expected, seed, structural) for structural in (False, True)] for seed in range(3)]
         ).mean(axis=0)
-        assert errors[1] < 1.03 * errors[0]
+        # Within a hundredth of the noise of a cell, 2·40², which a trend alone would leave behind by far.
+        assert errors[1] < errors[0] + 0.01 * 3200.0
 
 
 def test_freedom_is_how_far_counts_move_with_the_values():

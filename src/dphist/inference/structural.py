@@ -8,6 +8,7 @@ gently, how far counts scatter, and which period, if any, is what explains the n
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,11 +84,14 @@ def structural(values: IntArray, variance: float, first: FloatArray) -> Reading:
     lowest = max(_LOWEST * float(np.add.accumulate(np.maximum(first, 0.0))[-1]) / seen.size, _LEAST)
     level = np.maximum(_moving_mean(np.maximum(first, 0.0)), lowest)
     profile, steps, period, given = np.ones(seen.size), _Steps(), 1, 0.0
+    # A period is looked for among all at first, and its profile then set beside a trend that knows of it.
+    periods: Iterable[int] = range(2, min(_LONGEST, seen.size // _ROUNDS) + 1)
     for _ in range(2):
         steps = _fitted(seen, profile, level, variance, steps)
         level = np.maximum(_trend(seen, profile, level, variance, steps)[0], lowest)
-        period, departing, given = _profile(seen, level, steps.noise(level, variance))
+        period, departing, given = _profile(seen, level, steps.noise(level, variance), periods)
         profile = np.maximum(1.0 + departing[np.arange(seen.size) % period], _EMPTIEST)
+        periods = (period,) if period > 1 else ()
     steps = _fitted(seen, profile, level, variance, steps)
     mean, doubt = _trend(seen, profile, level, variance, steps)
     expected = np.maximum(mean * profile, 0.0)
@@ -141,7 +145,9 @@ def _trend(
     return mean, doubt
 
 
-def _profile(values: FloatArray, level: FloatArray, noise: FloatArray) -> tuple[int, FloatArray, float]:
+def _profile(
+    values: FloatArray, level: FloatArray, noise: FloatArray, periods: Iterable[int]
+) -> tuple[int, FloatArray, float]:
     """The period that explains most of how values depart from their level, if any does.
 
     How far each of its cells departs is normal about nothing before it is seen, so its evidence is a closed form.
@@ -149,11 +155,15 @@ def _profile(values: FloatArray, level: FloatArray, noise: FloatArray) -> tuple[
     Returns:
         The period, how far each of its cells departs from one, and how many degrees of freedom that takes.
     """
-    weights, pulls = level * level / noise, level * (values - level) / noise
+    told = np.stack([level * level / noise, level * (values - level) / noise])
     best, found = 0.0, (1, np.zeros(1), 0.0)
     prior = np.square(np.array(_DEPART))[:, None]
-    for period in range(2, min(_LONGEST, values.size // _ROUNDS) + 1):
-        weight, pull = _added_up(weights, period), _added_up(pulls, period)
+    for period in periods:
+        rounds = values.size // period
+        weight, pull = told[:, : rounds * period].reshape(2, rounds, period).sum(axis=1)
+        rest = told[:, rounds * period :]
+        weight[: rest.shape[1]] += rest[0]
+        pull[: rest.shape[1]] += rest[1]
         gain = prior * weight
         heard = 0.5 * (prior * pull * pull / (1.0 + gain) - np.log1p(gain)).sum(axis=1)
         one = int(heard.argmax())
@@ -162,11 +172,3 @@ def _profile(values: FloatArray, level: FloatArray, noise: FloatArray) -> tuple[
             share = gain[one] / (1.0 + gain[one])
             best, found = nats, (period, share * pull / weight, float(share.sum()))
     return found
-
-
-def _added_up(values: FloatArray, period: int) -> FloatArray:
-    """Sums over the cells that are a period apart."""
-    rounds = values.size // period
-    whole = np.asarray(values[: rounds * period].reshape(rounds, period).sum(axis=0), dtype=np.float64)
-    whole[: values.size - rounds * period] += values[rounds * period :]
-    return whole
