@@ -20,7 +20,7 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
-from dphist.testing import check_mechanism, run
+from dphist.testing import RecordingNoise, check_mechanism, open_counts, run
 
 LINE = Domain([Ordinal("x", range(1024))])
 PLANE = Domain([Ordinal("x", range(64)), Ordinal("y", range(64))])
@@ -85,6 +85,35 @@ def test_the_distance_that_was_asked_is_that_of_what_is_published():
     truly = float(np.abs(COMB - estimate.counts).sum())
     assert abs(errors.sketches.sums[0] - truly) < 0.2 * truly + 4.0 * errors.sketches.variance**0.5
     assert truly > 1500.0
+
+
+@pytest.mark.parametrize("budget", [Budget.of("1/2"), Budget.of(rho="1/8")])
+@pytest.mark.parametrize(("mechanism", "domain"), [(ON_A_LINE, LINE), (ON_A_PLANE, PLANE)])
+def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain, budget):
+    """Broken by hand (a tenth of the noise, ten times the share, a variance that is not the noise's) this fails."""
+    truth = np.where(np.arange(domain.size) % 4 == 0, 4 * 4096 // domain.size, 0).reshape(domain.shape)
+    noise, axes = RecordingNoise(seed=3), len(domain.shape)
+    estimate = mechanism.estimate(open_counts(Histogram(domain, truth), budget, noise=noise))
+    errors: Any = estimate.errors
+    pure = budget.currency == "epsilon"
+
+    def spent(draw: Any) -> Fraction:
+        """Which share of the budget a question of a sensitivity of one has, by the noise that was drawn for it."""
+        size = draw.amounts[0]
+        return (1 / size if pure else 1 / (2 * size)) / budget.amount
+
+    # The share is planned by a noisy total of about 2,048 deviations, the same for any near it, and of what first
+    # totals left; attributes have equal parts of it.
+    planned = part_for(domain.shape, 4096.0, NoiseLaw("laplace", 2) if pure else NoiseLaw("gaussian", 4))
+    asked, given = noise.drawn[-axes:], noise.given[-axes:]
+    assert [each.size for each in asked] == [1] * axes
+    assert [spent(each) for each in asked] == [planned * (1 - spent(noise.drawn[0])) / axes] * axes
+    size = float(asked[0].amounts[0])
+    assert errors.sketches.variance == pytest.approx(2.0 * size**2 if pure else size)
+    for axis, table in enumerate(rounded_tables(estimate.counts)):
+        others = tuple(each for each in range(axes) if each != axis)
+        apart = int(np.abs(truth.sum(axis=others) - table).sum())
+        assert errors.sketches.sums[axis] == apart + int(given[axis][0])
 
 
 @pytest.mark.parametrize(("size", "budget"), [(1024, "0.1"), (4096, Budget.of(rho=Fraction(1, 200)))])
