@@ -74,6 +74,8 @@ class Beside:
         doubts: A list to which the posterior variances of all blocks are added, level by level, coarse ones first.
         follows: A list to which is added, where there are doubts, how far what is found varies with what was measured:
             covariances, summed over the blocks of each level.
+        ordered: For every attribute whether its values have neighbours, so that blocks are made of several; all of
+            them unless told.
     """
 
     measured: FloatArray
@@ -82,6 +84,7 @@ class Beside:
     laplace: bool = False
     doubts: list[FloatArray] | None = None
     follows: list[float] = field(default_factory=list)
+    ordered: tuple[bool, ...] | None = None
 
 
 def towards(
@@ -131,7 +134,7 @@ def believe(tables: Sequence[Beside], *, weigh: bool = False, sized: bool = Fals
         >>> bool(np.ptp(weighed) < 0.5 * np.ptp(alone))
         True
     """
-    waiting = [_blocks(each.measured) for each in tables]
+    waiting = [_blocks(each.measured, each.ordered) for each in tables]
     found = [np.maximum(each.model, 0.0) for each in tables]
     while any(waiting):
         here = [place for place, blocks in enumerate(waiting) if blocks]
@@ -141,7 +144,7 @@ def believe(tables: Sequence[Beside], *, weigh: bool = False, sized: bool = Fals
             expected, steps = found[place], []
             while expected.shape != noisy.shape:
                 steps.append(expected.shape)
-                expected = _halve(expected)
+                expected = _halve(expected, each.ordered)
             cells = each.measured.size / noisy.size
             if sized:
                 tails = _summed(cells) if each.laplace and cells < _SUMS_TO_NORMAL else _NORMAL
@@ -161,7 +164,7 @@ def believe(tables: Sequence[Beside], *, weigh: bool = False, sized: bool = Fals
             expected = level.model
             factor = np.divide(better, expected, out=np.ones(better.shape), where=expected > 0.0)
             for shape in reversed(level.steps):
-                factor = _double(factor, shape)
+                factor = _double(factor, shape, tables[place].ordered)
             found[place] = found[place] * factor
             if not waiting[place]:
                 # What the model calls impossible can only be added.
@@ -329,25 +332,28 @@ def bounds(model: FloatArray) -> FloatArray:
     return most
 
 
-def _blocks(array: FloatArray) -> list[FloatArray]:
+def _blocks(array: FloatArray, ordered: tuple[bool, ...] | None) -> list[FloatArray]:
     """A table, and blocks of its neighbours, larger and larger."""
     blocks = [array]
-    while max(blocks[-1].shape) >= _HALVED:
-        blocks.append(_halve(blocks[-1]))
+    while _long(blocks[-1].shape, ordered):
+        blocks.append(_halve(blocks[-1], ordered))
     return blocks
 
 
-def _halve(array: FloatArray) -> FloatArray:
+def _long(shape: tuple[int, ...], ordered: tuple[bool, ...] | None) -> list[int]:
+    """Attributes whose values have neighbours, and enough of them to be halved."""
+    return [axis for axis, n in enumerate(shape) if n >= _HALVED and (ordered is None or ordered[axis])]
+
+
+def _halve(array: FloatArray, ordered: tuple[bool, ...] | None) -> FloatArray:
     """Add neighbours in pairs along every axis that is long enough."""
-    for axis, length in enumerate(array.shape):
-        if length >= _HALVED:
-            array = np.add.reduceat(array, np.arange(0, length, 2), axis=axis)
+    for axis in _long(array.shape, ordered):
+        array = np.add.reduceat(array, np.arange(0, array.shape[axis], 2), axis=axis)
     return array
 
 
-def _double(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+def _double(array: FloatArray, shape: tuple[int, ...], ordered: tuple[bool, ...] | None) -> FloatArray:
     """Repeat every entry for the pair it stands for."""
-    for axis, length in enumerate(shape):
-        if length >= _HALVED:
-            array = np.repeat(array, 2, axis=axis).take(np.arange(length), axis=axis)
+    for axis in _long(shape, ordered):
+        array = np.repeat(array, 2, axis=axis).take(np.arange(shape[axis]), axis=axis)
     return array

@@ -23,7 +23,7 @@ reads a count.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.kernels.summed_area import running_sums, sums_between
-from dphist.model.domain import Domain, Ordinal
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -106,6 +106,7 @@ class Shrunk:
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
         reconciled: Whether tables and cells were set against each other (`dphist.inference.reconciling`).
         sampled: Whether cells depart from tables at least as sampling makes them.
+        ordered: For every attribute whether its values have neighbours; all of them unless told.
     """
 
     measured: MeasuredTables
@@ -114,6 +115,7 @@ class Shrunk:
     tables: Mapping[Axes, Departures]
     reconciled: bool = False
     sampled: bool = False
+    ordered: tuple[bool, ...] | None = None
 
     def squares(self, low: IntArray, high: IntArray) -> FloatArray:
         """The squared error that every box's published sum seems to have."""
@@ -190,7 +192,11 @@ class Shrunk:
     def _learned(self, axes: Axes, known: Mapping[Axes, float]) -> float:
         """What boxes of all sizes inside a table tell of it."""
         others = tuple(axis for axis in self.measured.everything if axis not in axes)
-        boxes = _boxes([self.measured.shape[axis] for axis in axes], _TOLD_BY if others else 4 * _TOLD_BY)
+        boxes = boxes_of_all_sizes(
+            [self.measured.shape[axis] for axis in axes],
+            _TOLD_BY if others else 4 * _TOLD_BY,
+            None if self.ordered is None else [self.ordered[axis] for axis in axes],
+        )
         low = np.zeros((len(boxes), len(self.measured.shape)), dtype=np.int64)
         high = np.tile(np.array(self.measured.shape, dtype=np.int64), (len(boxes), 1))
         low[:, axes], high[:, axes] = boxes.low, boxes.high
@@ -217,11 +223,35 @@ class Shrunk:
         return _RESERVE * max(1.0, float(chance @ _TIMES / chance.sum()))
 
 
-def _boxes(shape: list[int], some: int) -> Workload:
-    """Boxes of all sizes, the same every time."""
-    domain = Domain([Ordinal(f"axis {axis}", range(n)) for axis, n in enumerate(shape)])
+def boxes_of_all_sizes(shape: Sequence[int], some: int, ordered: Sequence[bool] | None = None) -> Workload:
+    """Give boxes by which published sums are told from unbiased ones, the same every time.
+
+    Args:
+        shape: How many values each attribute has.
+        some: How many boxes.
+        ordered: For every attribute whether its values have neighbours: of one whose values do not, a box has one value
+            or all, as people ask. All of them unless told.
+
+    Returns:
+        The boxes.
+
+    Example:
+        >>> boxes = boxes_of_all_sizes([50, 8], 20, [False, True])
+        >>> sorted(set((boxes.high - boxes.low)[:, 0].tolist()))
+        [1]
+    """
+    has = [True] * len(shape) if ordered is None else list(ordered)
+    domain = Domain(
+        [
+            Ordinal(f"axis {axis}", range(n))
+            if has[axis]
+            else Nominal(f"axis {axis}", [str(v) for v in range(n)])
+            for axis, n in enumerate(shape)
+        ]
+    )
     drawn = Workload.random(domain, some)
-    halved = np.ceil((drawn.high - drawn.low) / 2.0 ** (np.arange(some) % _HALVINGS)[:, None])
+    times = np.where(has, (np.arange(some) % _HALVINGS)[:, None], 0)
+    halved = np.ceil((drawn.high - drawn.low) / 2.0**times)
     return Workload(domain, drawn.low, drawn.low + halved.astype(np.int64))
 
 

@@ -13,14 +13,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphist.inference.departures import Shrunk
+from dphist.inference.departures import Shrunk, boxes_of_all_sizes
 from dphist.inference.estimate import CALIBRATED, Interval, Words
 from dphist.inference.intervals import Spread, normal_quantile
 from dphist.inference.predictive.errors import whole_counts
 from dphist.inference.published import LeastSquaresNoise
 from dphist.inference.tables import MeasuredTables
 from dphist.kernels.summed_area import running_sums
-from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -36,8 +35,10 @@ _FOLLOWING_RECONCILED = 0.5
 # Published sums depart from unbiased ones by those ones' noise and their own errors: if that is r times the noise, in
 # squares, their own are r − 1 of it, and worse than the noise from 2 on. A few boxes tell r; so a little more.
 _BIASED = 2.5
-# Boxes by which that is told, halved so many times: their sizes, in powers of two, are told apart if so many are alike.
-_BOXES, _HALVINGS, _ALIKE = 500, 6, 8
+# One draw of noise may be most of what a few cells of one category are off by: it counts for three deviations at most.
+_ONE_DRAW = 9.0
+# Boxes by which that is told: their sizes, in powers of two, are told apart if so many are alike.
+_BOXES, _ALIKE = 500, 8
 # What bounds that are whole counts cost beside those that are not.
 _WHOLE = 0.25
 _SHRUNK = Words(
@@ -154,14 +155,14 @@ class TableNoise(LeastSquaresNoise):
         classes = math.ceil(math.log2(max(float(np.prod(sizes.astype(float))), 1.0))) + 1
         if self.counts is None:
             return np.zeros(classes, dtype=bool)
-        axes = [Ordinal(f"axis {axis}", range(size)) for axis, size in enumerate(self.tables.shape)]
-        some = Workload.random(Domain(axes), _BOXES)
-        halved = np.ceil((some.high - some.low) / 2.0 ** (np.arange(len(some.low)) % _HALVINGS)[:, None])
-        boxes = Workload(some.domain, some.low, some.low + halved.astype(np.int64))
+        ordered = None if self.shrunk is None else self.shrunk.ordered
+        boxes = boxes_of_all_sizes(self.tables.shape, _BOXES, ordered)
         summed = np.asarray(boxes.answer_from(self._sums), dtype=np.float64)
         noise = self.variance(boxes)
         known = ~np.isnan(noise) & (noise > 0.0)
         ratio = (self.fitted(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
+        if ordered is not None:
+            ratio = np.minimum(ratio, _ONE_DRAW)
         kind = _magnitude(boxes.cells_in_each[known], classes)
         many, sums = np.bincount(kind, minlength=classes), np.bincount(kind, ratio, minlength=classes)
         return np.asarray((sums > _BIASED * many) & (many >= _ALIKE), dtype=np.bool_)

@@ -21,6 +21,7 @@ from dphist.inference.reconciling import give_way, lean
 from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import Axes, MeasuredTables
 from dphist.mechanisms.options import checked
+from dphist.model.domain import Domain, Nominal
 from dphist.model.law import Kind
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
@@ -90,6 +91,8 @@ class Marginals:
             and cells give way to tables by what is left to doubt of each, not by their size; departures of the cube
             are then learned for cells of each size.
         sampled: Whether intervals of what was moved allow for what sampling alone makes of cells.
+        categories: Whether categories are taken as such, which have no neighbours: cells are moved in blocks of one
+            category each, and sums of those are what is checked.
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -105,6 +108,7 @@ class Marginals:
     weigh: bool = False
     reconcile: bool = False
     sampled: bool = False
+    categories: bool = False
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -131,7 +135,11 @@ class Marginals:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
         if self.shrink:
             cube, shrunk = shrunk_cube(
-                measured, weigh=self.weigh, reconcile=self.reconcile, sampled=self.sampled
+                measured,
+                weigh=self.weigh,
+                reconcile=self.reconcile,
+                sampled=self.sampled,
+                ordered=_neighbours(data.domain) if self.categories else None,
             )
             return Estimate(cube, TableNoise(measured, cube, shrunk), note)
         return Estimate(fit_cube(measured), TableNoise(measured), note)
@@ -152,6 +160,14 @@ class Marginals:
         axes = tuple(sorted({tuple(sorted(set(t))) for t in axes if t}))
         axes = tuple(t for t in axes if not any(set(t) < set(u) for u in axes)) or ((0,),)
         return axes, (Fraction(1, len(axes)),) * len(axes)
+
+
+def _neighbours(domain: Domain | None) -> tuple[bool, ...] | None:
+    """For every attribute whether its values have neighbours, an order or a group; None where all have."""
+    if domain is None:
+        return None
+    have = tuple(not isinstance(each, Nominal) or each.hierarchy.levels > 2 for each in domain.attributes)
+    return None if all(have) else have
 
 
 def fit_cube(measured: MeasuredTables) -> FloatArray:
@@ -175,7 +191,12 @@ def fit_cube(measured: MeasuredTables) -> FloatArray:
 
 
 def shrunk_cube(
-    measured: MeasuredTables, *, weigh: bool = False, reconcile: bool = False, sampled: bool = False
+    measured: MeasuredTables,
+    *,
+    weigh: bool = False,
+    reconcile: bool = False,
+    sampled: bool = False,
+    ordered: tuple[bool, ...] | None = None,
 ) -> tuple[FloatArray, Shrunk | None]:
     """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
 
@@ -202,6 +223,7 @@ def shrunk_cube(
                 *(values, measured.cell_variance(axes), model),
                 laplace=measured.kind == "laplace" and axes in measured.axes,
                 doubts=[] if whole else None,
+                ordered=None if ordered is None else tuple(ordered[axis] for axis in axes),
             )
             for axes, (values, model) in tables.items()
         }
@@ -226,12 +248,14 @@ def shrunk_cube(
         targets = lean(measured, settled, wanted, found, follows)
         doubt = left[0] + _NEVER_SURE * cube
         found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
-        return found, Shrunk(measured, found, order, doubts, reconciled=True, sampled=sampled)
+        return found, Shrunk(
+            measured, found, order, doubts, reconciled=True, sampled=sampled, ordered=ordered
+        )
     variance = measured.cell_variance(every)
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
     found = rake(found, targets, rounds, _CLOSE * noise)
-    return found, Shrunk(measured, found, order, doubts, sampled=sampled)
+    return found, Shrunk(measured, found, order, doubts, sampled=sampled, ordered=ordered)
 
 
 def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:

@@ -227,6 +227,7 @@ def _best_other(
             weigh=shrink and len(data.shape) > 2,
             reconcile=shrink,
             sampled=shrink,
+            categories=shrink and len(data.shape) == 2,
         ),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
         *(mean, forecaster, plan.known),
@@ -269,14 +270,26 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
         every = tuple(range(len(data.shape)))
         return _Way(
             Marginals(
-                tables=(every,), shares=(Fraction(1),), shrink=True, weigh=True, reconcile=True, sampled=True
+                tables=(every,),
+                shares=(Fraction(1),),
+                shrink=True,
+                weigh=True,
+                reconcile=True,
+                sampled=True,
+                categories=len(data.shape) == 2,
             ),
             _MOVED,
             *(min(mean, alone), forecaster),
         )
     return _Way(
         Marginals(
-            tables=plan.tables, shares=plan.shares, shrink=True, weigh=True, reconcile=True, sampled=True
+            tables=plan.tables,
+            shares=plan.shares,
+            shrink=True,
+            weigh=True,
+            reconcile=True,
+            sampled=True,
+            categories=len(data.shape) == 2,
         ),
         _MOVED
         if len(plan.tables) == 1

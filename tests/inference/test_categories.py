@@ -1,0 +1,106 @@
+"""Categories have no neighbours: rows that lean each their own way are believed and checked one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dphist
+from dphist.inference.believing import Beside, believe
+from dphist.inference.departures import boxes_of_all_sizes
+from dphist.mechanisms import Marginals
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.workload import Workload
+from dphist.testing import run
+
+ROWS, COLUMNS = 40, 64
+DOMAIN = Domain([Nominal("ward", [f"w{v}" for v in range(ROWS)]), Ordinal("hour", range(COLUMNS))])
+MARGINALS = Marginals(
+    tables=((0,), (1,), (0, 1)),
+    shares=(Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)),
+    shrink=True,
+    reconcile=True,
+    sampled=True,
+)
+
+
+def _leaning() -> np.ndarray:
+    """Every other row leans to the left, the others to the right: neighbours together lean nowhere."""
+    lean = 0.4 * np.sin(2.0 * np.pi * np.arange(COLUMNS) / COLUMNS)
+    return np.rint(20.0 * (1.0 + np.where(np.arange(ROWS) % 2, 1.0, -1.0)[:, None] * lean)).astype(np.int64)
+
+
+def _held(mechanism: Marginals, counts: np.ndarray, seed: int) -> tuple[float, float]:
+    """Which part of the boxes' intervals held, and the root mean squared error."""
+    boxes = Workload.random(DOMAIN, 300, seed=4)
+    truth = np.asarray(boxes.answer(counts), dtype=np.float64)
+    estimate: Any = run(mechanism, Histogram(DOMAIN, counts), "0.1", seed=seed)
+    answers = estimate.errors.answer(boxes, np.asarray(boxes.answer(estimate.counts), dtype=np.float64))
+    found = estimate.errors.interval(boxes, answers, 0.95)
+    return float(((found.low <= truth) & (truth <= found.high)).mean()), float(
+        np.sqrt(((answers - truth) ** 2).mean())
+    )
+
+
+def test_rows_that_lean_each_their_own_way_are_found_and_held():
+    counts = _leaning()
+    before, after = (
+        np.mean([_held(replace(MARGINALS, categories=each), counts, seed) for seed in range(3)], axis=0)
+        for each in (False, True)
+    )
+    assert before[0] < 0.85
+    assert after[0] > 0.93
+    assert after[1] < 0.85 * before[1]
+
+
+def test_blocks_are_made_along_attributes_that_have_neighbours():
+    levels: list[Any] = []
+    table = np.ones((9, 16))
+    believe([Beside(table, 1.0, table, doubts=levels, ordered=(False, True))])
+    assert [each.shape for each in levels] == [(9, 2), (9, 4), (9, 8), (9, 16)]
+    alone: list[Any] = []
+    believe([Beside(table, 1.0, table, doubts=alone, ordered=(False, False))])
+    assert [each.shape for each in alone] == [(9, 16)]
+
+
+def test_boxes_have_one_category_or_all():
+    boxes = boxes_of_all_sizes([5, 64], 600, [False, True])
+    sides = boxes.high - boxes.low
+    assert set(sides[:, 0].tolist()) == {1, 5}
+    assert sides[:, 1].min() == 1
+    assert sides[:, 1].max() > 40
+    told, untold = boxes_of_all_sizes([5, 64], 600, [True, True]), boxes_of_all_sizes([5, 64], 600)
+    np.testing.assert_array_equal(told.low, untold.low)
+    np.testing.assert_array_equal(told.high, untold.high)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [Ordinal("ward", range(6)), Nominal("ward", {"north": ["a", "b", "c"], "south": ["d", "e", "f"]})],
+)
+def test_nothing_changes_where_values_have_an_order_or_groups(rows):
+    domain = Domain([rows, Ordinal("hour", range(16))])
+    counts = np.arange(96).reshape(6, 16) * 7 % 31
+    one, other = (
+        run(replace(MARGINALS, categories=each), Histogram(domain, counts), 1, seed=1)
+        for each in (False, True)
+    )
+    np.testing.assert_array_equal(one.counts, other.counts)
+
+
+def test_auto_says_so_and_the_file_replays(tmp_path):
+    histogram = Histogram(DOMAIN, _leaning())
+    release = dphist.publish(histogram, epsilon="0.1", workload=Workload.random(DOMAIN, 200, seed=1))
+    made: Any = release.mechanism
+    assert made.chosen.categories
+    release.save(tmp_path / "release.parquet")
+    again = dphist.load(tmp_path / "release.parquet")
+    again.verify(exact=True)
+    asked = Workload.random(DOMAIN, 100, seed=2)
+    np.testing.assert_array_equal(again.answer(asked).low, release.answer(asked).low)
+    np.testing.assert_array_equal(again.answer(asked).high, release.answer(asked).high)
