@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dphist.kernels.levels.chain import LARGE_STEP, SMALL_STEP, expect, infer
+from dphist.kernels.levels.chain import LARGE_STEP, SMALL_STEP, expect, infer, possible
 from dphist.kernels.levels.fit import _clump, denoise
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
 
@@ -106,21 +106,27 @@ def _dense(table, rows, jump, w):
     return math.log(evidence), starts, moves, np.array(forward) * np.array(back) / evidence
 
 
-def test_forward_backward_equals_the_dense_one():
+@pytest.mark.parametrize("apart", [False, True])
+def test_forward_backward_equals_the_dense_one(apart):
     generator = np.random.default_rng(3)
     table = generator.random((6, 9))
+    if apart:
+        # Neighbours whose levels have nothing in common, with a gap between them.
+        table[:2, 3:] = table[2:4, :6] = table[4:, :3] = table[4:, 5:] = 0.0
     rows = generator.integers(0, 6, 12)
     jump = generator.random(9)
     jump /= jump.sum()
     w = np.array([0.5, 0.2, 0.1, 0.2])
     evidence, starts, moves, posterior = _dense(table, rows, jump, w)
     whole = np.array([[0, 12]])
-    found = expect(table, rows, whole, jump, w, np.empty((12, 9)))
+    found = expect(table, possible(table), rows, whole, jump, w, np.empty((12, 9)))
     assert found[0] == pytest.approx(evidence, rel=1e-12)
     assert np.allclose(found[1], starts)
     assert np.allclose(found[2], moves)
     first, second = generator.random((6, 9)), generator.random((6, 9))
-    mean, within, between = infer(table, rows, whole, jump, w, first, second, np.empty((12, 9)))
+    mean, within, between = infer(
+        table, possible(table), rows, whole, jump, w, first, second, np.empty((12, 9))
+    )
     expected = (posterior * first[rows]).sum(axis=1)
     assert np.allclose(mean, expected)
     assert np.allclose(within, (posterior * second[rows]).sum(axis=1))
@@ -132,9 +138,10 @@ def test_stretches_are_independent_sequences():
     table, rows = generator.random((5, 7)), generator.integers(0, 5, 20)
     jump, w = np.full(7, 1 / 7), np.array([0.7, 0.1, 0.1, 0.1])
     parts = [
-        expect(table, rows, np.array([[a, b]]), jump, w, np.empty((20, 7))) for a, b in ((0, 8), (8, 20))
+        expect(table, possible(table), rows, np.array([[a, b]]), jump, w, np.empty((20, 7)))
+        for a, b in ((0, 8), (8, 20))
     ]
-    both = expect(table, rows, np.array([[0, 8], [8, 20]]), jump, w, np.empty((20, 7)))
+    both = expect(table, possible(table), rows, np.array([[0, 8], [8, 20]]), jump, w, np.empty((20, 7)))
     for i in range(3):
         assert np.allclose(both[i], parts[0][i] + parts[1][i])
 
@@ -145,10 +152,11 @@ def test_expectation_maximisation_climbs():
     distinct, rows = np.unique(values, return_inverse=True)
     grid = level_grid(values, 0.5)
     table, _ = likelihoods(distinct, grid, 0.1, 0.0, 0.5)
+    spans = possible(table)
     jump, w, seen = np.full(grid.size, 1 / grid.size), np.full(4, 0.25), []
     for _ in range(12):
         evidence, starts, moves = expect(
-            table, rows, np.array([[0, 180]]), jump, w, np.empty((180, grid.size))
+            table, spans, rows, np.array([[0, 180]]), jump, w, np.empty((180, grid.size))
         )
         seen.append(evidence)
         jump, w = starts / starts.sum(), moves / moves.sum()

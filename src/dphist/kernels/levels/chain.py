@@ -26,7 +26,7 @@ LARGE_STEP = 0.9
 
 
 @kernel_once_hot(8.0)
-def _possible(table: FloatArray) -> IntArray:
+def possible(table: FloatArray) -> IntArray:
     """For each row of the table the levels that are possible at all, as [from, to)."""
     spans = np.empty((table.shape[0], 2), dtype=np.int64)
     for i in range(table.shape[0]):
@@ -59,23 +59,28 @@ def _stretch(
 ) -> float:
     """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills whatever else has room.
 
-    Each two-sided geometric kernel is one running sum up the levels and one down; all work of a cell is fused
-    into those two sweeps, because the sums' latency is what the time goes into. A step between two cells looks
-    only at levels from the lowest to the highest that is possible in either. Levels are numbered by unsigned integers:
-    of signed ones machine code asks at every look if they count from the end, a fifth of the time.
+    Each two-sided geometric kernel is one running sum up the levels and one down. Each sum waits for its last step, so
+    all four are taken side by side in one loop; what does not wait stands in loops of its own, which are vectorised.
+    Sums go over levels from the lowest to the highest that is possible in a cell or the one before it, all else over
+    those of one of the two: outside of them likelihoods are zero. Levels are numbered by unsigned integers: of signed
+    ones machine code asks at every look if they count from the end, a fifth of the time.
     """
     n = rows.size
     one = np.uint64(1)
     levels = jump.size
-    up_small = np.empty(levels)
-    up_large = np.empty(levels)
-    stay = np.empty(levels)
-    v = np.empty(levels)
+    up_small = np.zeros(levels)
+    up_large = np.zeros(levels)
+    down_small = np.zeros(levels)
+    down_large = np.zeros(levels)
+    v = np.zeros(levels)
     evidence = 0.0
     r, g = SMALL_STEP, LARGE_STEP
     w0, w3 = weights[0], weights[3]
     w1 = weights[1] * (1.0 - r) / (1.0 + r)
     w2 = weights[2] * (1.0 - g) / (1.0 + g)
+    jumped = np.empty(levels)
+    for k in range(levels):
+        jumped[k] = w3 * jump[k]
     for i in range(n):
         a = forward[i]
         b = table[rows[i]]
@@ -86,26 +91,28 @@ def _stretch(
                 a[k] = b[k] * jump[k]
                 total += a[k]
         else:
-            low = min(low, np.uint64(spans[rows[i - 1], 0]))
-            high = max(high, np.uint64(spans[rows[i - 1], 1]))
             q = forward[i - 1]
-            s = 0.0
-            t = 0.0
-            for k in range(low, high):
+            bottom = min(low, np.uint64(spans[rows[i - 1], 0]))
+            top = max(high, np.uint64(spans[rows[i - 1], 1]))
+            s, t, s_down, t_down = 0.0, 0.0, 0.0, 0.0
+            for step in range(top - bottom):
+                k = bottom + step
                 s = s * r + q[k]
                 t = t * g + q[k]
-                stay[k] = w0 * q[k] + w1 * s + w2 * t + w3 * jump[k]
-            s = 0.0
-            t = 0.0
-            for down in range(high - low):
-                k = high - one - down  # type: ignore[assignment]
-                s *= r
-                t *= g
-                x = b[k] * (stay[k] + w1 * s + w2 * t)
-                a[k] = x
-                total += x
-                s += q[k]
-                t += q[k]
+                up_small[k] = s
+                up_large[k] = t
+                k = top - one - step
+                s_down *= r
+                t_down *= g
+                down_small[k] = s_down
+                down_large[k] = t_down
+                s_down += q[k]
+                t_down += q[k]
+            for k in range(low, high):
+                stay = w0 * q[k] + w1 * up_small[k] + w2 * up_large[k] + jumped[k]
+                a[k] = b[k] * (stay + w1 * down_small[k] + w2 * down_large[k])
+            for step in range(high - low):
+                total += a[high - one - step]
         evidence += math.log(total)
         total = 1.0 / total
         # Spelled out, as in `likelihood`: assigning a slice takes long to compile.
@@ -145,34 +152,38 @@ def _stretch(
                     starts[k] += a[k] * back[k] / total
             break
         q = forward[i - 1]
-        low = min(low, np.uint64(spans[rows[i - 1], 0]))
-        high = max(high, np.uint64(spans[rows[i - 1], 1]))
-        s = 0.0
-        t = 0.0
+        first_before, end_before = np.uint64(spans[rows[i - 1], 0]), np.uint64(spans[rows[i - 1], 1])
+        bottom, top = min(low, first_before), max(high, end_before)
+        for k in range(bottom, top):
+            v[k] = b[k] * back[k]
+        s, t, s_down, t_down = 0.0, 0.0, 0.0, 0.0
         c0 = 0.0
         c3 = 0.0
-        for k in range(low, high):
-            x = b[k] * back[k]
-            v[k] = x
+        for step in range(top - bottom):
+            k = bottom + step
+            x = v[k]
             s = s * r + x
             t = t * g + x
             up_small[k] = s
             up_large[k] = t
             c0 += q[k] * x
             c3 += jump[k] * x
-        s = 0.0
-        t = 0.0
+            k = top - one - step
+            s_down *= r
+            t_down *= g
+            down_small[k] = s_down
+            down_large[k] = t_down
+            s_down += v[k]
+            t_down += v[k]
+        for k in range(first_before, end_before):
+            up_small[k] += down_small[k]
+            up_large[k] += down_large[k]
         c1 = 0.0
         c2 = 0.0
-        for down in range(high - low):
-            k = high - one - down  # type: ignore[assignment]
-            x = up_small[k] + s * r
-            z = up_large[k] + t * g
-            s = s * r + v[k]
-            t = t * g + v[k]
-            c1 += q[k] * x
-            c2 += q[k] * z
-            stay[k] = w0 * v[k] + w1 * x + w2 * z
+        for step in range(end_before - first_before):
+            k = end_before - one - step
+            c1 += q[k] * up_small[k]
+            c2 += q[k] * up_large[k]
         f = 1.0 / (w0 * c0 + w1 * c1 + w2 * c2 + w3 * c3)
         moves[0] += w0 * c0 * f
         moves[1] += w1 * c1 * f
@@ -180,8 +191,8 @@ def _stretch(
         moves[3] += w3 * c3 * f
         j = w3 * f
         c3 *= w3
-        for k in range(low, high):
-            back[k] = (stay[k] + c3) * f
+        for k in range(first_before, end_before):
+            back[k] = (w0 * v[k] + w1 * up_small[k] + w2 * up_large[k] + c3) * f
         if starts.size > 0:
             for k in range(low, high):
                 starts[k] += j * jump[k] * v[k]
@@ -195,6 +206,7 @@ def foresee_passes(cells: int, levels: int, passes: int) -> None:
 
 def expect(
     table: FloatArray,
+    spans: IntArray,
     rows: IntArray,
     stretches: IntArray,
     jump: FloatArray,
@@ -203,14 +215,13 @@ def expect(
 ) -> tuple[float, FloatArray, FloatArray]:
     """One expectation step: evidence, expected jumps into each level, expected moves of each kind.
 
-    ``stretches`` holds [start, stop) pairs of cells; each stretch starts with a fresh draw from ``jump``.
+    ``spans`` are the levels that are `possible` by each row of the table. ``stretches`` holds [start, stop) pairs of cells; each stretch starts with a fresh draw from ``jump``.
     """
     starts = np.zeros(jump.size)
     moves = np.zeros(4)
     none = np.empty(0)
     empty = np.empty((0, 0))
     evidence = 0.0
-    spans = _possible(table)
     for begin, end in stretches.tolist():
         part = rows[begin:end]
         evidence += _stretch(
@@ -221,6 +232,7 @@ def expect(
 
 def infer(
     table: FloatArray,
+    spans: IntArray,
     rows: IntArray,
     stretches: IntArray,
     jump: FloatArray,
@@ -240,7 +252,6 @@ def infer(
     # Nobody learns from this pass.
     starts = np.empty(0)
     moves = np.zeros(4)
-    spans = _possible(table)
     for lo, hi in stretches.tolist():
         _stretch(
             table,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.levels.chain import expect, foresee_passes, infer
+from dphist.kernels.levels.chain import expect, foresee_passes, infer, possible
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
 
 FloatArray = NDArray[np.float64]
@@ -52,6 +52,7 @@ class _Candidate:
     clump: float
     grid: FloatArray
     table: FloatArray
+    spans: IntArray
     scale: float
     start: FloatArray
     weights: FloatArray
@@ -65,7 +66,9 @@ class _Candidate:
         """Take some rounds of expectation–maximisation towards the highest penalised evidence."""
         forward = np.empty((int((stretches[:, 1] - stretches[:, 0]).max()), self.grid.size))
         for _ in range(rounds):
-            evidence, jumps, moves = expect(self.table, rows, stretches, self.jump, self.weights, forward)
+            evidence, jumps, moves = expect(
+                self.table, self.spans, rows, stretches, self.jump, self.weights, forward
+            )
             penalty = (self.start * np.log(self.jump)).sum() + (_MOVES_PRIOR * np.log(self.weights)).sum()
             self.evidence = evidence + self.scale + float(penalty)
             moves += _MOVES_PRIOR
@@ -151,9 +154,9 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
         table, scales = likelihoods(distinct, grid, scatter, clump, rate, normal)
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
+        spans, scale = possible(table), float(times @ scales)
         for moves in starts:
-            scale = float(times @ scales)
-            candidate = _Candidate(scatter, clump, grid, table, scale, start, np.array(moves))
+            candidate = _Candidate(scatter, clump, grid, table, spans, scale, start, np.array(moves))
             candidate.improve(rows, stretches, _ROUNDS[0])
             race.append(candidate)
 
@@ -193,7 +196,7 @@ def _apply(
         first, second = moments(distinct, model.grid, model.scatter, model.clump, rate, table, normal)
         whole = np.array([[0, rows.size]], dtype=np.int64)
         forward = np.empty((rows.size, model.grid.size))
-        part = infer(table, rows, whole, model.jump, model.weights, first, second, forward)
+        part = infer(table, possible(table), rows, whole, model.jump, model.weights, first, second, forward)
         if trust < _SURE:
             part = _mixed(trust, part, even.apply(values[lo:hi], rate, normal))
         parts.append(part)
