@@ -244,6 +244,34 @@ def test_single_cells_by_their_path_are_boxes_of_one_cell(shape, lone):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(60, 37, 31), (263, 260), (70_000,)])
+def test_long_runs_of_cells_are_single_cells(shape):
+    """From tables of halvings, compiled or not, and cell by cell: the same bits."""
+    from dphist.kernels.predictive import halvings
+
+    rng = np.random.default_rng(6)
+    counts = rng.poisson(np.where(rng.random(shape) < 0.01, 40.0, 0.05))
+    domain = dphist.Domain([dphist.Ordinal(f"a{i}", range(n)) for i, n in enumerate(shape)])
+    release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/5", mechanism="adaptivetree")
+    errors: Any = release._estimate.errors
+    begin, end = 1234, 1234 + (1 << 16)
+    low = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)
+    assert errors.engine.ask_run(0, 100) is None
+    found, wanted = errors.engine.ask_run(begin, end), errors.engine.ask_both(low, low + 1)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (found[2] > 0.0).any()
+    tables = errors.engine._of_leaves[0]
+    known = errors.engine.painted[begin:end], begin, np.array(shape), *tables.law, *tables.tables
+    kernel: Any = halvings._inside
+    np.testing.assert_array_equal(kernel.compiled()(*known), kernel.twin(*known))
+    published = release.cells.numbers[begin:end]
+    run = errors.run_of_cells(begin, end, published, 0.9)
+    asked = errors.interval(dphist.Workload(domain, low, low + 1), published, 0.9)
+    np.testing.assert_array_equal(run.low, asked.low)
+    np.testing.assert_array_equal(run.high, asked.high)
+
+
 def test_splits_worked_out_when_asked_are_those_worked_out_at_once(monkeypatch):
     rng = np.random.default_rng(8)
     noisy = rng.poisson(3.0, (24, 40)) + np.rint(rng.laplace(0.0, 2.0, (24, 40)))

@@ -127,6 +127,12 @@ class DenseCells:
             stand = (release._unpolished if release.polish else self).numbers[begin:end]
             found = around(stand, widths, self.numbers[begin:end])
             return found.low, found.high
+        run_of_cells = getattr(errors, "run_of_cells", None)
+        if run_of_cells is not None:
+            # Many cells of few leaves: what leaves have alike is worked out once.
+            run = run_of_cells(begin, end, self.numbers[begin:end], confidence)
+            if run is not None:
+                return run.low, run.high
         low = np.stack(np.unravel_index(np.arange(begin, end), release.domain.shape), axis=1)
         found = errors.interval(
             Workload(release.domain, low, low + 1),

@@ -233,7 +233,30 @@ class PredictiveErrors:
         mean, known, inner, plain, noise = self.engine.ask_both(low, high, starts)
         if self.inside is not None:
             inner = np.maximum(inner, self.inside.variance(low, high, starts))
-        cells = asked_cells(low, high, starts)
+        return self._squared((mean, known, inner, plain, noise), asked_cells(low, high, starts), published)
+
+    def run_of_cells(self, begin: int, end: int, published: FloatArray, confidence: float) -> Interval | None:
+        """As `interval` of single cells, for a long run of them in C order.
+
+        Args:
+            begin: The first cell.
+            end: One past the last.
+            published: Their counts.
+            confidence: How often each interval is to hold.
+
+        Returns:
+            The intervals; None where single cells must be asked about.
+        """
+        said = None if self.inside is not None else self.engine.ask_run(begin, end)
+        if said is None:
+            return None
+        one = np.ones(1)
+        deviation = np.sqrt(self._squared(said, one, published))
+        return self.whole(published, deviation, np.broadcast_to(one, published.shape), confidence)
+
+    def _squared(self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray) -> FloatArray:
+        """Expected squared errors, by what `Engine.ask_both` says of questions about so many cells."""
+        mean, known, inner, plain, noise = said
         caution = self.engine.caution_of(cells)
         return self.engine.overlap * np.minimum(
             caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2,

@@ -96,18 +96,17 @@ def _stretch(
             top = max(high, np.uint64(spans[rows[i - 1], 1]))
             s, t, s_down, t_down = 0.0, 0.0, 0.0, 0.0
             for step in range(top - bottom):
-                k = bottom + step
-                s = s * r + q[k]
-                t = t * g + q[k]
-                up_small[k] = s
-                up_large[k] = t
-                k = top - one - step
+                up, down = bottom + step, top - one - step
+                s = s * r + q[up]
+                t = t * g + q[up]
+                up_small[up] = s
+                up_large[up] = t
                 s_down *= r
                 t_down *= g
-                down_small[k] = s_down
-                down_large[k] = t_down
-                s_down += q[k]
-                t_down += q[k]
+                down_small[down] = s_down
+                down_large[down] = t_down
+                s_down += q[down]
+                t_down += q[down]
             for k in range(low, high):
                 stay = w0 * q[k] + w1 * up_small[k] + w2 * up_large[k] + jumped[k]
                 a[k] = b[k] * (stay + w1 * down_small[k] + w2 * down_large[k])
@@ -160,30 +159,29 @@ def _stretch(
         c0 = 0.0
         c3 = 0.0
         for step in range(top - bottom):
-            k = bottom + step
-            x = v[k]
+            up, down = bottom + step, top - one - step
+            x = v[up]
             s = s * r + x
             t = t * g + x
-            up_small[k] = s
-            up_large[k] = t
-            c0 += q[k] * x
-            c3 += jump[k] * x
-            k = top - one - step
+            up_small[up] = s
+            up_large[up] = t
+            c0 += q[up] * x
+            c3 += jump[up] * x
             s_down *= r
             t_down *= g
-            down_small[k] = s_down
-            down_large[k] = t_down
-            s_down += v[k]
-            t_down += v[k]
+            down_small[down] = s_down
+            down_large[down] = t_down
+            s_down += v[down]
+            t_down += v[down]
         for k in range(first_before, end_before):
             up_small[k] += down_small[k]
             up_large[k] += down_large[k]
         c1 = 0.0
         c2 = 0.0
         for step in range(end_before - first_before):
-            k = end_before - one - step
-            c1 += q[k] * up_small[k]
-            c2 += q[k] * up_large[k]
+            down = end_before - one - step
+            c1 += q[down] * up_small[down]
+            c2 += q[down] * up_large[down]
         f = 1.0 / (w0 * c0 + w1 * c1 + w2 * c2 + w3 * c3)
         moves[0] += w0 * c0 * f
         moves[1] += w1 * c1 * f
@@ -215,7 +213,8 @@ def expect(
 ) -> tuple[float, FloatArray, FloatArray]:
     """One expectation step: evidence, expected jumps into each level, expected moves of each kind.
 
-    ``spans`` are the levels that are `possible` by each row of the table. ``stretches`` holds [start, stop) pairs of cells; each stretch starts with a fresh draw from ``jump``.
+    ``spans`` are the levels that are `possible` by each row of the table. ``stretches`` holds [start, stop) pairs of
+    cells; each stretch starts with a fresh draw from ``jump``.
     """
     starts = np.zeros(jump.size)
     moves = np.zeros(4)

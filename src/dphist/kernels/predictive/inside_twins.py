@@ -218,24 +218,55 @@ def _met(lengths: FloatArray, spans: FloatArray) -> Iterator[FloatArray]:
 def _unsure(
     lengths: FloatArray, mean: FloatArray, variance: FloatArray, unevenness: FloatArray
 ) -> Iterator[FloatArray]:
-    """How unsure every halving of some leaves is, one after the other."""
+    """How unsure every halving of some leaves is, one after the other; nothing where a leaf has no more."""
+    for halved, _, unsure in unsure_halvings(lengths, mean, variance, unevenness):
+        rest = np.zeros(len(lengths))
+        rest[halved] = unsure
+        yield rest
+
+
+def unsure_halvings(
+    lengths: FloatArray, mean: FloatArray, variance: FloatArray, unevenness: FloatArray
+) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """One halving of some leaves after the other: which leaves have one, along which axis, and how unsure it is.
+
+    ``lengths`` and ``mean`` are written to.
+    """
     square = mean**2 + variance
     volume = np.ones(len(lengths))
     for axis in range(lengths.shape[1]):
         volume *= lengths[:, axis]
     rows = np.arange(len(lengths))
     while True:
-        axis = np.argmax(lengths, axis=1)
-        g = np.flatnonzero(lengths[rows, axis] > 1.0)
+        longest = np.argmax(lengths, axis=1)
+        g = np.flatnonzero(lengths[rows, longest] > 1.0)
         if not g.size:
             return
-        rest = np.zeros(len(lengths))
-        rest[g] = 0.25 * (square[g] * unevenness[size_classes(volume[g])] + mean[g])
-        yield rest
+        rest = 0.25 * (square[g] * unevenness[size_classes(volume[g])] + mean[g])
+        yield g, longest[g], rest
         mean[g] *= 0.5
-        square[g] = 0.25 * square[g] + rest[g]
+        square[g] = 0.25 * square[g] + rest
         volume[g] *= 0.5
-        lengths[g, axis[g]] *= 0.5
+        lengths[g, longest[g]] *= 0.5
+
+
+def met_along(side: int, stages: int) -> tuple[FloatArray, FloatArray]:
+    """What each cell along a side of a leaf takes of its halves, halves of halves and so on.
+
+    Args:
+        side: How many cells there are.
+        stages: How many halvings are looked at, and one.
+
+    Returns:
+        Products and contrasts (see `_products`), for every cell one stage after the other.
+    """
+    place = np.arange(side, dtype=np.float64)
+    spans = np.stack([place, place + 1.0])
+    found = np.empty((2, side, stages))
+    for stage in range(stages):
+        intervals = np.full(side, 2.0**stage)
+        found[:, :, stage] = _products(np.full(side, float(side)) * 0.5**stage, intervals, spans)
+    return found[0].reshape(-1), found[1].reshape(-1)
 
 
 def _products(length: FloatArray, intervals: FloatArray, spans: FloatArray) -> tuple[FloatArray, FloatArray]:
