@@ -99,12 +99,13 @@ def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain,
 
     def spent(draw: Any) -> Fraction:
         """Which share of the budget a question of a sensitivity of one has, by the noise that was drawn for it."""
-        size = draw.amounts[0]
+        size: Fraction = draw.amounts[0]
         return (1 / size if pure else 1 / (2 * size)) / budget.amount
 
     # The share is planned by a noisy total of about 2,048 deviations, the same for any near it, and of what first
     # totals left; attributes have equal parts of it.
     planned = part_for(domain.shape, 4096.0, NoiseLaw("laplace", 2) if pure else NoiseLaw("gaussian", 4))
+    assert planned
     asked, given = noise.drawn[-axes:], noise.given[-axes:]
     assert [each.size for each in asked] == [1] * axes
     assert [spent(each) for each in asked] == [planned * (1 - spent(noise.drawn[0])) / axes] * axes
