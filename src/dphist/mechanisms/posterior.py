@@ -12,7 +12,6 @@ from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.guaranteed import NoisySums
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
-from dphist.model.law import NoiseLaw
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
 
@@ -53,6 +52,8 @@ class Posterior:
         structural: On an ordered line of up to 65,536 cells, read the noisy counts a second time, as a trend with a
             profile that repeats (`dphist.inference.structural`), and publish a mean of both readings, weighed as their
             errors look. What is measured is the same.
+        hidden: On a line, intervals allow for what noise hides in cells that are published as next to nothing
+            (`dphist.inference.predictive.hidden`). What is measured and published is the same.
         elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
             elsewhere; answers and intervals then rely on that. 0 where nothing of the kind is known.
 
@@ -69,6 +70,7 @@ class Posterior:
     fine: bool = False
     counted: bool = False
     structural: bool = False
+    hidden: bool = False
     elsewhere: float = 0.0
 
     def estimate(self, data: PrivateCounts) -> Estimate:
@@ -103,7 +105,7 @@ class Posterior:
         proof = partial(NoisySums, values, noisy.law)
         if data.published is not None:
             told = data.published
-            errors = self._errors(PredictiveErrors(law, proof, told.counts, told=told.learned), noisy.law)
+            errors = self._errors(PredictiveErrors(law, proof, told.counts, told=told.learned), noisy, known)
             return Estimate(told.counts, errors)
         # Loaded here: who only asks needs none of it.
         from dphist.inference.fields import denoise_field
@@ -128,17 +130,25 @@ class Posterior:
                 note += ", and read as a trend" + (
                     f" with a profile that repeats every {model.period} cells" if model.period > 1 else ""
                 )
-        return Estimate(counts, self._errors(PredictiveErrors(law, proof, counts), noisy.law), note)
+        return Estimate(counts, self._errors(PredictiveErrors(law, proof, counts), noisy, known), note)
 
-    def _errors(self, errors: PredictiveErrors, law: NoiseLaw) -> PredictiveErrors:
-        """Errors that know of tall cells, if there are."""
-        if self.elsewhere <= 0.0 or errors.counts is None:
+    def _errors(
+        self, errors: PredictiveErrors, noisy: Noisy, total: tuple[float, float] | None
+    ) -> PredictiveErrors:
+        """Errors that know of tall cells, or of what noise hides, if they are to."""
+        if errors.counts is None:
             return errors
-        from dphist.inference.predictive.few import FewErrors
+        parts = errors.make, errors.prove, errors.counts, errors.pruned, errors.told
+        if self.elsewhere > 0.0:
+            from dphist.inference.predictive.few import FewErrors
 
-        return FewErrors(
-            *(errors.make, errors.prove, errors.counts, errors.pruned, errors.told),
-            scale=float(law.scale),
-            noise=float(law.variance),
-            elsewhere=self.elsewhere,
-        )
+            law = noisy.law
+            return FewErrors(
+                *parts, scale=float(law.scale), noise=float(law.variance), elsewhere=self.elsewhere
+            )
+        if self.hidden and errors.counts.ndim == 1:
+            from dphist.inference.predictive.hidden import HiddenErrors
+
+            values = noisy.values.reshape(-1)
+            return HiddenErrors(*parts, noisy=values, noise=noisy.law.drawn_variance, total=total)
+        return errors

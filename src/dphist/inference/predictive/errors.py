@@ -258,10 +258,15 @@ class PredictiveErrors:
         """Expected squared errors, by what `Engine.ask_both` says of questions about so many cells."""
         mean, known, inner, plain, noise = said
         caution = self.engine.caution_of(cells)
+        law = caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2
         return self.engine.overlap * np.minimum(
-            caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2,
+            np.maximum(law, self.least(low, high, starts)),
             _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
         )
+
+    def least(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
+        """What the law's squared errors are raised to, whatever it says."""
+        return np.zeros(1)
 
 
 def by_question(workload: Workload) -> tuple[IntArray, IntArray, IntArray | None]:

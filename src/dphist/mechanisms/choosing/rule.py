@@ -234,7 +234,8 @@ def _cells(data: PrivateCounts, *, counted: bool = False) -> Posterior:
     """Every cell by itself; on a line with finer models, and where it is ordered with a trend beside them."""
     from dphist.mechanisms.posterior import Posterior
 
-    return Posterior(fine=len(data.shape) == 1, counted=counted, structural=_ordered_line(data))
+    line = len(data.shape) == 1
+    return Posterior(fine=line, counted=counted, structural=_ordered_line(data), hidden=line)
 
 
 def _ordered_line(data: PrivateCounts) -> bool:
