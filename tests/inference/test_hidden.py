@@ -1,9 +1,12 @@
 """Intervals of cells that were measured one by one: what noise hides is allowed for."""
 
+from typing import cast
+
 import numpy as np
 import pytest
 
 from dphist import Domain, Histogram, Nominal, Ordinal, publish
+from dphist.inference.predictive.hidden import HiddenErrors
 from dphist.mechanisms import Auto, Posterior
 from dphist.mechanisms.spec import parse
 from dphist.model.workload import Workload
@@ -65,7 +68,10 @@ def test_a_total_says_what_is_hidden_better_than_cells_do():
     # 23, and cells were raised to it. Fixed noise.
     counts = np.random.default_rng(5).multinomial(100, np.full(1024, 1 / 1024))
     told, alone = (
-        [run(Posterior(counted=each, hidden=True), counts, 1, seed=seed).errors.hidden for seed in range(4)]
+        [
+            cast(HiddenErrors, run(Posterior(counted=each, hidden=True), counts, 1, seed=seed).errors).hidden
+            for seed in range(4)
+        ]
         for each in (True, False)
     )
     assert np.mean(told) < 0.75 * np.mean(alone)

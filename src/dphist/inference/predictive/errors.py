@@ -233,7 +233,8 @@ class PredictiveErrors:
         mean, known, inner, plain, noise = self.engine.ask_both(low, high, starts)
         if self.inside is not None:
             inner = np.maximum(inner, self.inside.variance(low, high, starts))
-        return self._squared((mean, known, inner, plain, noise), asked_cells(low, high, starts), published)
+        cells, least = asked_cells(low, high, starts), self.least(low, high, starts)
+        return self._squared((mean, known, inner, plain, noise), cells, published, least)
 
     def run_of_cells(self, begin: int, end: int, published: FloatArray, confidence: float) -> Interval | None:
         """As `interval` of single cells, for a long run of them in C order.
@@ -250,17 +251,20 @@ class PredictiveErrors:
         said = None if self.inside is not None else self.engine.ask_run(begin, end)
         if said is None:
             return None
-        one = np.ones(1)
-        deviation = np.sqrt(self._squared(said, one, published))
+        one, run = np.ones(1), np.arange(begin, end)[:, None]
+        least = self.least(run, run + 1, None) if len(self.engine.shape) == 1 else np.zeros(1)
+        deviation = np.sqrt(self._squared(said, one, published, least))
         return self.whole(published, deviation, np.broadcast_to(one, published.shape), confidence)
 
-    def _squared(self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray) -> FloatArray:
+    def _squared(
+        self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray, least: FloatArray
+    ) -> FloatArray:
         """Expected squared errors, by what `Engine.ask_both` says of questions about so many cells."""
         mean, known, inner, plain, noise = said
         caution = self.engine.caution_of(cells)
         law = caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2
         return self.engine.overlap * np.minimum(
-            np.maximum(law, self.least(low, high, starts)),
+            np.maximum(law, least),
             _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
         )
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.estimate import Interval
 from dphist.inference.predictive.errors import PredictiveErrors, asked_cells
 from dphist.kernels.summed_area import box_sums
 from dphist.model.workload import Workload
@@ -44,6 +45,10 @@ class FewErrors(PredictiveErrors):
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
         """Add up the published cells: noise of the others would be all that they add."""
         return summed
+
+    def run_of_cells(self, begin: int, end: int, published: FloatArray, confidence: float) -> Interval | None:
+        """Nothing: single cells must be asked about, since some are tall."""
+        return None
 
     def squares(
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
