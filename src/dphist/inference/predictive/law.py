@@ -277,8 +277,10 @@ class Law:
     def _of_leaves(self) -> tuple[Halvings, FloatArray, FloatArray, FloatArray, FloatArray] | None:
         """Of a cell of every leaf what is the same for all its cells: mean and variance by both laws."""
         mean, _, _, variance, unevenness = self._posterior
+        if not unevenness.size:
+            return None
         halvings = Halvings.of(self.left, self.low, self.high, mean, variance, unevenness)
-        if halvings is None or not unevenness.size:
+        if halvings is None:
             return None
         share = np.ones(self.left.size)
         for axis in range(len(self.shape)):
