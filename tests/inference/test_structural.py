@@ -139,7 +139,9 @@ def test_ordered_lines_are_read_so_and_categories_are_not():
     ):
         release = publish(Histogram(Domain([attribute]), counts), epsilon=1, workload="cells")
         assert isinstance(release.mechanism, Auto)
-        assert release.mechanism.chosen == Posterior(fine=True, counted=True, structural=expected, hidden=True)
+        assert release.mechanism.chosen == Posterior(
+            fine=True, counted=True, structural=expected, hidden=True, weighed=expected
+        )
         release.verify()
 
 

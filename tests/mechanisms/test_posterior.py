@@ -195,5 +195,7 @@ def test_counted_spends_the_whole_budget_once_and_replays():
         release = publish(Histogram(domain, counts), epsilon=1, workload="cells")
         release.verify()
         assert isinstance(release.mechanism, Auto)
-        assert release.mechanism.chosen == Posterior(fine=True, counted=True, structural=True, hidden=True)
+        assert release.mechanism.chosen == Posterior(
+            fine=True, counted=True, structural=True, hidden=True, weighed=True
+        )
         assert not np.isnan(release.answer(Workload.random(domain, 20, seed=1)).low).any()

@@ -61,7 +61,11 @@ def denoise_field(
             return line.mean, line
         trend = read_trend(values, variance, line.mean)
         counts, weight = _weighed(values, trend.counts, trend.freedom, line, variance, 1.0, _DOUBT_ON_LINES)
-        return counts, replace(line, period=trend.period) if weight < _HEARD else line
+        if weight >= _HEARD:
+            return counts, line
+        own = float((line.within + line.between).sum()) / variance
+        freedom = weight * own + (1.0 - weight) * trend.freedom
+        return counts, replace(line, period=trend.period, freedom=freedom)
     if values.size > MOST_CELLS_ON_CURVE:
         return classify(values, variance), None
     order = hilbert_order(values.shape)

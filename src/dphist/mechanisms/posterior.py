@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.guaranteed import NoisySums
@@ -14,6 +15,15 @@ from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dphist.kernels.levels.fit import Denoised
+
+    IntArray = NDArray[np.int64]
+    Reading = tuple[NDArray[np.float64], Denoised | None]
 
 # The least variance that is reckoned with: below it no sum of cells is off by a record.
 _NEXT_TO_EXACT = 1e-6
@@ -54,6 +64,8 @@ class Posterior:
             errors look. What is measured is the same.
         hidden: On a line, intervals allow for what noise hides in cells that are published as next to nothing
             (`dphist.inference.predictive.hidden`). What is measured and published is the same.
+        weighed: With ``structural`` and ``hidden``, where a trend was heard, intervals of single cells are as narrow as
+            Stein's identity allows (`dphist.inference.predictive.weighed`). What is measured and published is the same.
         elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
             elsewhere; answers and intervals then rely on that. 0 where nothing of the kind is known.
 
@@ -71,6 +83,7 @@ class Posterior:
     counted: bool = False
     structural: bool = False
     hidden: bool = False
+    weighed: bool = False
     elsewhere: float = 0.0
 
     def estimate(self, data: PrivateCounts) -> Estimate:
@@ -97,7 +110,6 @@ class Posterior:
     def _cells(self, data: PrivateCounts, total: Noisy | None, spent: str = "the whole budget") -> Estimate:
         """Ask for every cell, and infer; a noisy total tells more where there are few records."""
         noisy = data.measure(Identity())
-        scale = float(noisy.scale)
         values = noisy.values.reshape(data.shape)
         # Of the whole numbers that are drawn: at a large ε most are 0, and sums of noisy cells are next to exact.
         known = None if total is None else (float(total.values.sum()), float(total.variance))
@@ -105,14 +117,12 @@ class Posterior:
         proof = partial(NoisySums, values, noisy.law)
         if data.published is not None:
             told = data.published
-            errors = self._errors(PredictiveErrors(law, proof, told.counts, told=told.learned), noisy, known)
-            return Estimate(told.counts, errors)
-        # Loaded here: who only asks needs none of it.
-        from dphist.inference.fields import denoise_field
-
-        counts, model = denoise_field(
-            values, scale, gaussian=noisy.law.gaussian, fine=self.fine, structural=self.structural
-        )
+            errors = PredictiveErrors(law, proof, told.counts, told=told.learned)
+            return Estimate(
+                told.counts, self._errors(errors, noisy, known, partial(self._read, noisy, values))
+            )
+        counts, model = self._read(noisy, values)
+        reading = counts, model
         note = f"every cell was noised with {spent}, then "
         if total is not None:
             # Counts with the true total are nearer to the truth whatever they were: a projection on what holds it. A
@@ -130,10 +140,28 @@ class Posterior:
                 note += ", and read as a trend" + (
                     f" with a profile that repeats every {model.period} cells" if model.period > 1 else ""
                 )
-        return Estimate(counts, self._errors(PredictiveErrors(law, proof, counts), noisy, known), note)
+        errors = PredictiveErrors(law, proof, counts)
+        return Estimate(counts, self._errors(errors, noisy, known, lambda: reading), note)
+
+    def _read(self, noisy: Noisy, values: IntArray) -> Reading:
+        """Infer the counts, and say by which model."""
+        # Loaded here: who only asks needs none of it.
+        from dphist.inference.fields import denoise_field
+
+        return denoise_field(
+            values,
+            float(noisy.scale),
+            gaussian=noisy.law.gaussian,
+            fine=self.fine,
+            structural=self.structural,
+        )
 
     def _errors(
-        self, errors: PredictiveErrors, noisy: Noisy, total: tuple[float, float] | None
+        self,
+        errors: PredictiveErrors,
+        noisy: Noisy,
+        total: tuple[float, float] | None,
+        read: Callable[[], Reading],
     ) -> PredictiveErrors:
         """Errors that know of tall cells, or of what noise hides, if they are to."""
         if errors.counts is None:
@@ -149,6 +177,17 @@ class Posterior:
         if self.hidden and errors.counts.ndim == 1:
             from dphist.inference.predictive.hidden import HiddenErrors
 
-            values = noisy.values.reshape(-1)
-            return HiddenErrors(*parts, noisy=values, noise=noisy.law.drawn_variance, total=total)
+            values, noise = noisy.values.reshape(-1), noisy.law.drawn_variance
+            # Counts that were raised to a total are no longer what was read.
+            if self.weighed and self.structural and total is None and noise > _NEXT_TO_EXACT:
+                from dphist.inference.predictive.weighed import WeighedErrors
+
+                return WeighedErrors(*parts, noisy=values, noise=noise, freedom=partial(_freedom, read))
+            return HiddenErrors(*parts, noisy=values, noise=noise, total=total)
         return errors
+
+
+def _freedom(read: Callable[[], Reading]) -> float:
+    """The degrees of freedom of a reading in which a trend was heard; 0 if none was."""
+    model = read()[1]
+    return 0.0 if model is None else model.freedom

@@ -27,7 +27,7 @@ Learned = Mapping[str, FloatArray]
 
 FEWEST = 1 << 14
 """Of fewer cells it is learned again in less time than it takes to read."""
-NAMES = ("ways", "alike", "caution", "departures", "inside")
+NAMES = ("ways", "alike", "caution", "departures", "inside", "freedom")
 # Arithmetic differs in the last digits from one platform to the next, and sums of differences in a few more.
 _SLACK = 1e-8
 

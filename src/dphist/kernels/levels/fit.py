@@ -90,6 +90,8 @@ class Denoised:
     stay: float
     period: int = 0
     """After how many cells the profile of a trend repeats that was heard as well, 1 without one; 0 if none was."""
+    freedom: float = 0.0
+    """Degrees of freedom of what both readings say together; 0 if no trend was heard."""
 
 
 @dataclass(frozen=True, eq=False)

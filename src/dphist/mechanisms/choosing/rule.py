@@ -235,7 +235,8 @@ def _cells(data: PrivateCounts, *, counted: bool = False) -> Posterior:
     from dphist.mechanisms.posterior import Posterior
 
     line = len(data.shape) == 1
-    return Posterior(fine=line, counted=counted, structural=_ordered_line(data), hidden=line)
+    ordered = _ordered_line(data)
+    return Posterior(fine=line, counted=counted, structural=ordered, hidden=line, weighed=ordered)
 
 
 def _ordered_line(data: PrivateCounts) -> bool:
