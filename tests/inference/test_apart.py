@@ -99,8 +99,8 @@ def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain,
 
     def spent(draw: Any) -> Fraction:
         """Which share of the budget a question of a sensitivity of one has, by the noise that was drawn for it."""
-        size: Fraction = draw.amounts[0]
-        return (1 / size if pure else 1 / (2 * size)) / budget.amount
+        share: Fraction = 1 / (draw.amounts[0] if pure else 2 * draw.amounts[0]) / budget.amount
+        return share
 
     # The share is planned by a noisy total of about 2,048 deviations, the same for any near it, and of what first
     # totals left; attributes have equal parts of it.
