@@ -221,6 +221,14 @@ def test_ranges_go_a_quarter_beyond_what_was_seen():
     assert forecast.worst == pytest.approx(max(errors) * 1.25)
 
 
+def test_runs_end_when_their_mean_is_known():
+    assert not planning._settled([1.0, 1.0, 1.0])
+    assert planning._settled([1.0, 1.1, 0.9, 1.0])
+    # Squares of 1 and 2 in turn are known within a fifth after four runs, within a tenth after sixteen.
+    assert not planning._settled([1.0, 1.4] * 2)
+    assert planning._settled([1.0, 1.4] * 8)
+
+
 def test_the_planner_knows_what_auto_chooses():
     told = planning.plan(CUBE, 1, "ranges", mechanisms=["auto"], runs=1)[0]
     silent = planning.plan(CUBE, 1, "ranges", mechanisms=["auto"], runs=1, announced=False)[0]

@@ -221,3 +221,8 @@ def test_levels_far_from_a_value_are_left_out_without_a_trace():
     assert (first[table == 0] >= 0).all()
     assert np.isfinite(first).all()
     assert np.isfinite(second).all()
+
+
+def test_rows_say_from_where_to_where_levels_are_possible():
+    table = np.array([[0.0, 0.5, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
+    assert possible(table).tolist() == [[1, 4], [0, 1], [4, 5]]

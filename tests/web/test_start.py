@@ -175,6 +175,20 @@ def test_the_page_asks_for_its_token_and_pays_once_and_only_when_told(client, vi
         assert ask("/", "POST", data=form).status_code == 400
 
 
+def test_the_curve_of_expected_error_is_drawn_once_for_one_schema(client, visits, tmp_path, monkeypatch):
+    drawn = []
+
+    def curve(start):
+        drawn.append(start.schema)
+        return [("1", 2.0), ("3", 1.0)]
+
+    monkeypatch.setattr(Start, "curve", curve)
+    ask = client(create_start(str(visits), tmp_path))
+    for form in (FORM, {**FORM, "epsilon": "1/4"}, {**FORM, "workload": "ranges"}, FORM):
+        assert ask("/", "POST", data={**form, "action": "check"}).status_code == 200
+    assert len(drawn) == len(set(drawn)) == 2
+
+
 @pytest.mark.browser
 def test_a_person_starts_in_a_browser(look, visits, tmp_path):
     listening = socket.create_server(("127.0.0.1", 0))

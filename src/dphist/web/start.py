@@ -29,6 +29,8 @@ from dphist.web.app import form_of, pages, static_text
 from dphist.web.guard import REPORT_POLICY, Door, Guard
 from dphist.web.serve import listen, make_door, run
 
+Curve = list[tuple[str, float | None]]
+
 _PLOT = (560, 220, 56, 30)
 
 
@@ -47,6 +49,8 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     made: list[Release] = []
     wrote: list[str] = []
+    # The curve of expected error simulates releases: it is drawn once for what was answered, not at every step.
+    curves: dict[str, Curve] = {}
     # One step at a time: two clicks on “publish” must not pay twice.
     busy = threading.Lock()
 
@@ -64,7 +68,10 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
         action = form.get("action", "check")
         try:
             start.check()
-            facts |= _described(start)
+            # A schema says what will be asked and who is protected, too.
+            if start.schema not in curves:
+                curves[start.schema] = start.curve()
+            facts |= _described(start, curves[start.schema])
             if action in ("rehearse", "publish"):
                 start.write(wrote[-1] if wrote else None)
                 wrote[:] = [start.schema]
@@ -161,8 +168,7 @@ def _read(source: str, folder: Path, listed: list[tuple[str, str]], form: Mappin
     return Start(source=source, public=public, folder=folder, **given)
 
 
-def _described(start: Start) -> dict[str, Any]:
-    curve = start.curve()
+def _described(start: Start, curve: Curve) -> dict[str, Any]:
     axes = " × ".join(f"{a.name} {a.size}" for a in start.domain.attributes)
     return {
         "cells": f"{axes} = {counted(start.domain.size, 'cell')}",
@@ -173,7 +179,7 @@ def _described(start: Start) -> dict[str, Any]:
     }
 
 
-def drawing(curve: list[tuple[str, float | None]], chosen: float | None) -> dict[str, Any] | None:
+def drawing(curve: Curve, chosen: float | None) -> dict[str, Any] | None:
     """Where the points of the curve of expected error lie in its picture, on logarithmic axes."""
     known = [(float(epsilon), error) for epsilon, error in curve if error]
     if len(known) < 2:

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import foresee, kernel_once_hot, kernel_with_twin
+from dphist.kernels.compile import foresee, kernel_with_twin
 from dphist.kernels.levels import twins
 
 FloatArray = NDArray[np.float64]
@@ -25,20 +25,11 @@ SMALL_STEP = 0.5
 LARGE_STEP = 0.9
 
 
-@kernel_once_hot(8.0)
 def possible(table: FloatArray) -> IntArray:
-    """For each row of the table the levels that are possible at all, as [from, to)."""
-    spans = np.empty((table.shape[0], 2), dtype=np.int64)
-    for i in range(table.shape[0]):
-        low = 0
-        high = table.shape[1]
-        while low < high - 1 and table[i, low] == 0.0:
-            low += 1
-        while high > low + 1 and table[i, high - 1] == 0.0:
-            high -= 1
-        spans[i, 0] = low
-        spans[i, 1] = high
-    return spans
+    """For each row of the table the levels that are possible at all, as [from, to): the last one if none is."""
+    seen = table != 0.0
+    seen[:, -1] |= ~seen.any(axis=1)
+    return np.stack([seen.argmax(axis=1), table.shape[1] - seen[:, ::-1].argmax(axis=1)], axis=1)
 
 
 @kernel_with_twin(twins.stretch, cost=twins.stretch_cost)

@@ -25,6 +25,7 @@ from dphist.inference.tables import Axes, subsets
 from dphist.kernels.trees.shares import best_shares
 from dphist.mechanisms.choosing.asked import Asked
 from dphist.mechanisms.choosing.departing import departing
+from dphist.mechanisms.choosing.sharing import Sharing, mixed
 from dphist.mechanisms.trees.planning import CONSTANTS, asked_ranges
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
 from dphist.model.domain import Domain
@@ -38,8 +39,6 @@ IntArray = NDArray[np.int64]
 _HIGHEST, _MOST_TABLES = 3, 700
 # Tables times cells that are counted and raked at most: about a second.
 _MOST_WORK = 4e8
-# Steps of the search; the error is flat near its least: where it was tried, so many came within a thousandth of it.
-_STEPS = 80
 # Shares are multiples of one over this, and a table with less than so many of them is left out: what a platform rounds
 # otherwise must not change a share.
 _GRID, _LEAST = 1000, 4
@@ -133,19 +132,19 @@ class Forecaster:
         sides = halvings(self.shape)
         sizes = volumes(self.shape, sides)
         weights = [level_gains(self.shape, sides, *each.some) for each in self.kinds]
-        mixed = sum(
+        together = sum(
             (w / w.sum() * part for w, part in zip(weights, self._weights, strict=True)), np.zeros(len(sides))
         )
         nothing, law = np.zeros(0), (float(self.law.scale), 1.0, self.law.exponent)
         _, shares = best_shares(
-            *(mixed, sizes, nothing, 1.0, 0, law[0], nothing, nothing, *law[1:]),
+            *(together, sizes, nothing, 1.0, 0, law[0], nothing, nothing, *law[1:]),
         )
         # A box of a level is known from it and from all finer ones; its total is as uneven as a table's cell.
         known = np.cumsum((shares**self.law.exponent * sizes)[::-1])[::-1] / float(self.law.variance)
         error = 1.0 / known
         if self.records is not None:
             held = np.stack([self._held(math.prod(self.shape) / size) / size for size in sizes], axis=1)
-            error = _mixed(known, held, self._chances)[0]
+            error = mixed(known, held, self._chances)[0]
         return _score(np.array([float(each @ error) for each in weights]), self._weights)
 
     @cached_property
@@ -190,7 +189,7 @@ class Forecaster:
         speaks, inside, adds, orders = speaks[used], inside[used], adds[:, used], orders[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
         held, chances = self._priors(inside, orders)
-        problem = _Shares(
+        problem = Sharing(
             *(speaks, adds, self._weights, self._departing(held, inside, orders), chances),
             *(self.law.exponent, least),
         )
@@ -221,7 +220,7 @@ class Forecaster:
         orders = np.array([len(axes) for axes in about])
         few = (self.records or 0.0) < _FEW * math.sqrt(float(self.law.variance) * cells[-1])
         least = _CUBE_OF_FEW if few else _CUBE
-        problem = _Shares(
+        problem = Sharing(
             speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least
         )
         shares = problem.best([len(axes) for axes in some], alone=False)
@@ -259,11 +258,11 @@ class Forecaster:
         Returns:
             A row for each of these, a column a kind of question.
         """
-        low = _mixed(known.precision, *self._priors(known.cells, known.orders.astype(np.int64)))[0]
+        low = mixed(known.precision, *self._priors(known.cells, known.orders.astype(np.int64)))[0]
         larger = held / (1.0 + held * known.precision)
         return np.asarray(np.where(known.orders > 1.0, larger, low) @ known.adds.T)
 
-    def _counts(self, problem: _Shares, orders: Sequence[int]) -> IntArray:
+    def _counts(self, problem: Sharing, orders: Sequence[int]) -> IntArray:
         """The best shares in whole parts of `_GRID`, without those that are next to nothing."""
         shares = problem.best(orders)
         counts = np.floor(shares * _GRID).astype(np.int64)
@@ -368,75 +367,3 @@ def cells_and_tree(
     )
     known = np.cumsum((precise * sizes)[::-1])[::-1]
     return math.sqrt(float(weight.sum()) * law.drawn_variance), math.sqrt(float((weight / known).sum()))
-
-
-def _mixed(precision: FloatArray, held: FloatArray, chances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The squared error of what is measured with a precision and shrunk, and how fast that falls with the precision.
-
-    The better mix of a measurement and of nothing has error h / (1 + h·precision), where h is what is there; a part of
-    the noise stays wherever the same mix serves all of them.
-    """
-    error, slope = np.zeros(precision.size), np.zeros(precision.size)
-    parts = [((1.0 - CONSTANTS.waste) * chance, one) for chance, one in zip(chances, held, strict=True)]
-    for part, one in [*parts, (CONSTANTS.waste, chances @ held)]:
-        mix = one / (1.0 + one * precision)
-        error += part * mix
-        slope += part * mix**2
-    return error, slope
-
-
-@dataclass(frozen=True, eq=False)
-class _Shares:
-    """The problem of sharing a budget among tables: errors of each kind, and the shares with the least product."""
-
-    speaks: FloatArray
-    adds: FloatArray
-    weights: FloatArray
-    held: FloatArray
-    chances: FloatArray
-    power: int
-    least: float
-    """What the last table, the cube, must have."""
-
-    def precision(self, share: FloatArray) -> FloatArray:
-        """How precisely every residual is known."""
-        return np.asarray((self.speaks * share**self.power).sum(axis=1), dtype=np.float64)
-
-    def _each(self, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The squared error of every residual, and how fast it falls with its precision."""
-        precision = self.precision(share)
-        if not self.chances.size:
-            precision = np.maximum(precision, 1e-100)
-            return 1.0 / precision, 1.0 / precision**2
-        return _mixed(precision, self.held, self.chances)
-
-    def errors(self, share: FloatArray) -> FloatArray:
-        """The mean squared error of every kind of question."""
-        return np.asarray(self.adds @ self._each(share)[0], dtype=np.float64)
-
-    def best(self, orders: Sequence[int], *, alone: bool = True) -> FloatArray:
-        """Shares are scaled by a power of their gain until all gain alike; starts favour tables of every order.
-
-        The last table may have it all, unless told otherwise.
-        """
-        order = np.array(orders)
-        found = []
-        for favoured in np.unique(order):
-            share = np.where(order == favoured, 1.0, 0.0) / (order == favoured).sum() + 0.5 / order.size
-            share /= share.sum()
-            for _ in range(_STEPS):
-                error, slope = self._each(share)
-                pull = (self.weights / np.maximum(self.adds @ error, 1e-300)) @ self.adds * slope
-                gain = (pull @ self.speaks) * share ** (self.power - 1)
-                share = share * np.sqrt(gain / max(float(gain.max()), 1e-300))
-                share /= share.sum()
-                if share[-1] < self.least:
-                    share[:-1] *= (1.0 - self.least) / max(float(share[:-1].sum()), 1e-300)
-                    share[-1] = self.least
-            found.append(share)
-        if alone:
-            # Sharing may win nothing, which steps from the inside do not find.
-            found.append(np.where(np.arange(order.size) == order.size - 1, 1.0, 0.0))
-        return min(
-            found, key=lambda share: float(self.weights @ np.log(np.maximum(self.errors(share), 1e-300)))
-        )
