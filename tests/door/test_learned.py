@@ -118,9 +118,25 @@ def test_a_file_holds_nothing_else_there(tmp_path: Path, said: Any) -> None:
 
 
 def test_few_cells_and_known_noise_keep_nothing(tmp_path: Path) -> None:
-    for domain, mechanism in ((dphist.Domain([dphist.Ordinal("x", range(60))]), "auto"), (LINE, "laplace")):
+    few = dphist.Domain([dphist.Ordinal("x", range(60))])
+    for domain, mechanism in ((few, "adaptivetree"), (LINE, "laplace")):
         _, path = _saved(tmp_path, domain, mechanism=mechanism)
         assert "learned" not in json.loads(pq.read_schema(path).metadata[KEY])
+
+
+def test_what_all_cells_are_read_again_for_is_kept_however_few_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = dphist.Domain([dphist.Ordinal("x", range(60))])
+    release, path = _saved(tmp_path, domain, workload="cells")
+    said = [(one.low, one.high) for one in (release.answer(where={"x": at}) for at in (3, 40))]
+
+    def never(*arguments: Any) -> Any:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(dphist.mechanisms.Posterior, "_read", never)
+    loaded = dphist.load(path)
+    assert [(one.low, one.high) for one in (loaded.answer(where={"x": at}) for at in (3, 40))] == said
 
 
 def test_how_intervals_are_obtained_is_said_without_a_replay(

@@ -238,7 +238,7 @@ def boxes_of_all_sizes(shape: Sequence[int], some: int, ordered: Sequence[bool] 
     Example:
         >>> boxes = boxes_of_all_sizes([50, 8], 20, [False, True])
         >>> sorted(set((boxes.high - boxes.low)[:, 0].tolist()))
-        [1]
+        [1, 50]
     """
     has = [True] * len(shape) if ordered is None else list(ordered)
     domain = Domain(

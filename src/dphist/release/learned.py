@@ -26,8 +26,10 @@ FloatArray = NDArray[np.float64]
 Learned = Mapping[str, FloatArray]
 
 FEWEST = 1 << 14
-"""Of fewer cells it is learned again in less time than it takes to read."""
-NAMES = ("ways", "alike", "caution", "departures", "inside", "freedom")
+"""Of fewer cells most is learned again in less time than it takes to read."""
+# To learn this all cells are read again, however few they are.
+_DEAR = "freedom"
+NAMES = ("ways", "alike", "caution", "departures", "inside", _DEAR)
 # Arithmetic differs in the last digits from one platform to the next, and sums of differences in a few more.
 _SLACK = 1e-8
 
@@ -44,17 +46,19 @@ def keep_learned(release: Release, told: Learned) -> None:
 
 
 def worth_keeping(release: Release) -> Learned | None:
-    """What to write: nothing for few cells, and where errors are noise of a known law."""
+    """What to write: nothing for few cells, unless it is dear, and where errors are noise of a known law."""
     told = learned(release)
     if told is not None or written_bounds(release) is not None:
         return told
-    if release.cells.form != "dense" or release.cells.numbers.size < FEWEST or release.polish:
+    if release.cells.form != "dense" or release.polish:
         return None
     try:
-        return _of(release)
+        own = _of(release)
     except MechanismError:
         # A mechanism that is not installed here cannot be replayed.
         return None
+    few = release.cells.numbers.size < FEWEST
+    return None if own is None or (few and _DEAR not in own) else own
 
 
 def _of(release: Release) -> Learned | None:
