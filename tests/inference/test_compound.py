@@ -134,8 +134,8 @@ def test_laws_of_others_leave_the_cell_out():
     assert all_of.sum(axis=1) == pytest.approx(1.0)
     assert held == pytest.approx(all_of.sum(axis=0))
     told, near = np.empty((3, values.size)), np.empty((3, values.size))
-    cast(Any, kernels.by_all)(rows, *looks, believed, held, prior, told)
-    cast(Any, kernels.by_near)(rows, *looks, believed, held, 0.7, near)
+    kernels.by_all(rows, *looks, believed, held, prior, told)
+    kernels.by_near(rows, *looks, believed, held, 0.7, near)
     for i, row in enumerate(rows):
         distance = np.abs(np.arange(values.size) - i)
         for law, weight, before in (
