@@ -196,6 +196,6 @@ def test_counted_spends_the_whole_budget_once_and_replays():
         release.verify()
         assert isinstance(release.mechanism, Auto)
         assert release.mechanism.chosen == Posterior(
-            fine=True, counted=True, structural=True, compound=True, hidden=True, weighed=True
+            fine=True, counted=True, structural=True, hidden=True, weighed=True
         )
         assert not np.isnan(release.answer(Workload.random(domain, 20, seed=1)).low).any()

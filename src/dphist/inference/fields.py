@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.compound import FEWEST as FEWEST_ALIKE
-from dphist.inference.compound import MOST as MOST_ALIKE
-from dphist.inference.compound import compound as read_by_others
 from dphist.inference.structural import FEWEST, MOST
 from dphist.inference.structural import structural as read_trend
 from dphist.kernels.curve import hilbert_order
@@ -45,13 +42,7 @@ _GRAIN = 1024.0
 
 
 def denoise_field(
-    values: IntArray,
-    scale: float,
-    *,
-    gaussian: bool = False,
-    fine: bool = False,
-    structural: bool = False,
-    compound: bool = False,
+    values: IntArray, scale: float, *, gaussian: bool = False, fine: bool = False, structural: bool = False
 ) -> tuple[FloatArray, Denoised | None]:
     """Infer counts from noisy ones: a line by the hidden level model, a grid by the mean of two readings.
 
@@ -60,16 +51,12 @@ def denoise_field(
     a plane boxes are averaged over several such trees, and the readings weigh as their errors look.
 
     The noise is Laplace of this ``scale``, or Gaussian of the same variance. On a line ``fine`` has finer models join,
-    ``compound`` under Laplace noise what other cells say of each, and ``structural`` a further reading, a trend with a
-    profile that repeats.
+    and ``structural`` a second reading, a trend with a profile that repeats.
     """
     variance = 2.0 * scale * scale
     normal = variance if gaussian else 0.0
     if values.ndim == 1:
-        asked = compound and not gaussian and FEWEST_ALIKE <= values.size <= MOST_ALIKE
-        line = denoise(values, 1.0 / scale, normal, fine=fine, foretell=asked)
-        if asked:
-            line = read_by_others(values, 1.0 / scale, line)
+        line = denoise(values, 1.0 / scale, normal, fine=fine)
         if not structural or not FEWEST <= values.size <= MOST:
             return line.mean, line
         trend = read_trend(values, variance, line.mean)

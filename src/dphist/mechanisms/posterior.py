@@ -62,9 +62,6 @@ class Posterior:
         structural: On an ordered line of up to 65,536 cells, read the noisy counts a second time, as a trend with a
             profile that repeats (`dphist.inference.structural`), and publish a mean of both readings, weighed as their
             errors look. What is measured is the same.
-        compound: On a line of 1,024 to 16,384 cells under Laplace noise, have other cells say what each may hold
-            (`dphist.inference.compound`), and mix that with what the level model says by how well each foretells cells
-            left out. What is measured is the same.
         hidden: On a line, intervals allow for what noise hides in cells that are published as next to nothing
             (`dphist.inference.predictive.hidden`). What is measured and published is the same.
         weighed: With ``structural`` and ``hidden``, where a trend was heard, intervals of single cells are as narrow as
@@ -85,7 +82,6 @@ class Posterior:
     fine: bool = False
     counted: bool = False
     structural: bool = False
-    compound: bool = False
     hidden: bool = False
     weighed: bool = False
     elsewhere: float = 0.0
@@ -123,9 +119,9 @@ class Posterior:
             told = data.published
             errors = PredictiveErrors(law, proof, told.counts, told=told.learned)
             return Estimate(
-                told.counts, self._errors(errors, noisy, known, partial(self._read, noisy, values, known))
+                told.counts, self._errors(errors, noisy, known, partial(self._read, noisy, values))
             )
-        counts, model = self._read(noisy, values, known)
+        counts, model = self._read(noisy, values)
         reading = counts, model
         note = f"every cell was noised with {spent}, then "
         if total is not None:
@@ -147,8 +143,8 @@ class Posterior:
         errors = PredictiveErrors(law, proof, counts)
         return Estimate(counts, self._errors(errors, noisy, known, lambda: reading), note)
 
-    def _read(self, noisy: Noisy, values: IntArray, total: tuple[float, float] | None) -> Reading:
-        """Infer the counts, and say by which model; a total was measured where there are few records."""
+    def _read(self, noisy: Noisy, values: IntArray) -> Reading:
+        """Infer the counts, and say by which model."""
         # Loaded here: who only asks needs none of it.
         from dphist.inference.fields import denoise_field
 
@@ -158,8 +154,6 @@ class Posterior:
             gaussian=noisy.law.gaussian,
             fine=self.fine,
             structural=self.structural,
-            # Few records tell nothing of each other, and noise passes for what occurs again.
-            compound=self.compound and total is None,
         )
 
     def _errors(

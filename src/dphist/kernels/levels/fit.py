@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ _ROUNDS = (2, 5, 5)
 # About as many passes as that takes.
 _PASSES = 30
 # The model is fitted on at most this many cells, in stretches spread evenly over all of them.
-FIT_CELLS = 1 << 14
+_FIT_CELLS = 1 << 14
 _STRETCH = 1 << 12
 # Longest run of cells that one forward–backward pass holds in memory.
 _LONGEST = 1 << 15
@@ -53,8 +53,7 @@ class _Candidate:
     grid: FloatArray
     table: FloatArray
     spans: IntArray
-    scales: FloatArray  # of the table's rows, as logarithms
-    scale: float  # of all values
+    scale: float
     start: FloatArray
     weights: FloatArray
     jump: FloatArray = field(init=False)
@@ -89,8 +88,6 @@ class Denoised:
     between: FloatArray
     scatter: float
     stay: float
-    foretold: FloatArray | None = None
-    """How likely the model finds every value given all others, as logarithms, if that was asked for and it is sure."""
     period: int = 0
     """After how many cells the profile of a trend repeats that was heard as well, 1 without one; 0 if none was."""
     freedom: float = 0.0
@@ -134,9 +131,7 @@ class _OneLevel:
         return mean[rows], (second @ self.chances)[rows], between[rows]
 
 
-def denoise(
-    values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = False, foretell: bool = False
-) -> Denoised:
+def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = False) -> Denoised:
     """Infer counts from discrete Laplace noise of scale 1/``rate`` under the hidden level model.
 
     Where ``normal`` is above zero the noise is Gaussian of that variance; ``rate`` then is that of Laplace noise of the
@@ -146,11 +141,9 @@ def denoise(
     better two some more, and the one with the highest penalised evidence is finished. If ``fine``, counts that scatter
     by 3 % about finer levels join them where those by 10 % lead. With next to no data noise
     passes for structure; so the result is the mean of this model and of one level for all cells, weighted by their
-    evidence. If ``foretell``, it is also said how likely every value is given all others, on up to 16,384 cells of
-    which the model is sure.
-    Everything reads released values only.
+    evidence. Everything reads released values only.
     """
-    pieces = [values[lo:hi] for lo, hi in _stretches(values.size, FIT_CELLS, _STRETCH)]
+    pieces = [values[lo:hi] for lo, hi in _stretches(values.size, _FIT_CELLS, _STRETCH)]
     ends = np.cumsum([piece.size for piece in pieces])
     stretches = np.stack([ends - [piece.size for piece in pieces], ends], axis=1).astype(np.int64)
     distinct, rows = _distinct(np.concatenate(pieces))
@@ -165,7 +158,7 @@ def denoise(
         start[0] = _ZERO_SHARE
         spans, scale = possible(table), float(times @ scales)
         for moves in starts:
-            candidate = _Candidate(scatter, clump, grid, table, spans, scales, scale, start, np.array(moves))
+            candidate = _Candidate(scatter, clump, grid, table, spans, scale, start, np.array(moves))
             candidate.improve(rows, stretches, _ROUNDS[0])
             race.append(candidate)
 
@@ -184,11 +177,8 @@ def denoise(
             candidate.improve(rows, stretches, rounds)
     against = even.evidence - race[0].evidence - _ODDS
     # Stretches say nothing about one level for all cells: what they miss may be all there is.
-    trust = 1.0 if values.size > FIT_CELLS else 1.0 / (1.0 + math.exp(min(against, 500.0)))
-    found = _apply(race[0], even, trust, values, rate, normal)
-    if not foretell or values.size > FIT_CELLS or trust < _SURE:
-        return found
-    return replace(found, foretold=_foretold(race[0], values))
+    trust = 1.0 if values.size > _FIT_CELLS else 1.0 / (1.0 + math.exp(min(against, 500.0)))
+    return _apply(race[0], even, trust, values, rate, normal)
 
 
 def _apply(
@@ -199,7 +189,7 @@ def _apply(
     for lo, hi in _runs(values.size, _LONGEST):
         distinct, rows = _distinct(values[lo:hi])
         # A model that was fitted on all cells has their table already.
-        seen_all = values.size <= min(FIT_CELLS, _LONGEST)
+        seen_all = values.size <= min(_FIT_CELLS, _LONGEST)
         table = (
             model.table
             if seen_all
@@ -214,22 +204,6 @@ def _apply(
         parts.append(part)
     mean, within, between = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Denoised(mean, within, between, model.scatter, float(model.weights[0]))
-
-
-def _foretold(model: _Candidate, values: IntArray) -> FloatArray:
-    """How likely every value is given all others, under a model that was fitted on all cells, as logarithms.
-
-    Given all values a level is as probable as it is given the others, times the likelihood of the cell's own value,
-    over what is sought. So one over that is the posterior mean of one over the likelihood.
-    """
-    rows = _distinct(values)[1]
-    inverse = np.divide(1.0, model.table, out=np.zeros(model.table.shape), where=model.table > 0.0)
-    whole = np.array([[0, rows.size]], dtype=np.int64)
-    forward = np.empty((rows.size, model.grid.size))
-    means = infer(
-        model.table, model.spans, rows, whole, model.jump, model.weights, inverse, inverse, forward
-    )[0]
-    return np.asarray(model.scales[rows] - np.log(means))
 
 
 def _clump(values: IntArray, rate: float) -> float:

@@ -231,21 +231,12 @@ def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, st
 
 
 def _cells(data: PrivateCounts, *, counted: bool = False) -> Posterior:
-    """Every cell by itself; on a line with finer models and by other cells, where it is ordered with a trend beside."""
-    from dphist.inference.compound import FEWEST, MOST
+    """Every cell by itself; on a line with finer models, and where it is ordered with a trend beside them."""
     from dphist.mechanisms.posterior import Posterior
 
     line = len(data.shape) == 1
     ordered = _ordered_line(data)
-    return Posterior(
-        fine=line,
-        counted=counted,
-        structural=ordered,
-        hidden=line,
-        weighed=ordered,
-        # Said only where it is heard.
-        compound=line and not data.law().gaussian and FEWEST <= data.size <= MOST,
-    )
+    return Posterior(fine=line, counted=counted, structural=ordered, hidden=line, weighed=ordered)
 
 
 def _ordered_line(data: PrivateCounts) -> bool:
