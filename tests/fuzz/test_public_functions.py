@@ -31,6 +31,7 @@ WORKLOAD = dphist.Workload.cells(DOMAIN)
 SEEN = {"calls": 0}
 # Slow by their nature: they simulate, or draw.
 INPUTS = {
+    "planning.currencies": 2,
     "planning.epsilon_needed": 2,
     "planning.compare": 4,
     "planning.plan": 4,
