@@ -283,3 +283,10 @@ def test_a_choice_that_is_not_installed_here_is_named(tmp_path):
     foreign = saved(CASES["line"](), tmp_path / "r.parquet", forge)
     with pytest.raises(MechanismError, match="'elsewhere', which is not installed"):
         foreign.verify()
+
+
+def test_an_option_that_is_no_more_is_named(tmp_path):
+    forge = at("mechanism", "options", "chosen", to={"name": "posterior", "options": {"hidden": True}})
+    old = saved(CASES["cells"](), tmp_path / "r.parquet", forge)
+    with pytest.raises(MechanismError, match="does not take: 'posterior' has no option 'hidden'"):
+        old.verify()

@@ -16,9 +16,9 @@ from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
 from dphist.mechanisms.trees.layout import blocks_of, nested
-from dphist.model.domain import Ordinal
 from dphist.private.gate import PrivateCounts
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class AdaptiveTree:
             counts, errors = data.published.counts, replace(errors, told=data.published.learned)
         else:
             counts = counts_of(tree)
-            if _ordered(data):
+            if ordered_line(data):
                 if self.estimator == "averaged" and 1 < len(tree) <= _MOST_AVERAGED:
                     counts = averaged(counts, errors.engine)
                 from dphist.inference.smoothing import smoothed_so_far
@@ -274,7 +274,7 @@ class AdaptiveTree:
                     kept.append(right)
                     shares[1:] = [share * front.left / (1 - shares[0]) for share in shares[1:]]
             done, together = self.finished(front, data.size)
-            calm = self.calm(front, done, data.size) if self.hills and _ordered(data) else None
+            calm = self.calm(front, done, data.size) if self.hills and ordered_line(data) else None
             if calm is None:
                 return [front.finish(done, pool_units(front.family[done], together[done]))]
             # Families with calm blocks are measured again in runs of neighbours, others as before.
@@ -371,11 +371,6 @@ def averaged(counts: FloatArray, law: Engine) -> FloatArray:
     seen = law.deviations
     part = 1.0 - CONSTANTS.totals * (seen / (seen + CONSTANTS.little) if math.isfinite(seen) else 1.0)
     return np.asarray(counts + part * (law.counts - counts), dtype=np.float64)
-
-
-def _ordered(data: PrivateCounts) -> bool:
-    """Whether cells of a line stand in an order."""
-    return data.domain is None or isinstance(data.domain.attributes[0], Ordinal)
 
 
 def _errors(

@@ -13,6 +13,7 @@ from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.guaranteed import NoisySums
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.order import ordered_line
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
 
@@ -46,26 +47,22 @@ class Posterior:
     level, and Laplace noise lies on top. The model is fitted to the noisy counts themselves (empirical
     Bayes, by expectation–maximisation) and each count is replaced by what the model expects of it given all of
     them. Runs of near-equal counts are averaged, empty stretches go to zero, and lone peaks stay if they stand far
-    out of the noise. In several dimensions the cells are read along a Hilbert curve, and the result is averaged
-    with a dyadic classification tree of the same noisy counts; on a plane with several, as their errors look.
+    out of the noise. An ordered line is read a second time, as a trend with a profile that repeats
+    (`dphist.inference.structural`), and both readings weigh as their errors look. In several dimensions the cells are
+    read along a Hilbert curve, and the result is averaged with a dyadic classification tree of the same noisy counts;
+    on a plane with several, as their errors look.
 
     Private because one step moves one cell by one and each cell carries discrete Laplace noise of scale 1/ε;
     all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`; here an
     answer about many cells is the engine's mean where bias could add up (see `dphist.inference.predictive`), so it need
-    not be the sum of the published cells.
+    not be the sum of the published cells. On a line intervals allow for what noise hides in cells that are published as
+    next to nothing (`dphist.inference.predictive.hidden`), and those of single cells gain where a trend was heard
+    (`dphist.inference.predictive.weighed`).
 
     Args:
-        fine: On a line, have models of finer levels join. What is measured is the same.
         counted: On a line of 1,024 cells or more, count the records first. Of few records cells do not tell even their
             sum: then a better total is measured and cells are raised to it together, and where there is next to nothing
             a tree of blocks is measured instead of cells. Every decision reads totals that were paid for.
-        structural: On an ordered line of up to 65,536 cells, read the noisy counts a second time, as a trend with a
-            profile that repeats (`dphist.inference.structural`), and publish a mean of both readings, weighed as their
-            errors look. What is measured is the same.
-        hidden: On a line, intervals allow for what noise hides in cells that are published as next to nothing
-            (`dphist.inference.predictive.hidden`). What is measured and published is the same.
-        weighed: With ``structural`` and ``hidden``, where a trend was heard, intervals of single cells are as narrow as
-            Stein's identity allows (`dphist.inference.predictive.weighed`). What is measured and published is the same.
         elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
             elsewhere; answers and intervals then rely on that. 0 where nothing of the kind is known.
 
@@ -79,11 +76,7 @@ class Posterior:
     reuses_counts: ClassVar[bool] = True
     """What it publishes is what it made of its right (`PrivateCounts.published`), and nothing else."""
 
-    fine: bool = False
     counted: bool = False
-    structural: bool = False
-    hidden: bool = False
-    weighed: bool = False
     elsewhere: float = 0.0
 
     def estimate(self, data: PrivateCounts) -> Estimate:
@@ -110,7 +103,7 @@ class Posterior:
     def _cells(self, data: PrivateCounts, total: Noisy | None, spent: str = "the whole budget") -> Estimate:
         """Ask for every cell, and infer; a noisy total tells more where there are few records."""
         noisy = data.measure(Identity())
-        values = noisy.values.reshape(data.shape)
+        values, ordered = noisy.values.reshape(data.shape), ordered_line(data)
         # Of the whole numbers that are drawn: at a large ε most are 0, and sums of noisy cells are next to exact.
         known = None if total is None else (float(total.values.sum()), float(total.variance))
         law = partial(Engine.of_cells, values, max(noisy.law.drawn_variance, _NEXT_TO_EXACT), known)
@@ -118,10 +111,9 @@ class Posterior:
         if data.published is not None:
             told = data.published
             errors = PredictiveErrors(law, proof, told.counts, told=told.learned)
-            return Estimate(
-                told.counts, self._errors(errors, noisy, known, partial(self._read, noisy, values))
-            )
-        counts, model = self._read(noisy, values)
+            read = partial(_read, noisy, values, ordered=ordered)
+            return Estimate(told.counts, self._errors(errors, noisy, known, read if ordered else None))
+        counts, model = _read(noisy, values, ordered=ordered)
         reading = counts, model
         note = f"every cell was noised with {spent}, then "
         if total is not None:
@@ -141,19 +133,8 @@ class Posterior:
                     f" with a profile that repeats every {model.period} cells" if model.period > 1 else ""
                 )
         errors = PredictiveErrors(law, proof, counts)
-        return Estimate(counts, self._errors(errors, noisy, known, lambda: reading), note)
-
-    def _read(self, noisy: Noisy, values: IntArray) -> Reading:
-        """Infer the counts, and say by which model."""
-        # Loaded here: who only asks needs none of it.
-        from dphist.inference.fields import denoise_field
-
-        return denoise_field(
-            values,
-            float(noisy.scale),
-            gaussian=noisy.law.gaussian,
-            fine=self.fine,
-            structural=self.structural,
+        return Estimate(
+            counts, self._errors(errors, noisy, known, (lambda: reading) if ordered else None), note
         )
 
     def _errors(
@@ -161,9 +142,9 @@ class Posterior:
         errors: PredictiveErrors,
         noisy: Noisy,
         total: tuple[float, float] | None,
-        read: Callable[[], Reading],
+        read: Callable[[], Reading] | None,
     ) -> PredictiveErrors:
-        """Errors that know of tall cells, or of what noise hides, if they are to."""
+        """Errors that know of tall cells, or of what noise hides; reading again tells whether a trend was heard."""
         if errors.counts is None:
             return errors
         parts = errors.make, errors.prove, errors.counts, errors.pruned, errors.told
@@ -174,17 +155,27 @@ class Posterior:
             return FewErrors(
                 *parts, scale=float(law.scale), noise=float(law.variance), elsewhere=self.elsewhere
             )
-        if self.hidden and errors.counts.ndim == 1:
+        if errors.counts.ndim == 1:
             from dphist.inference.predictive.hidden import HiddenErrors
 
             values, noise = noisy.values.reshape(-1), noisy.law.drawn_variance
             # Counts that were raised to a total are no longer what was read.
-            if self.weighed and self.structural and total is None and noise > _NEXT_TO_EXACT:
+            if read is not None and total is None and noise > _NEXT_TO_EXACT:
                 from dphist.inference.predictive.weighed import WeighedErrors
 
                 return WeighedErrors(*parts, noisy=values, noise=noise, freedom=partial(_freedom, read))
             return HiddenErrors(*parts, noisy=values, noise=noise, total=total)
         return errors
+
+
+def _read(noisy: Noisy, values: IntArray, *, ordered: bool) -> Reading:
+    """Infer the counts, and say by which model."""
+    # Loaded here: who only asks needs none of it.
+    from dphist.inference.fields import denoise_field
+
+    return denoise_field(
+        values, float(noisy.scale), gaussian=noisy.law.gaussian, fine=values.ndim == 1, structural=ordered
+    )
 
 
 def _freedom(read: Callable[[], Reading]) -> float:

@@ -61,10 +61,10 @@ def show(value: object, *, filled: bool = False) -> str:
 
     Example:
         >>> from dphist.mechanisms import Auto, Posterior
-        >>> show(Auto(workload="cells", chosen=Posterior(fine=True)))
+        >>> show(Auto(workload="cells", chosen=Posterior(counted=True)))
         "auto(workload='cells')"
-        >>> show(Auto(workload="cells", chosen=Posterior(fine=True)), filled=True)
-        "auto(workload='cells', chosen=posterior(fine=True))"
+        >>> show(Auto(workload="cells", chosen=Posterior(counted=True)), filled=True)
+        "auto(workload='cells', chosen=posterior(counted=True))"
     """
     described = to_json(value)
     changed = []

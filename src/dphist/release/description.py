@@ -27,22 +27,34 @@ _LARGEST_RATIO = 1 << 18
 
 
 class ForeignMechanism:
-    """Stands for a mechanism that is not installed here: the release can be read, not replayed."""
+    """Stands for a mechanism that cannot be made here: the release can be read, not replayed.
 
-    def __init__(self, described: dict[str, Any]) -> None:
+    It is not installed, or was told options that this version does not have; ``refusal`` says which.
+    """
+
+    def __init__(self, described: dict[str, Any], refusal: str = "") -> None:
         self.described = described
+        self.refusal = refusal
+
+    @property
+    def words(self) -> str:
+        """What is wrong with it."""
+        missing = next(_missing(self.described), None)
+        if missing is None:
+            return f"with options that this version of dphist does not take: {self.refusal}"
+        return f"by {missing!r}, which is not installed here"
 
     def estimate(self, data: PrivateCounts) -> Estimate:
-        """Refuse, and say which mechanism is missing."""
+        """Refuse, and say what is missing."""
         raise MechanismError(
-            f"this release was made by {next(_missing(self.described), '')!r}, which is not installed here; "
-            "its counts can be read, but intervals and verification need the mechanism"
+            f"this release was made {self.words}; its counts can be read, but intervals and verification need the "
+            "mechanism as it was"
         )
 
 
 def _missing(described: dict[str, Any]) -> Iterator[str]:
     """The names in a description, of a mechanism or of what it chose or holds, that nothing here goes by."""
-    within = [*described.get("options", {}).values()]
+    within: list[Any] = [described]
     while within:
         each = within.pop()
         if isinstance(each, dict):
@@ -51,7 +63,6 @@ def _missing(described: dict[str, Any]) -> Iterator[str]:
             within += each.values()
         elif isinstance(each, list):
             within += each
-    yield str(described.get("name"))
 
 
 def write_entry(entry: Entry, budget: Budget) -> dict[str, Any]:
@@ -134,10 +145,10 @@ def write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def read_mechanism(described: Any) -> Mechanism:
-    """What `write_mechanism` wrote; one that is not installed here can still be named."""
+    """What `write_mechanism` wrote; one that cannot be made here can still be named."""
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise ReleaseError("its mechanism cannot be read")
     try:
         return from_json(described)
-    except MechanismError:
-        return ForeignMechanism(described)
+    except MechanismError as refused:
+        return ForeignMechanism(described, str(refused))

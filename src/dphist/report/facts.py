@@ -203,7 +203,7 @@ def mechanism_words(release: Release) -> dict[str, str]:
         return {
             "name": name,
             "chosen": "",
-            "words": "This mechanism is not installed here.",
+            "words": f"This release was made {mechanism.words}.",
             "reference": "",
         }
     paragraphs = (getdoc(type(mechanism)) or "").split("\n\n")

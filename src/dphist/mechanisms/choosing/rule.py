@@ -13,9 +13,9 @@ from dphist.inference.tables import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import LARGEST_SHRUNK, LARGEST_TABULAR, Request
+from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.trees.layout import line_levels, stepwise_levels
-from dphist.model.domain import Ordinal
 from dphist.private.gate import PrivateCounts
 
 if TYPE_CHECKING:
@@ -139,34 +139,34 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         # How few records are few was tried under Laplace noise alone.
         counted = not several and not data.law().gaussian
         return (
-            _cells(data, counted=counted),
+            _cells(counted=counted),
             "single cells will be asked for, so every cell is measured by itself (posterior)",
         )
     if request.flat and kind is None and not counts_for:
         return (
-            _cells(data, counted=not data.law().gaussian),
+            _cells(counted=not data.law().gaussian),
             "nobody said what will be asked, and categories have no order, so each is measured by itself (posterior)",
         )
     if request.brief and records is not None and request.served_by_cells(records):
         from dphist.mechanisms.choosing.cubes import two_digits
 
         return (
-            _cells(data),
+            _cells(),
             f"nobody said what will be asked, and {data.size:,} cells of about {two_digits(records):,} records are few "
             "and full, so each is measured by itself (posterior)",
         )
     if request.short:
         return (
-            _cells(data),
+            _cells(),
             f"the ranges that will be asked for typically hold {request.typical} cells, so every cell is "
             "measured (posterior)",
         )
     if not several and sum(w if k == "cells" else -w for k, w in counts_for) > 0.0:
-        return _cells(data), "single cells count most, so every cell is measured by itself (posterior)"
+        return _cells(), "single cells count most, so every cell is measured by itself (posterior)"
     if kind != "marginals" and (not several or (len(data.shape) == 2 and request.space)):
         exact = request.nearly_exact
         if exact is not None:
-            return _cells(data), exact
+            return _cells(), exact
     if several and data.size <= LARGEST_TABULAR and not request.space:
         from dphist.mechanisms.choosing.asked import in_words
         from dphist.mechanisms.choosing.cubes import tables_or_tree
@@ -230,18 +230,11 @@ def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, st
     )
 
 
-def _cells(data: PrivateCounts, *, counted: bool = False) -> Posterior:
-    """Every cell by itself; on a line with finer models, and where it is ordered with a trend beside them."""
+def _cells(*, counted: bool = False) -> Posterior:
+    """Every cell by itself."""
     from dphist.mechanisms.posterior import Posterior
 
-    line = len(data.shape) == 1
-    ordered = _ordered_line(data)
-    return Posterior(fine=line, counted=counted, structural=ordered, hidden=line, weighed=ordered)
-
-
-def _ordered_line(data: PrivateCounts) -> bool:
-    """Whether there is one attribute, whose cells have an order."""
-    return len(data.shape) == 1 and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
+    return Posterior(counted=counted)
 
 
 def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True) -> AdaptiveTree:
@@ -256,7 +249,7 @@ def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True)
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds, and step by step, was not tried.
     line, plane = len(data.shape) == 1, len(data.shape) == 2
-    ordered = _ordered_line(data)
+    ordered = ordered_line(data)
     # Said only where a tree would have other levels by itself.
     sides = stepwise_levels(data.size) if ordered else ()
     return AdaptiveTree(
