@@ -102,7 +102,7 @@ def test_who_was_chosen_is_named_with_what_was_bought_before(tmp_path):
     assert plane.look is None
     assert (
         show(plane.chosen)
-        == "adaptivetree(estimator='averaged', mixture=True, near=True, hills=True, close=True, apart=True)"
+        == "adaptivetree(estimator='averaged', mixture=True, near=True, hills=True, apart=True)"
     )
     assert to_json(plane.chosen)["options"]["boxes"] == 20.0
     assert cube.look == Look()

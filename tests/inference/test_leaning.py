@@ -75,7 +75,7 @@ def test_the_release_says_what_was_read() -> None:
     assert isinstance(auto.chosen, AdaptiveTree)
     _, rest = auto.look.at(open_counts(plane, "1/5", seed=1))
     assert np.array_equal(ranges.counts, auto.chosen.estimate(rest).counts)
-    told = AdaptiveTree(estimator="averaged", mixture=True, near=True, hills=True, close=True, apart=True)
+    told = AdaptiveTree(estimator="averaged", mixture=True, near=True, hills=True, apart=True)
     mixed = told.estimate(open_counts(plane, "1/5", seed=1))
     assert np.array_equal(Auto().estimate(open_counts(plane, "1/5", seed=1)).counts, mixed.counts)
 

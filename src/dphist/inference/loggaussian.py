@@ -9,14 +9,16 @@ by Laplace's approximation about it. Arithmetic alone: nothing private is read h
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.definite import CurvedRoot
+from dphist.kernels.definite import CurvedRoot, times
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,7 +33,23 @@ _STEPS, _GAINED, _FURTHEST, _SHORTEST = 12, 0.1, 3.0, 0.02
 # A step that gained less than this is followed by others along the same curvature.
 _NEAR = 5.0
 # Of bins that are told apart by groups alone, up to this part of groups, roots are made of groups.
-_FEW_GROUPS = 0.4
+_FEW_GROUPS = 0.6
+# Bins of a group that are summed at once: no more than a second thread would be woken for.
+_PIECE = 8
+HOPELESS = 20.0
+"""A model whose logarithm of evidence is less than another's by more has no say, whatever is not known of it."""
+
+
+class Fit(NamedTuple):
+    """What a model makes of sums of bins."""
+
+    model: Model
+    bins: FloatArray
+    """The likeliest."""
+    likely: float
+    """The logarithm of how likely these are, but for what is the same for all models."""
+    evidence: float
+    """That of the model's evidence, by the curvature at one of the last steps, or as far as the fit was followed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,64 +75,103 @@ class SumsOfBins:
         except np.linalg.LinAlgError:
             return None
 
-    def fit(self, model: Model, begin: FloatArray, level: float) -> tuple[FloatArray, float]:
-        """Find the likeliest bins by a model, and its evidence, but for what is the same for all models.
+    def fit(
+        self, model: Model, about: FloatArray, level: float, begin: FloatArray, beat: float = -math.inf
+    ) -> Fit:
+        """Find the likeliest bins by a model, and about what its evidence is.
 
         Args:
             model: What it says of logarithms.
-            begin: Bins to begin at, all above nothing.
+            about: Bins about which sums of squares are taken, the same for all models that are compared: sums of
+                squares themselves would drown what tells models apart.
             level: About what a bin holds.
+            begin: Bins to begin at, all above nothing.
+            beat: The evidence of a better model: one that will not come near it is not followed any further.
 
         Returns:
-            The bins, and the logarithm of the evidence.
+            The bins with their evidence.
         """
-        prior, log_root = covariance_inverse(self.across, *model)
-        # About the beginning: sums of squares themselves would drown what tells models apart.
-        pull = self.weighted - self.precise @ begin
+        prior = Prior.of(self.across, *model)
+        pull = self.weighted - self._told(about)
         middle = math.log(level)
 
-        def lost(logs: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-            moved, away = self.part * np.exp(logs) - begin, logs - middle
-            told, back = self.precise @ moved, prior @ away
-            return float(0.5 * moved @ told - pull @ moved + 0.5 * away @ back), told, back
-
-        buffer, groups = np.empty_like(prior), self._groups
-
-        def root_of(bins: FloatArray) -> CurvedRoot | GroupedRoot:
-            if groups is None:
-                return CurvedRoot(self.precise, prior, bins, buffer)
-            return GroupedRoot(groups, covariance(self.across, *model), log_root, (self.precise, prior), bins)
+        def lost(logs: FloatArray, back: FloatArray) -> tuple[float, FloatArray]:
+            moved = self.part * np.exp(logs) - about
+            told = self._told(moved)
+            return float(0.5 * moved @ told - pull @ moved + 0.5 * (logs - middle) @ back), told
 
         logs: FloatArray = np.log(begin / self.part)
-        root: CurvedRoot | GroupedRoot | None = None
-        at, told, back = lost(logs)
+        back = times(prior.inverse, logs - middle)
+        root: WholeRoot | GroupedRoot | None = None
+        at, told = lost(logs, back)
         for _ in range(_STEPS):
             bins = self.part * np.exp(logs)
             slope = bins * (pull - told) - back
-            root = root_of(bins) if root is None else root
-            step = root.solve(slope)
-            step *= min(1.0, _FURTHEST / max(float(np.abs(step).max()), 1e-300))
-            length, (now, *ahead) = 1.0, lost(logs + step)
-            while now >= at and length > _SHORTEST:
+            root = root if root is not None else self._root(prior, bins)
+            step, along = root.solve(slope)
+            # Twice what a parabola would gain.
+            if -at + float(slope @ step) - root.log_determinant < beat - HOPELESS:
+                break
+            length = min(1.0, _FURTHEST / max(float(np.abs(step).max()), 1e-300))
+            shortest = _SHORTEST * length
+            now, ahead = lost(logs + length * step, back + length * along)
+            while now >= at and length > shortest:
                 length /= 2.0
-                now, *ahead = lost(logs + length * step)
+                now, ahead = lost(logs + length * step, back + length * along)
             if now >= at:
                 break
-            gained, logs, at, (told, back) = at - now, logs + length * step, now, ahead
+            gained, at, told = at - now, now, ahead
+            logs, back = logs + length * step, back + length * along
             if gained < _GAINED:
                 break
             # Near the top the slope alone changes: nearly all of the time goes into roots.
             root = root if gained < _NEAR else None
         bins = self.part * np.exp(logs)
-        return bins, -at - log_root - root_of(bins).log_determinant
+        root = root if root is not None else self._root(prior, bins)
+        return Fit(model, bins, -at, -at - root.log_determinant)
+
+    def weighed(self, fits: Sequence[Fit]) -> FloatArray:
+        """Say what evidence models have: of those that are near the best, by the curvature at their likeliest bins.
+
+        Args:
+            fits: Of some models, about the same bins.
+
+        Returns:
+            The logarithm of each one's evidence.
+        """
+        best = max(each.evidence for each in fits)
+        near = [each.evidence > best - HOPELESS for each in fits]
+        if sum(near) == 1:
+            return np.array([each.evidence for each in fits])
+        return np.array(
+            [
+                each.likely - self._root(Prior.of(self.across, *each.model), each.bins).log_determinant
+                if close
+                else each.evidence
+                for each, close in zip(fits, near, strict=True)
+            ]
+        )
+
+    def _told(self, bins: FloatArray) -> FloatArray:
+        """What the precision matrix makes of bins."""
+        if self._groups is None:
+            return times(self.precise, bins)
+        return times(self._groups.within, self._groups.sums(bins))[self._groups.group]
+
+    def _root(self, prior: Prior, bins: FloatArray) -> WholeRoot | GroupedRoot:
+        """How the logarithm of the posterior curves at some bins."""
+        groups = self._groups
+        return WholeRoot(self.precise, prior, bins) if groups is None else GroupedRoot(groups, prior, bins)
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Bins that were measured by groups alone: precise = UᵀQU, U with a row for each group, ones where its bins are."""
 
-    members: tuple[tuple[IntArray, IntArray], ...]
-    """Groups of one size after another: which groups, and a row of bins for each."""
+    group: IntArray
+    """Of every bin, the number of its group."""
+    within: FloatArray
+    """Q."""
     noise: FloatArray
     """The inverse of Q: what is not known of the groups' sums."""
     log_root: float
@@ -127,72 +184,135 @@ class Groups:
         Raises:
             numpy.linalg.LinAlgError: If something is not known of the groups at all.
         """
-        order, size = np.argsort(group, kind="stable"), np.bincount(group)
-        begins = np.cumsum(size) - size
-        first = order[begins]
+        first = np.unique(group, return_index=True)[1]
         within = precise[np.ix_(first, first)]
-        log_root = -float(np.log(np.diagonal(np.linalg.cholesky(within))).sum())
-        alike = [np.flatnonzero(size == many) for many in np.unique(size)]
-        members = tuple((some, order[begins[some, None] + np.arange(size[some[0]])]) for some in alike)
-        return cls(members, np.asarray(np.linalg.inv(within), dtype=np.float64), log_root)
+        root = CurvedRoot(within, np.zeros_like(within))
+        return cls(group, within, root.inverse(), -root.log_determinant)
 
-    def sums(self, rows: FloatArray, scale: FloatArray) -> FloatArray:
-        """What every group has of rows of bins, each times its scale."""
-        found = np.empty((len(self.noise), rows.shape[1]))
-        for some, bins in self.members:
-            # Rows of one size are summed by products of matrices; most groups are one bin.
-            found[some] = (scale[bins][:, None, :] @ rows[bins])[:, 0]
+    def sums(self, bins: FloatArray) -> FloatArray:
+        """What every group has of bins."""
+        return np.bincount(self.group, bins, minlength=len(self.within)).astype(np.float64, copy=False)
+
+    @cached_property
+    def _members(self) -> tuple[IntArray, IntArray, list[tuple[int, IntArray]]]:
+        """Groups of one bin and these bins; of others the number of each and its bins, a few of them at a time."""
+        order, size = np.argsort(self.group, kind="stable"), np.bincount(self.group)
+        each = np.split(order, np.cumsum(size)[:-1])
+        alone = np.flatnonzero(size == 1)
+        pieces = [
+            (int(number), each[number][begin : begin + _PIECE])
+            for number in np.flatnonzero(size > 1)
+            for begin in range(0, int(size[number]), _PIECE)
+        ]
+        return alone, order[np.isin(self.group[order], alone)], pieces
+
+    def gathered(self, rows: FloatArray, scale: FloatArray) -> FloatArray:
+        """U·diag(d) by a matrix that has a row for each bin."""
+        alone, single, pieces = self._members
+        found = np.zeros((len(self.within), rows.shape[1]))
+        found[alone] = rows[single] * scale[single, None]
+        for number, bins in pieces:
+            found[number] += scale[bins] @ rows[bins]
         return found
 
 
-class GroupedRoot:
-    """Solves by diag(d)·UᵀQU·diag(d) + K⁻¹ as `CurvedRoot` does, with a root of as many rows as there are groups.
-
-    By Woodbury's identity its inverse is K − K·Vᵀ(Q⁻¹ + V·K·Vᵀ)⁻¹V·K with V = U·diag(d), and its determinant that of
-    Q⁻¹ + V·K·Vᵀ over those of Q⁻¹ and K. That difference loses digits; what the matrix itself leaves of the right side
-    is solved for once more, or platforms would round a thousand times as much apart.
+class WholeRoot:
+    """Solves by diag(d)·precise·diag(d) + K⁻¹, what the logarithm of a posterior curves like.
 
     Args:
-        groups: U and Q.
-        covariance: K.
-        log_root: Half the logarithm of K's determinant.
-        whole: UᵀQU and K⁻¹.
+        precise: A positive semidefinite matrix.
+        prior: K.
         scale: d, a number for each bin.
     """
 
-    def __init__(
-        self,
-        groups: Groups,
-        covariance: FloatArray,
-        log_root: float,
-        whole: tuple[FloatArray, FloatArray],
-        scale: FloatArray,
-    ) -> None:
-        self._covariance, self._whole, self._scale = covariance, whole, scale
-        self._summed = groups.sums(covariance, scale)
-        """V·K."""
-        spread = groups.sums(np.ascontiguousarray(self._summed.T), scale)
-        self._root = CurvedRoot(spread, groups.noise, np.ones(len(spread)))
-        self.log_determinant = self._root.log_determinant - groups.log_root - log_root
+    def __init__(self, precise: FloatArray, prior: Prior, scale: FloatArray) -> None:
+        self._root, self._prior = CurvedRoot(precise, prior.inverse, scale), prior
+        self.log_determinant = self._root.log_determinant + prior.log_root
+        """Half the logarithm of its determinant over that of K⁻¹."""
 
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Solve by the matrix."""
-        found, (precise, prior) = self._once(right), self._whole
-        left = right - self._scale * (precise @ (self._scale * found)) - prior @ found
-        return found + self._once(left)
-
-    def _once(self, right: FloatArray) -> FloatArray:
-        inside = self._root.solve(self._summed @ right)
-        return np.asarray(self._covariance @ right - inside @ self._summed)
+    def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve by the matrix: what is found, and K⁻¹ times that."""
+        found = self._root.solve(right)
+        return found, times(self._prior.inverse, found)
 
 
-@lru_cache(maxsize=16)
-def covariance(across: tuple[int, int], width: float, height: float, own: float) -> FloatArray:
-    """A model's covariance of the logarithms."""
-    alike = _alike(across, width, height, own)
-    rows, columns = (np.abs(np.arange(n)[:, None] - np.arange(n)) for n in across)
-    whole = alike[rows[:, None, :, None], columns[None, :, None, :]]
-    return np.asarray(whole.reshape(alike.size, -1))
+class GroupedRoot:
+    """Solves by diag(d)·UᵀQU·diag(d) + K⁻¹ as `WholeRoot` does, with a root of as many rows as there are groups.
+
+    By Woodbury's identity its inverse is K·(1 − Vᵀ(Q⁻¹ + V·K·Vᵀ)⁻¹V·K) with V = U·diag(d), and its determinant that of
+    Q⁻¹ + V·K·Vᵀ over those of Q⁻¹ and K.
+
+    Args:
+        groups: U and Q.
+        prior: K.
+        scale: d, a number for each bin.
+    """
+
+    def __init__(self, groups: Groups, prior: Prior, scale: FloatArray) -> None:
+        self._groups, self._prior, self._scale = groups, prior, scale
+        half = groups.gathered(prior.covariance, scale)
+        self._root = CurvedRoot(groups.gathered(np.ascontiguousarray(half.T), scale), groups.noise)
+        self.log_determinant = self._root.log_determinant - groups.log_root
+
+    def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Solve by the matrix: what is found, and K⁻¹ times that."""
+        there = self._groups.sums(self._scale * self._prior.times(right))
+        back = right - self._scale * self._root.solve(there)[self._groups.group]
+        return self._prior.times(back), back
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What a model says of logarithms beforehand: their covariance matrix K, its inverse and products by it."""
+
+    across: tuple[int, int]
+    model: Model
+
+    @classmethod
+    @lru_cache(maxsize=16)
+    def of(cls, across: tuple[int, int], width: float, height: float, own: float) -> Prior:
+        """A model's, with what was worked out of it before."""
+        return cls(across, (width, height, own))
+
+    @cached_property
+    def _alike(self) -> FloatArray:
+        return _alike(self.across, *self.model)
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """K."""
+        rows, columns = (np.abs(np.arange(n)[:, None] - np.arange(n)) for n in self.across)
+        whole = self._alike[rows[:, None, :, None], columns[None, :, None, :]]
+        return np.asarray(whole.reshape(self._alike.size, -1))
+
+    @cached_property
+    def _inverted(self) -> tuple[FloatArray, float]:
+        return covariance_inverse(self.across, *self.model)
+
+    @property
+    def inverse(self) -> FloatArray:
+        """K⁻¹."""
+        return self._inverted[0]
+
+    @property
+    def log_root(self) -> float:
+        """Half the logarithm of K's determinant."""
+        return self._inverted[1]
+
+    @cached_property
+    def _spectrum(self) -> FloatArray:
+        """Of K without what all bins have in common, on a torus so large that no two bins meet around it."""
+        rows, columns = (np.minimum(np.arange(2 * n), 2 * n - np.arange(2 * n)) for n in self.across)
+        apart = np.pad(self._alike - _ANY_LEVEL, ((0, 1), (0, 1)))
+        return np.asarray(np.fft.rfft2(apart[np.ix_(rows, columns)]).real)
+
+    def times(self, bins: FloatArray) -> FloatArray:
+        """K by a number for each bin: K is the same along all diagonals, so waves do it."""
+        rows, columns = self.across
+        torus = (2 * rows, 2 * columns)
+        waves = np.fft.rfft2(bins.reshape(rows, columns), torus) * self._spectrum
+        found = np.fft.irfft2(waves, torus)[:rows, :columns]
+        return np.asarray(found.reshape(-1) + _ANY_LEVEL * bins.sum())
 
 
 def _alike(across: tuple[int, int], width: float, height: float, own: float) -> FloatArray:
@@ -203,7 +323,6 @@ def _alike(across: tuple[int, int], width: float, height: float, own: float) -> 
     return np.asarray(alike)
 
 
-@lru_cache(maxsize=16)
 def covariance_inverse(
     across: tuple[int, int], width: float, height: float, own: float
 ) -> tuple[FloatArray, float]:

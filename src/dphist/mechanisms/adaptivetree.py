@@ -127,8 +127,6 @@ class AdaptiveTree:
         hills: Read counts that rise and fall gently off smooth surfaces, as far as their evidence goes
             (`dphist.inference.hills`). On a plane the same measurements are made; on an ordered line blocks with few
             records are not split where what was measured is that gentle, but measured again with their neighbours.
-        close: With ``hills`` on a plane, look closer: at bins down to four cells, and at surfaces whose fits begin
-            within the noise of what was measured.
         wary: On a line, intervals believe what lies inside blocks to be even only as far as measured splits can tell
             (`dphist.inference.predictive.unevenness`); what is published is the same.
         sides: On a line without a hierarchy, how many cells the blocks of each level have, a multiple of the next
@@ -158,7 +156,6 @@ class AdaptiveTree:
     boxes: float = 20.0
     near: bool = False
     hills: bool = False
-    close: bool = False
     wary: bool = False
     sides: tuple[int, ...] = ()
     inside: bool = False
@@ -213,7 +210,7 @@ class AdaptiveTree:
             if self.hills and len(data.shape) == 2:
                 from dphist.inference.hills import with_hills
 
-                counts = with_hills(tree, counts, close=self.close)
+                counts = with_hills(tree, counts)
                 errors = replace(errors, divided=self._divided(tree, counts))
             return with_distances(kept, Estimate(counts, replace(errors, counts=counts, pruned=True), note))
         rights: list[PrivateCounts] = []

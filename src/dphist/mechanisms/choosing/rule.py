@@ -257,7 +257,6 @@ def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True)
         mixture=mixture and plane,
         near=plane,
         hills=plane or (ordered and announced),
-        close=plane,
         wary=line,
         sides=() if sides == line_levels(data.size) else sides,
         apart=may_hide(data.shape),
