@@ -34,6 +34,7 @@ from dphist.kernels.summed_area import box_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Bins of an axis; the finer ones are looked at where each has so many cells at least.
 _COARSE, _FINE = 16, 32
@@ -227,9 +228,29 @@ def divides_leaves(tree: MeasuredTree, counts: FloatArray) -> bool:
     return bool((np.abs(flat - even) > _EVEN * (1.0 + even)).any())
 
 
-def _told_apart(design: FloatArray) -> IntArray:
+def _summed(
+    across: tuple[int, int], first: IntArray, last: IntArray, tree: MeasuredTree, asked: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """The precision matrix of bins, and their weighted sums, box by box.
+
+    Boxes of a level are disjoint, so that all have few times as many pairs of bins as there are. A product of matrices
+    would wake a second thread (`dphist.kernels.definite`).
+    """
+    bins = math.prod(across)
+    precise, weighted = np.zeros((*across, *across)), np.zeros(across)
+    known = 1.0 / tree.variance[asked]
+    pull = known * tree.value[asked]
+    for (top, left), (bottom, right), weight, told in zip(
+        first.tolist(), last.tolist(), known.tolist(), pull.tolist(), strict=True
+    ):
+        precise[top:bottom, left:right, top:bottom, left:right] += weight
+        weighted[top:bottom, left:right] += told
+    return precise.reshape(bins, bins), weighted.reshape(bins)
+
+
+def _told_apart(held_by: BoolArray) -> IntArray:
     """Numbers of bins, the same for bins of the same sums."""
-    held = np.ascontiguousarray(np.packbits(design > 0.0, axis=0).T)
+    held = np.ascontiguousarray(np.packbits(held_by, axis=0).T)
     return np.unique(held.view(f"V{held.shape[1]}").reshape(-1), return_inverse=True)[1]
 
 
@@ -257,13 +278,10 @@ class _Bins(SumsOfBins):
             (np.arange(n) >= first[asked, axis, None]) & (np.arange(n) < last[asked, axis, None])
             for axis, n in enumerate((rows, columns))
         ]
-        design = (inside[0][:, :, None] & inside[1][:, None, :]).reshape(asked.size, -1).astype(np.float64)
-        known = 1.0 / tree.variance[asked]
-        precise = (design.T * known) @ design
-        weighted = design.T @ (known * tree.value[asked])
+        group = _told_apart((inside[0][:, :, None] & inside[1][:, None, :]).reshape(asked.size, -1))
+        precise, weighted = _summed((rows, columns), first[asked], last[asked], tree, asked)
         small = np.flatnonzero(~whole & (tree.parent >= 0))
         small = small[whole[tree.parent[small]]]
-        group = _told_apart(design)
         if small.size:
             best, variance = tree.gathered
             bins = first[small, 0] * columns + first[small, 1]

@@ -346,8 +346,9 @@ def covariance_inverse(
             np.zeros((high, wide, high, wide)),
         )
         whole = here.reshape(high * wide, -1)
-        log_root += float(np.log(np.diagonal(np.linalg.cholesky(whole))).sum())
-        inverse = np.linalg.inv(whole).reshape(here.shape) / len(odd)
+        root = CurvedRoot(whole, np.zeros_like(whole))
+        log_root += root.log_determinant
+        inverse = root.inverse().reshape(here.shape) / len(odd)
         for sign, i, j in odd:
             parts[i, j] += sign * inverse
     found = np.empty((*across, *across))
