@@ -25,7 +25,7 @@ DOMAIN = Domain([Ordinal("x", range(24)), *(Nominal(f"n{n}", [str(v) for v in ra
 
 def _mechanism():
     tables = (*itertools.combinations(range(4), 2), (0, 1, 2, 3))
-    return Marginals(tables=tables, shares=(Fraction(1, 7),) * 7, shrink=True)
+    return Marginals(tables=tables, shares=(Fraction(1, 7),) * 7, estimator="weighed")
 
 
 def _people(depends: bool) -> Histogram:

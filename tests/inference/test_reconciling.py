@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dphist.inference.believing import Beside, _summed, believe
-from dphist.inference.departures import Shrunk
+from dphist.inference.departures import Departures, Shrunk
 from dphist.inference.reconciling import give_way, lean
 from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import MeasuredTables
@@ -93,8 +93,8 @@ def test_cells_of_a_sparse_cube_are_nearer_and_tables_no_further():
     cube = _tall((9, 8, 7, 10), 300).astype(np.int64)
     pairs = (*combinations(range(4), 2), (0, 1, 2, 3))
     squares = []
-    for reconcile in (False, True):
-        mechanism = Marginals(tables=pairs, shrink=True, weigh=True, shares=_SHARES, reconcile=reconcile)
+    for estimator in ("chance", "weighed"):
+        mechanism = Marginals(tables=pairs, shares=_SHARES, estimator=estimator)
         each = []
         for seed in range(3):
             found = np.asarray(run(mechanism, cube, epsilon=1, seed=seed).counts) - cube
@@ -125,24 +125,25 @@ def test_sums_of_reconciled_cells_answer_unless_cells_hardly_left_what_was_measu
     np.testing.assert_allclose(answers[several], (summed if reconciled else plain)[several])
 
 
-def test_cells_that_go_by_chance_are_off_by_sampling_at_least():
+def test_cells_that_go_by_chance_are_off_by_sampling_at_least(monkeypatch):
     # Noise of 16 hides that cells of 120 records vary by 11, as those of a sample do: no departure is learned.
     domain = Domain([Ordinal("x", range(30)), Ordinal("y", range(52))])
     draws = np.random.default_rng(4)
     counts = draws.poisson(np.outer(draws.dirichlet(np.full(30, 5.0)), np.full(52, 1 / 52)) * 190_000)
-    held = {}
-    for sampled in (False, True):
-        mechanism = Marginals(
-            tables=((0,), (1,), (0, 1)),
-            shares=(Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)),
-            shrink=True,
-            reconcile=True,
-            sampled=sampled,
-        )
-        found: Any = run(mechanism, counts, epsilon="1/10", seed=3)
-        cells = np.asarray(found.counts)
-        within = found.errors.interval(Workload.cells(domain), cells.reshape(-1), 0.95)
-        truth = counts.reshape(-1)
-        held[sampled] = np.mean((within.low <= truth) & (truth <= within.high)), cells
-    assert held[False][0] < 0.9 < 0.93 < held[True][0]
-    np.testing.assert_array_equal(held[True][1], held[False][1])
+    mechanism = Marginals(
+        tables=((0,), (1,), (0, 1)),
+        shares=(Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)),
+        estimator="shrunk",
+    )
+    found: Any = run(mechanism, counts, epsilon="1/10", seed=3)
+    truth = counts.reshape(-1)
+
+    def held() -> float:
+        cells = np.asarray(found.counts).reshape(-1)
+        within = found.errors.interval(Workload.cells(domain), cells, 0.95)
+        return float(np.mean((within.low <= truth) & (truth <= within.high)))
+
+    assert held() > 0.93
+    nothing = property(lambda shrunk: Departures.of([np.zeros(shrunk.measured.shape)]))
+    monkeypatch.setattr(Shrunk, "_by_sampling", nothing)
+    assert held() < 0.9

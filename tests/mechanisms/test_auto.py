@@ -120,12 +120,12 @@ def test_the_total_is_replayed_with_the_rest():
     release.verify()
 
 
-def test_tables_and_cells_of_a_cube_are_reconciled_and_replayed():
+def test_tables_and_cells_of_a_cube_are_set_against_each_other_and_replayed():
     counts = np.where(np.indices(CUBE.shape).sum(axis=0) % 4 == 0, 90, 0)
     release = publish(Histogram(CUBE, counts), epsilon=1, mechanism="auto", workload=None)
     assert isinstance(release.mechanism, Auto)
     assert isinstance(release.mechanism.chosen, Marginals)
-    assert release.mechanism.chosen.reconcile
+    assert release.mechanism.chosen.estimator == "weighed"
     release.verify()
 
 
@@ -281,7 +281,7 @@ def test_cells_of_two_attributes_that_are_no_plane_are_looked_at_first():
     found: Any = run(Auto(), Histogram(table, chance), "1/10", workload=Workload.cells(table), seed=2)
     # They go together by chance, of which tables of one attribute tell all.
     assert {(0,), (1,)} <= set(found.made_by.chosen.tables)
-    assert found.made_by.chosen.sampled
+    assert found.made_by.chosen.estimator == "chance"
     assert found.made_by.look.blocks
     own = np.zeros((60, 24), dtype=np.int64)
     own[np.arange(60), np.arange(60) % 24] = 5_000
@@ -298,7 +298,7 @@ def test_tables_and_cells_of_two_attributes_are_reconciled_too():
     release = publish(Histogram(table, counts), epsilon=1)
     assert isinstance(release.mechanism, Auto)
     assert isinstance(release.mechanism.chosen, Marginals)
-    assert release.mechanism.chosen.reconcile
+    assert release.mechanism.chosen.estimator == "shrunk"
     release.verify()
 
 

@@ -105,7 +105,6 @@ class Shrunk:
         order: Tables of up to so many attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
         reconciled: Whether tables and cells were set against each other (`dphist.inference.reconciling`).
-        sampled: Whether cells depart from tables at least as sampling makes them.
         ordered: For every attribute whether its values have neighbours; all of them unless told.
     """
 
@@ -114,7 +113,6 @@ class Shrunk:
     order: int
     tables: Mapping[Axes, Departures]
     reconciled: bool = False
-    sampled: bool = False
     ordered: tuple[bool, ...] | None = None
 
     def squares(self, low: IntArray, high: IntArray) -> FloatArray:
@@ -123,11 +121,8 @@ class Shrunk:
         found = _LEAST * exact
         for axes, each in shrunk.items():
             found += self._times[axes] * each if self._worth(axes) else _LEAST * plain[axes]
-        if self.sampled:
-            found = np.maximum(
-                found, _LEAST * exact + _RESERVE * self._by_sampling.variances(low, high, self.order)
-            )
-        return found
+        least = self._by_sampling.variances(low, high, self.order)
+        return np.maximum(found, _LEAST * exact + _RESERVE * least)
 
     @cached_property
     def _by_sampling(self) -> Departures:

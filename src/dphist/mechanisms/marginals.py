@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,16 +84,12 @@ class Marginals:
         shares: What each table costs; they sum to 1. Equal unless told.
         nonnegative: Whether to fit a cube without negative cells; without, it is plain least squares, which sums of
             signed values need.
-        shrink: Whether each table is moved towards what the smaller ones inside it suggest, as far as noise explains
-            the difference; otherwise its cells are inferred from their neighbours.
-        weigh: Whether tables that are moved learn from each other how far they depart from what smaller ones suggest,
-            and all of it is weighed against no departure at all.
-        reconcile: Whether tables that are moved lean on sums of the cube's cells where these seem to be off by less,
-            and cells give way to tables by what is left to doubt of each, not by their size; departures of the cube
-            are then learned for cells of each size.
-        sampled: Whether intervals of what was moved allow for what sampling alone makes of cells.
-        categories: Whether categories are taken as such, which have no neighbours: cells are moved in blocks of one
-            category each, and sums of those are what is checked.
+        estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. The others move each
+            table towards what the smaller ones inside it suggest, as far as noise explains the difference, and have
+            intervals about that: ``"shrunk"`` one by one, ``"weighed"`` as tables tell each other how far they depart,
+            all of it weighed against no departure at all, both then set against the cube's cells
+            (`dphist.inference.reconciling`); ``"chance"`` is weighed, but the cube, of which little was measured, gives
+            way to its tables by the size of cells alone.
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -104,11 +101,7 @@ class Marginals:
     tables: tuple[Axes, ...] | None = None
     shares: tuple[Fraction, ...] | None = None
     nonnegative: bool = True
-    shrink: bool = False
-    weigh: bool = False
-    reconcile: bool = False
-    sampled: bool = False
-    categories: bool = False
+    estimator: Literal["plain", "shrunk", "weighed", "chance"] = "plain"
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -133,16 +126,15 @@ class Marginals:
         note = f"{so_many(len(axes), 'table')} {were} measured directly, each with {how} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
-        if self.shrink:
-            cube, shrunk = shrunk_cube(
-                measured,
-                weigh=self.weigh,
-                reconcile=self.reconcile,
-                sampled=self.sampled,
-                ordered=_neighbours(data.domain) if self.categories else None,
-            )
-            return Estimate(cube, TableNoise(measured, cube, shrunk), note)
-        return Estimate(fit_cube(measured), TableNoise(measured), note)
+        if self.estimator == "plain":
+            return Estimate(fit_cube(measured), TableNoise(measured), note)
+        reconcile = self.estimator != "chance"
+        # With more attributes categories as such gained nothing (docs/results/tried.md).
+        ordered = _neighbours(data.domain) if reconcile and len(data.shape) == 2 else None
+        cube, shrunk = shrunk_cube(
+            measured, weigh=self.estimator != "shrunk", reconcile=reconcile, ordered=ordered
+        )
+        return Estimate(cube, TableNoise(measured, cube, shrunk), note)
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
         axes = self.tables
@@ -193,17 +185,16 @@ def fit_cube(measured: MeasuredTables) -> FloatArray:
 def shrunk_cube(
     measured: MeasuredTables,
     *,
-    weigh: bool = False,
-    reconcile: bool = False,
-    sampled: bool = False,
+    weigh: bool,
+    reconcile: bool,
     ordered: tuple[bool, ...] | None = None,
 ) -> tuple[FloatArray, Shrunk | None]:
     """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
 
     What that leaves to doubt comes with it, where the cube itself was measured. With ``weigh`` tables of as many
     attributes tell together how far they depart from what smaller ones suggest, and that is weighed against not at all.
-    With ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`). With ``sampled``
-    cells are left to depart from tables at least as those of a sample do.
+    With ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`). Of attributes that
+    are not ``ordered`` values have no neighbours: blocks have one category each, and so have sums that are checked.
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -248,14 +239,12 @@ def shrunk_cube(
         targets = lean(measured, settled, wanted, found, follows)
         doubt = left[0] + _NEVER_SURE * cube
         found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
-        return found, Shrunk(
-            measured, found, order, doubts, reconciled=True, sampled=sampled, ordered=ordered
-        )
+        return found, Shrunk(measured, found, order, doubts, reconciled=True, ordered=ordered)
     variance = measured.cell_variance(every)
     # A cell that was called empty by mistake must still be filled: by no more than a small part of its noise.
     found += np.minimum(_DOUBT * cube, _DOUBT * math.sqrt(variance))
     found = rake(found, targets, rounds, _CLOSE * noise)
-    return found, Shrunk(measured, found, order, doubts, sampled=sampled, ordered=ordered)
+    return found, Shrunk(measured, found, order, doubts, ordered=ordered)
 
 
 def _to_settle(measured: MeasuredTables, cells: int, highest: int = _HIGHEST_RAKED) -> tuple[Axes, ...]:

@@ -168,7 +168,7 @@ def left_to_chance(shape: tuple[int, ...]) -> Marginals:
     """
     ones: list[Axes] = [(axis,) for axis, size in enumerate(shape) if size > 1]
     shares = (*_by_size(shape, ones, 1 - _KEPT), _KEPT)
-    return Marginals(tables=(*ones, tuple(range(len(shape)))), shares=shares, shrink=True, weigh=True)
+    return Marginals(tables=(*ones, tuple(range(len(shape)))), shares=shares, estimator="chance")
 
 
 def _by_size(shape: tuple[int, ...], tables: Sequence[Axes], share: Fraction) -> list[Fraction]:

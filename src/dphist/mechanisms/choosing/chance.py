@@ -172,4 +172,4 @@ def product_of(forecaster: Forecaster) -> Marginals:
         The mechanism.
     """
     plan = forecaster.singles()
-    return Marginals(tables=plan.tables, shares=plan.shares, shrink=True, weigh=True, sampled=True)
+    return Marginals(tables=plan.tables, shares=plan.shares, estimator="chance")

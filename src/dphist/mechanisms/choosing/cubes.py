@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Gaussian, Laplace
@@ -219,16 +220,9 @@ def _best_other(
         # Long tables are inferred from their neighbours, so noise counts less there: halfway to equal shares.
         shares = tuple((share + Fraction(1, len(shares))) / 2 for share in shares)
     # Of two attributes the one larger table is the cube itself, of which there is much to learn: it is not weighed.
+    moved: Literal["shrunk", "weighed"] = "weighed" if len(data.shape) > 2 else "shrunk"
     return _Way(
-        Marginals(
-            tables=plan.tables,
-            shares=shares,
-            shrink=shrink,
-            weigh=shrink and len(data.shape) > 2,
-            reconcile=shrink,
-            sampled=shrink,
-            categories=shrink and len(data.shape) == 2,
-        ),
+        Marginals(tables=plan.tables, shares=shares, estimator=moved if shrink else "plain"),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}{beside}",
         *(mean, forecaster, plan.known),
     )
@@ -269,28 +263,12 @@ def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
         # Sums of noisy cells are tables too: what these suggest of a cell costs nothing.
         every = tuple(range(len(data.shape)))
         return _Way(
-            Marginals(
-                tables=(every,),
-                shares=(Fraction(1),),
-                shrink=True,
-                weigh=True,
-                reconcile=True,
-                sampled=True,
-                categories=len(data.shape) == 2,
-            ),
+            Marginals(tables=(every,), shares=(Fraction(1),), estimator="weighed"),
             _MOVED,
             *(min(mean, alone), forecaster),
         )
     return _Way(
-        Marginals(
-            tables=plan.tables,
-            shares=plan.shares,
-            shrink=True,
-            weigh=True,
-            reconcile=True,
-            sampled=True,
-            categories=len(data.shape) == 2,
-        ),
+        Marginals(tables=plan.tables, shares=plan.shares, estimator="weighed"),
         _MOVED
         if len(plan.tables) == 1
         else "single cells will be asked for, and tables of few attributes say much of them, so these are measured as "
