@@ -100,11 +100,7 @@ def test_a_release_outlives_the_rules_of_choosing(case, tmp_path, otherwise):
 def test_who_was_chosen_is_named_with_what_was_bought_before(tmp_path):
     plane, cube, parts = (CASES[case]().mechanism for case in ("plane", "cube", "parts"))
     assert plane.look is None
-    assert (
-        show(plane.chosen)
-        == "adaptivetree(estimator='averaged', mixture=True, near=True, hills=True, apart=True)"
-    )
-    assert to_json(plane.chosen)["options"]["boxes"] == 20.0
+    assert show(plane.chosen) == "adaptivetree(estimator='averaged', boxes=20.0, hills=True)"
     assert cube.look == Look()
     assert cube.chosen is not None
     assert parts == ByPart(by=("p",), inner=Auto())
@@ -215,7 +211,7 @@ FORGERIES = {
         named("laplace"),
         named("posterior"),
         named("auto"),
-        named("adaptivetree(stop=9)"),
+        named("adaptivetree(estimator=averaged, hills=true)"),
         named("tree"),
     ],
     "cells": [named("laplace"), named("noisefirst"), named("adaptivetree")],

@@ -24,7 +24,7 @@ def _errors(counts, epsilon, draws, ways=({}, {"hills": True})):
     found = np.zeros(2)
     for seed in range(draws):
         for place, told in enumerate(ways):
-            tree = AdaptiveTree(estimator="averaged", near=True, **told)
+            tree = AdaptiveTree(estimator="averaged", **told)
             off = run(tree, counts, epsilon, seed=seed, workload=asked).counts - counts
             found[place] += np.mean(np.asarray(asked.answer(off)) ** 2) / draws
     return found
@@ -124,7 +124,7 @@ def test_a_lattice_of_full_cells_stays_as_it_is():
 def test_what_is_nearly_known_stays_exactly_as_it_is():
     counts = sample(smooth_hills((64, 64), 2), 10_000_000, 1)
     plain, after = (
-        run(AdaptiveTree(estimator="averaged", near=True, hills=told), counts, 1, seed=1).counts
+        run(AdaptiveTree(estimator="averaged", hills=told), counts, 1, seed=1).counts
         for told in (False, True)
     )
     assert (plain == after).all()
@@ -254,7 +254,7 @@ def test_answers_keep_what_surfaces_say_of_the_inside_of_leaves():
     counts = sample(smooth_hills((128, 128), 20), 10_000, 103)
     domain = as_histogram(counts).domain
     told = run(
-        AdaptiveTree(estimator="averaged", near=True, hills=True),
+        AdaptiveTree(estimator="averaged", hills=True),
         *(counts, "0.1"),
         seed=103,
         workload=Workload.random(domain, 500, seed=7),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.trees.growing import grow
+from dphist.mechanisms.trees.keeping import grow_and_keep
 from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 from dphist.testing import open_counts
 
@@ -63,8 +66,12 @@ def test_the_law_of_cells_adds_up_to_its_law_of_boxes() -> None:
 
 def test_the_release_says_what_was_read() -> None:
     plane = _plane("gentle")
-    pruned, counts, _ = _read(plane, "1/5", 1)
-    for mechanism, expected in ((AdaptiveTree(estimator="averaged"), counts), (AdaptiveTree(), pruned)):
+    for near, mechanism in ((True, AdaptiveTree(estimator="averaged")), (False, AdaptiveTree())):
+        data = open_counts(plane, "1/5", seed=1)
+        planner = replace(Planner.for_ranges(data.shape, None, data.domain, data.law()), near=near)
+        tree, level, _ = grow_and_keep(data, PlannedBoxes(planner))
+        expected = counts_of_boxes(tree, level)
+        expected = leaned(Engine.of_tree(tree, near=True), expected) if near else expected
         estimate = mechanism.estimate(open_counts(plane, "1/5", seed=1))
         assert np.array_equal(estimate.counts, expected)
     # Where ranges are announced a small part counts the records first; the tree has the rest.
@@ -75,7 +82,7 @@ def test_the_release_says_what_was_read() -> None:
     assert isinstance(auto.chosen, AdaptiveTree)
     _, rest = auto.look.at(open_counts(plane, "1/5", seed=1))
     assert np.array_equal(ranges.counts, auto.chosen.estimate(rest).counts)
-    told = AdaptiveTree(estimator="averaged", mixture=True, near=True, hills=True, apart=True)
+    told = AdaptiveTree(estimator="averaged", boxes=20.0, hills=True)
     mixed = told.estimate(open_counts(plane, "1/5", seed=1))
     assert np.array_equal(Auto().estimate(open_counts(plane, "1/5", seed=1)).counts, mixed.counts)
 

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 from dphist.audit import audit
-from dphist.errors import MechanismError
 from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.adaptivetree import AdaptiveTree, averaged, counts_of
-from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.mechanisms.spec import parse
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
-from dphist.mechanisms.trees.layout import group_labels, line_levels, nested, stepwise_levels
+from dphist.mechanisms.trees.layout import group_labels, line_levels
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -39,64 +37,27 @@ def test_it_conforms():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 9, 16, 100, 1000, 4096, 4097, 65_536])
 def test_blocks_are_nested_and_end_with_cells(size):
-    for sides in (line_levels(size), stepwise_levels(size)):
-        assert sides[-1] == 1
-        assert all(a % b == 0 and a > b for a, b in itertools.pairwise(sides))
-        assert nested(sides)
+    sides = line_levels(size)
+    assert sides[-1] == 1
+    assert all(a % b == 0 and a > b for a, b in itertools.pairwise(sides))
 
 
-def test_blocks_have_the_sides_that_they_were_told(tmp_path):
+def test_short_lines_are_laid_out_without_a_step_of_two():
+    assert [line_levels(size) for size in (64, 65, 128, 129)] == [
+        (16, 1),
+        (32, 8, 1),
+        (32, 8, 1),
+        (64, 16, 1),
+    ]
     histogram = Histogram(Domain([Ordinal("x", range(100))]), np.full(100, 1000))
-    told = AdaptiveTree(sides=(32, 8, 1))
-    tree = told.grow(open_counts(histogram, 1, seed=1))
+    tree = AdaptiveTree().grow(open_counts(histogram, 1, seed=1))
     assert set((tree.high - tree.low)[:, 0].tolist()) == {100, 32, 8, 4, 1}, "the last ones are shorter"
-    errors = told.estimate(open_counts(histogram, 1, seed=1)).errors
+    errors = AdaptiveTree().estimate(open_counts(histogram, 1, seed=1)).errors
     assert isinstance(errors, PredictiveErrors)
     assert errors.prove is not None
     theorem = errors.prove()
     assert isinstance(theorem, PredictableTree)
     assert theorem.levels == 2, "blocks that may have been divided further"
-    publish(histogram, epsilon=1, mechanism=told).save(tmp_path / "told.parquet")
-    release = load(tmp_path / "told.parquet")
-    release.verify()
-    assert release.mechanism == told
-
-
-@pytest.mark.parametrize("sides", [(32, 8), (8, 32, 1), (32, 5, 1), (1 << 63, 1), (0, 1), (1, 1), (-4, 1)])
-def test_sides_that_do_not_lie_in_each_other_are_refused(sides):
-    with pytest.raises(MechanismError, match="sides"):
-        AdaptiveTree(sides=sides)
-
-
-def test_auto_lays_short_lines_out_without_a_step_of_two():
-    def sides(size, kind):
-        domain = Domain([Ordinal("x", range(size))])
-        asked = {"prefixes": Workload.prefixes, "nothing": lambda _: None}[kind](domain)
-        right = open_counts(Histogram(domain, np.zeros(size, dtype=np.int64)), "0.1", workload=asked)
-        chosen = Auto().choose(right)[0]
-        assert isinstance(chosen, AdaptiveTree)
-        return chosen.sides
-
-    for kind in ("prefixes", "nothing"):
-        assert [sides(size, kind) for size in (64, 65, 128, 129, 1024)] == [
-            (),
-            (32, 8, 1),
-            (32, 8, 1),
-            (),
-            (),
-        ]
-
-
-def test_short_lines_step_by_step_are_nearer():
-    # A step of two wastes a third of the budget: these prefixes have 0.85 of its error, on average over many lines.
-    counts = np.rint(900 * np.exp(-(((np.arange(100) - 38) / 24) ** 2))).astype(np.int64)
-    before, after = (
-        np.mean(
-            [_prefix_error(run(mechanism, counts, "0.1", seed=seed).counts, counts) for seed in range(12)]
-        )
-        for mechanism in (AdaptiveTree(), AdaptiveTree(sides=stepwise_levels(100)))
-    )
-    assert after < 0.95 * before
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (3, 4, 6), (1, 9)])

@@ -88,7 +88,7 @@ def test_rectangles_are_off_by_half_of_a_tree_and_what_is_published_replays():
         ]
         return np.sqrt(np.mean(np.square(errors)))
 
-    assert off(Auto()) < 0.8 * off(AdaptiveTree(estimator="averaged", near=True))
+    assert off(Auto()) < 0.8 * off(AdaptiveTree(estimator="averaged"))
     said = Auto().estimate(open_counts(_few(), 1, workload=RANGES, seed=2)).note
     assert "cells, so every cell is measured by itself (posterior)" in said
     # Which is chosen hangs on noise; what is published of it does not.

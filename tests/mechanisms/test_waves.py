@@ -60,7 +60,7 @@ def test_rectangles_of_a_full_plane_are_off_by_much_less_than_from_a_tree():
         ]
         return np.sqrt(np.mean(np.square(squares)))
 
-    assert off(Auto()) < 0.8 * off(AdaptiveTree(estimator="averaged", near=True))
+    assert off(Auto()) < 0.8 * off(AdaptiveTree(estimator="averaged"))
 
 
 def test_nobody_pays_for_blocks_under_epsilon_or_where_nothing_was_announced():

@@ -18,7 +18,7 @@ from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
-from dphist.mechanisms.trees.layout import blocks_of, nested
+from dphist.mechanisms.trees.layout import blocks_of
 from dphist.private.gate import PrivateCounts
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class AdaptiveTreeConstants:
     scales of records and more 4 to 11 % (docs/results/auto.md). [−6 ± 4, −4 ± 3]"""
     other_levels: int = 6
     """What every other level weighs. [−6 ± 3, −6 ± 5]"""
+    stop: float = 0.5
+    """Scales the total below which a block is not split: in noise scales times the root of the number of such blocks.
+    [not measured]"""
+    slack: float = 0.75
+    """How far above its mean a family's χ² must lie to be split, in deviations. [not measured]"""
     could_hide: float = 120.0
     """A family above so many noise scales is split even if its totals look even. [−1 ± 1, −1 ± 1]"""
     first_slack: float = 4.0
@@ -102,38 +107,26 @@ class AdaptiveTree:
     paid for (see `dphist.mechanisms.trees.growing`). In several dimensions boxes are planned one by one for the ranges
     that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`).
 
-    On a line ``stop`` scales the total below which a block is not split, in noise scales times the root of the number
-    of such blocks; ``slack`` how far above its mean a family's χ² must lie to be split, in deviations (four times as
-    far for the first family, where a split that was not needed costs most).
+    Blocks may hide what repeats below all that is measured. So a share is kept, and asks at the end how far published
+    tables are from the true ones (`dphist.mechanisms.trees.keeping`): intervals allow for what is in the wrong place.
+    Those of a line also believe what lies inside blocks to be even only as far as measured splits can tell
+    (`dphist.inference.predictive.unevenness`).
 
     With ``estimator="averaged"`` the counts of an ordered attribute are a mean of the totals handed down and of what
     the predictive law of intervals expects of every cell (`dphist.inference.predictive`): how totals divide is learned
     from all splits, so what does not stand out of the noise is believed less. The less there is to tell, the more it is
-    the law's. Counts of a plane lean towards the law as far as its evidence goes
-    (`dphist.inference.predictive.leaning`). The same measurements are made, and what was published without it stays
-    what it was.
+    the law's. The same measurements are made. On a plane boxes with few records are looked at for their cells step by
+    step, not far below them, and for less than a plan of fixed levels would spend, since what each look shows decides
+    the next; counts lean towards the law as far as its evidence goes (`dphist.inference.predictive.leaning`).
 
     Args:
-        stop: On a line, scales the total below which a block is not split.
-        slack: On a line, how far above its mean a family's χ² must lie to be split, in deviations.
         estimator: On an ordered line or a plane, whether counts are the "totals" handed down or "averaged" with the
             law's.
-        mixture: In several dimensions, plan for cells and tables as well as for boxes, or for the mixture that was
-            announced, each kind as much as it counts; otherwise for ranges alone.
-        boxes: On a plane of which nothing was announced, how many times boxes count beside cells and tables of one
-            attribute in that plan.
-        near: In several dimensions, look at boxes with few records for their cells step by step: not far below them,
-            and for less than a plan of fixed levels would spend, since what each look shows decides the next.
+        boxes: Where nothing was announced about several attributes, how many times boxes count beside cells and tables
+            of one attribute in what is planned for; 0 to plan for ranges alone, or for those that were announced.
         hills: Read counts that rise and fall gently off smooth surfaces, as far as their evidence goes
             (`dphist.inference.hills`). On a plane the same measurements are made; on an ordered line blocks with few
             records are not split where what was measured is that gentle, but measured again with their neighbours.
-        wary: On a line, intervals believe what lies inside blocks to be even only as far as measured splits can tell
-            (`dphist.inference.predictive.unevenness`); what is published is the same.
-        sides: On a line without a hierarchy, how many cells the blocks of each level have, a multiple of the next
-            level's each, down to 1; none for a layout by the number of cells alone.
-        inside: In several dimensions, pay for a look at what repeats inside blocks (`dphist.mechanisms.trees.looking`).
-        apart: Keep a share to ask how far published tables of one attribute each, the cells of a line, are from the
-            true ones (`dphist.mechanisms.trees.keeping`); intervals allow for what is in the wrong place.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -145,55 +138,37 @@ class AdaptiveTree:
     reuses_counts: ClassVar[bool] = True
     """What it publishes is what it made of its right (`PrivateCounts.published`), and nothing else."""
 
-    stop: float = 0.5
-    slack: float = 0.75
     estimator: Literal["totals", "averaged"] = "totals"
-    mixture: bool = False
-    # On drawn planes 700 to 739 with ε up to 3 (`dphist_bench.drawn_data`, two draws) a tree's error beside that of a
-    # tree for boxes alone is 0.93 on cells, 0.93 on tables and 0.98 on boxes; with 3 instead 0.81, 0.89 and 1.07, and
-    # the mean error of rectangles on planes of ``bench run coverage`` was a quarter larger: what is asked of a plane
-    # most should not pay for it. An option, because it decides what is asked of the records: a release says it.
-    boxes: float = 20.0
-    near: bool = False
+    boxes: float = 0.0
     hills: bool = False
-    wary: bool = False
-    sides: tuple[int, ...] = ()
-    inside: bool = False
-    apart: bool = False
 
     def __post_init__(self) -> None:
-        if self.boxes <= 0.0:
-            raise MechanismError("boxes must count something")
-        if self.sides and not nested(self.sides):
-            raise MechanismError("sides: each must be a multiple of the next, and the last 1")
+        if self.boxes < 0.0:
+            raise MechanismError("boxes must not count less than nothing")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
             # Loaded here, and below: who only asks a line needs none of it.
             from dphist.mechanisms.trees.keeping import grow_and_keep, with_distances
-            from dphist.mechanisms.trees.looking import grow_and_look
             from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
-            if self.mixture:
+            if self.boxes:
                 from dphist.mechanisms.choosing.asked import mixed_boxes
 
                 kinds = mixed_boxes(data.shape, data.domain, data.workload, self.boxes)
                 planner = Planner.for_boxes(data.shape, kinds, data.law())
-            planned = PlannedBoxes(replace(planner, near=self.near))
-            kept, seen = None, None
-            if self.apart:
-                tree, level, kept = grow_and_keep(data, planned)
-            else:
-                tree, level, seen = grow_and_look(data, planned, look=self.inside)
+            # In larger spaces planning step by step was not tried.
+            near = self.estimator == "averaged" and len(data.shape) == 2
+            tree, level, kept = grow_and_keep(data, PlannedBoxes(replace(planner, near=near)))
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
-                f"each next step was planned for {'all that counts' if self.mixture else 'such ranges'}, from totals "
+                f"each next step was planned for {'all that counts' if self.boxes else 'such ranges'}, from totals "
                 "already paid for"
             )
-            errors = replace(_errors(tree, near=self.near), sketches=seen)
+            errors = _errors(tree, near=near)
             if data.published is not None:
                 counts, told = data.published.counts, data.published.learned
                 errors = replace(errors, told=told, divided=self._divided(tree, counts))
@@ -201,7 +176,7 @@ class AdaptiveTree:
                     kept, Estimate(counts, replace(errors, counts=counts, pruned=True), note)
                 )
             counts = counts_of_boxes(tree, level)
-            if self.estimator == "averaged" and len(data.shape) == 2 and data.size <= _LARGEST_LEANED:
+            if near and data.size <= _LARGEST_LEANED:
                 from dphist.inference.predictive.leaning import leaned
 
                 engine = errors.engine
@@ -213,9 +188,11 @@ class AdaptiveTree:
                 counts = with_hills(tree, counts)
                 errors = replace(errors, divided=self._divided(tree, counts))
             return with_distances(kept, Estimate(counts, replace(errors, counts=counts, pruned=True), note))
+        from dphist.mechanisms.trees.keeping import may_hide, with_distances
+
         rights: list[PrivateCounts] = []
-        tree = self.grow(data, rights) if self.apart else self.grow(data)
-        errors = _errors(tree, len(blocks_of(data, self.sides)) - 1, wary=self.wary)
+        tree = self.grow(data, rights if may_hide(data.shape) else None)
+        errors = _errors(tree, len(blocks_of(data)) - 1)
         if data.published is not None:
             counts, errors = data.published.counts, replace(errors, told=data.published.learned)
         else:
@@ -234,11 +211,7 @@ class AdaptiveTree:
         totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
         made = Estimate(counts, errors, note)
-        if rights:
-            from dphist.mechanisms.trees.keeping import with_distances
-
-            made = with_distances(rights[0], made)
-        return made
+        return with_distances(rights[0], made) if rights else made
 
     def _divided(self, tree: MeasuredTree, counts: FloatArray) -> bool:
         """Whether counts of a plane say how leaves are divided inside."""
@@ -253,7 +226,7 @@ class AdaptiveTree:
 
         The tree follows from public facts: the hierarchy of a nominal attribute that has one, else blocks of 2^k.
         """
-        keys = blocks_of(data, self.sides)
+        keys = blocks_of(data)
         # The first level carries every long range, so it gets a little more; what stops early flows down.
         weights = [CONSTANTS.other_levels if level else CONSTANTS.first_level for level in range(len(keys))]
         shares = [Fraction(weight, sum(weights)) for weight in weights]
@@ -287,14 +260,14 @@ class AdaptiveTree:
     def finished(self, front: Front, cells: int) -> tuple[BoolArray, BoolArray]:
         """Which blocks are not split, and which of those are measured together with their siblings."""
         totals, family = front.records, front.family
-        split = uneven(front, None, self.slack * (1.0 if front.level else CONSTANTS.first_slack))
+        split = uneven(front, None, CONSTANTS.slack * (1.0 if front.level else CONSTANTS.first_slack))
         # Even totals may hide a pattern that repeats in each block; what that can hide grows with the total.
         split |= np.bincount(family, totals, minlength=front.above.size) > CONSTANTS.could_hide * front.scale
         split &= ~faint(front)
         if front.level > 0:
             split &= ~slight(front)
         blocks_like_these = cells / float(front.sizes.max())
-        little = totals < self.stop * math.sqrt(blocks_like_these) * front.scale
+        little = totals < CONSTANTS.stop * math.sqrt(blocks_like_these) * front.scale
         done: BoolArray = ~split[family] | little
         whole = np.bincount(family, ~done, minlength=front.above.size) == 0
         together = whole | ~uneven(front, done, CONSTANTS.pool_slack)
@@ -370,11 +343,9 @@ def averaged(counts: FloatArray, law: Engine) -> FloatArray:
     return np.asarray(counts + part * (law.counts - counts), dtype=np.float64)
 
 
-def _errors(
-    tree: MeasuredTree, divided: int = 0, *, near: bool = False, wary: bool = False
-) -> PredictiveErrors:
+def _errors(tree: MeasuredTree, divided: int = 0, *, near: bool = False) -> PredictiveErrors:
     """Errors of a tree; on a line, how many levels of blocks may have been divided further."""
-    law = partial(Engine.of_tree, tree, near=near, wary=wary)
+    law = partial(Engine.of_tree, tree, near=near)
     return PredictiveErrors(law, partial(_theorem, tree, divided))
 
 

@@ -68,10 +68,10 @@ class Engine(Law):
     """Squared errors are scaled by this."""
 
     @classmethod
-    def of_tree(cls, tree: MeasuredTree, *, near: bool = False, wary: bool = False) -> Engine:
+    def of_tree(cls, tree: MeasuredTree, *, near: bool = False) -> Engine:
         """Read a measured tree: boxes with noisy totals, siblings side by side; perhaps one grown step by step.
 
-        Who is wary counts measured splits by what they tell of the inside of leaves.
+        On a line measured splits count by what they tell of the inside of leaves.
         """
         left, low, high, size, value, variance = halve_families(
             tree.first,
@@ -91,7 +91,7 @@ class Engine(Law):
         return cls(
             *(tuple(tree.shape), left, low, high, size, best, spread, least, doubt),
             overlap=overlap,
-            wary=wary,
+            wary=len(tree.shape) == 1,
         )
 
     @classmethod

@@ -193,10 +193,8 @@ def _best_other(
                 *(alone, forecaster),
             )
     if kind != "marginals" and tree < wins * mean:
-        from dphist.mechanisms.trees.looking import may_hide
-
         return _Way(
-            AdaptiveTree(apart=may_hide(data.shape)),
+            AdaptiveTree(),
             f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
             f"few attributes by {mean:,.3g}",
             *(min(tree, mean), forecaster),

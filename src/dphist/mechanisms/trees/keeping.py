@@ -36,6 +36,8 @@ _PARTS = tuple(Fraction(1, part) for part in (256, 128, 64, 48, 32, 24))
 _SEEN, _BARELY = 0.05, 0.16
 # Where so many noise scales lie in every cell, cells are measured one by one anyway.
 _FULL = 32.0
+# Of more attributes or cells nothing is asked: the noise of what is seen grows with the attributes.
+_MOST_ATTRIBUTES, _LARGEST = 3, 1 << 20
 
 
 def grow_and_keep(
@@ -49,7 +51,7 @@ def grow_and_keep(
 
     Returns:
         The tree, the level of each box, and the right that was kept; where it would tell nothing, sketches of nothing;
-        None where every cell is measured anyway.
+        None where every cell is measured anyway, and of large cubes.
     """
     kept: list[PrivateCounts | Sketches | None] = []
 
@@ -62,8 +64,20 @@ def grow_and_keep(
         kept.append(right)
         return [rest]
 
+    if not may_hide(data.shape):
+        return *grow(data, rule), None
     tree, level = grow(data, keeping)
     return tree, level, kept[0]
+
+
+def may_hide(shape: tuple[int, ...]) -> bool:
+    """Whether it is worth asking how far what is published of such a cube is from the truth.
+
+    Example:
+        >>> may_hide((64, 64)), may_hide((4096,)), may_hide((2, 3, 2, 3))
+        (True, True, False)
+    """
+    return len(shape) <= _MOST_ATTRIBUTES and math.prod(shape) <= _LARGEST
 
 
 def part_for(shape: tuple[int, ...], records: float, law: NoiseLaw) -> Fraction | None:

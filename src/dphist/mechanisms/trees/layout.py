@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,10 @@ from dphist.private.gate import PrivateCounts
 
 IntArray = NDArray[np.int64]
 
-# Lines of more than 2^6 and of up to 2^7 cells that `line_levels` cuts into blocks of 32, 16 and 1.
+# Lines of 65 to 128 cells, of which the rule would make 32, 16 and 1: a step of two wastes a level. Without it sums of
+# full lines have 0.87 (prefixes) and 0.82 (ranges) of the noise in closed form; on made-up lines of 100 cells 0.86 and
+# 0.81 with 1,000 noise scales of records (docs/results/auto.md).
 _SHORT, _SHORT_SIDES = 7, (32, 8, 1)
-# No line has more cells.
-_LONGEST = 1 << 62
 
 
 def line_levels(size: int) -> tuple[int, ...]:
@@ -27,6 +26,8 @@ def line_levels(size: int) -> tuple[int, ...]:
     near these sizes, from 16 cells to 65,536.
     """
     bits = math.ceil(math.log2(size)) if size > 1 else 0
+    if bits == _SHORT:
+        return _SHORT_SIDES
     top = bits - 2
     if bits <= 3:
         sides = [0]
@@ -36,28 +37,6 @@ def line_levels(size: int) -> tuple[int, ...]:
         steps = max(1, round((top - 4) / 3.4))
         sides = [round(top - (top - 4) * step / steps) for step in range(steps)] + [4, 0]
     return tuple(1 << k for k in sides)
-
-
-def stepwise_levels(size: int) -> tuple[int, ...]:
-    """Lay out the blocks of a line without a step of two, which wastes a level.
-
-    Only `line_levels` of 65 to 128 cells have one. With 32, 8 and 1 instead of 32, 16 and 1 sums over full lines have
-    0.87 (prefixes) and 0.82 (ranges) of the noise in closed form; on made-up lines of 100 cells 0.86 and 0.81 with
-    1,000 noise scales of records (docs/results/auto.md).
-
-    Args:
-        size: How many cells the line has.
-
-    Returns:
-        How many cells blocks have, level by level.
-    """
-    return _SHORT_SIDES if 1 << (_SHORT - 1) < size <= 1 << _SHORT else line_levels(size)
-
-
-def nested(sides: tuple[int, ...]) -> bool:
-    """Whether blocks of these sides lie in each other, down to single cells; none is longer than a line can be."""
-    steps = all(0 < small < large and large % small == 0 for large, small in pairwise(sides))
-    return steps and sides[-1] == 1 and sides[0] <= _LONGEST
 
 
 def group_labels(hierarchy: Hierarchy, level: int) -> IntArray:
@@ -70,12 +49,11 @@ def group_labels(hierarchy: Hierarchy, level: int) -> IntArray:
     return np.asarray(hierarchy.start[node], dtype=np.int64)
 
 
-def blocks_of(data: PrivateCounts, sides: tuple[int, ...] = ()) -> list[IntArray]:
+def blocks_of(data: PrivateCounts) -> list[IntArray]:
     """Give the block of every cell, level by level.
 
     Args:
         data: A right, of which the domain and the number of cells are read.
-        sides: How many cells blocks have, where there is no hierarchy; `line_levels` if none.
 
     Returns:
         For each level, a number for every cell.
@@ -84,4 +62,4 @@ def blocks_of(data: PrivateCounts, sides: tuple[int, ...] = ()) -> list[IntArray
     if isinstance(attribute, Nominal) and attribute.hierarchy.levels > 2:
         return [group_labels(attribute.hierarchy, level) for level in range(attribute.hierarchy.levels - 1)]
     place = np.arange(data.size, dtype=np.int64)
-    return [place // side for side in sides or line_levels(data.size)]
+    return [place // side for side in line_levels(data.size)]
