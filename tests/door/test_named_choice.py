@@ -281,8 +281,11 @@ def test_a_choice_that_is_not_installed_here_is_named(tmp_path):
         foreign.verify()
 
 
-def test_an_option_that_is_no_more_is_named(tmp_path):
-    forge = at("mechanism", "options", "chosen", to={"name": "posterior", "options": {"hidden": True}})
-    old = saved(CASES["cells"](), tmp_path / "r.parquet", forge)
-    with pytest.raises(MechanismError, match="does not take: 'posterior' has no option 'hidden'"):
+@pytest.mark.parametrize(
+    ("case", "name", "option"), [("cells", "posterior", "hidden"), ("wide", "mixture", "blocks")]
+)
+def test_an_option_that_is_no_more_is_named(case, name, option, tmp_path):
+    forge = at("mechanism", "options", "chosen", to={"name": name, "options": {option: True}})
+    old = saved(CASES[case](), tmp_path / "r.parquet", forge)
+    with pytest.raises(MechanismError, match=f"does not take: '{name}' has no option '{option}'"):
         old.verify()

@@ -57,10 +57,6 @@ def test_a_law_and_its_shares() -> None:
     assert (laplace.exponent, gaussian.exponent, laplace.kurtosis, gaussian.kurtosis) == (2, 1, 3.0, 0.0)
     assert gaussian.scale == pytest.approx(2.0)
     assert laplace.quantile(0.95) == pytest.approx(-2 * math.log(0.05))
-    rates = np.array([0.1, 0.4, 0.6])
-    assert gaussian.log_growth(rates) == pytest.approx(rates**2 * 4)
-    assert laplace.log_growth(rates)[:2] == pytest.approx(-np.log(1 - 4 * rates[:2] ** 2))
-    assert laplace.log_growth(rates)[2] == np.inf
 
 
 def test_levels_under_gaussian_noise() -> None:

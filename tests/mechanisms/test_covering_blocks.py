@@ -9,9 +9,8 @@ import pytest
 
 import dphist
 from dphist.inference.residuals import TableResiduals
-from dphist.mechanisms import Auto, Mixture, Residuals
+from dphist.mechanisms import Auto, Residuals
 from dphist.mechanisms.residuals import measure_residuals
-from dphist.mechanisms.spec import from_json, parse, to_json
 from dphist.mechanisms.wide.blocks import covering, coverings
 from dphist.mechanisms.wide.choice import residual_error
 from dphist.mechanisms.wide.noise import planned_variances
@@ -93,20 +92,6 @@ def test_what_nobody_asked_for_stays_unknown():
     _, pairs, known = _measured(1)
     assert all(known.covers(axes) for axes in pairs)
     assert not any(known.covers(axes) for axes in itertools.combinations(range(5), 3))
-
-
-def test_files_from_before_blocks_are_replayed_without_them():
-    before = from_json({"name": "residuals", "options": {"ways": 2}})
-    assert before == Residuals(blocks=False) != parse("residuals")
-    assert from_json({"name": "mixture", "options": {}}) == Mixture(blocks=False, long=0)
-    assert from_json(to_json(Residuals())) == Residuals()
-    pairs = list(itertools.combinations(range(5), 2))
-    plan = plan_totals((2,) * 5, pairs, blocks=False)
-    assert max(len(axes) for axes in plan.tables) == 2
-    # As it was: the total, then five and ten differences.
-    assert [float(share) for share in plan.shares] == pytest.approx(
-        [float(plan.shares[0]), *[float(plan.shares[1])] * 5, *[float(plan.shares[6])] * 10]
-    )
 
 
 def test_the_variance_of_pairs_read_off_blocks_is_that_of_their_draws():

@@ -181,10 +181,3 @@ def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, eno
         if furthest <= enough:
             break
     return cube
-
-
-def independent(shape: Sequence[int], tables: Mapping[Axes, FloatArray]) -> FloatArray:
-    """The cube in which attributes go together by chance alone, from tables of one attribute each."""
-    total = float(tables[()])
-    cube = np.full(tuple(shape), total / math.prod(shape))
-    return rake(cube, {axes: table for axes, table in tables.items() if len(axes) == 1}, 1, 0.0)

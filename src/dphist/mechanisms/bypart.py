@@ -214,10 +214,6 @@ class PartNoise(NoiseErrors):
         return Spread(variance, largest)
 
 
-def _by_piece(by: tuple[str, ...], words: Words) -> Words:
-    return Words(words.short, f"piece by piece of {', '.join(by)}: {words.details}") if by else words
-
-
 def part_errors(domain: Domain, by: tuple[str, ...], errors: tuple[Errors, ...]) -> Errors:
     """Put the errors of the pieces together."""
     laws = tuple(each for each in errors if isinstance(each, NoiseErrors))

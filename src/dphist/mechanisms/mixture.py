@@ -99,7 +99,6 @@ class Mixture:
         ways: How many attributes the tables have when none are announced.
         classes: Hidden classes of the model, at most.
         steps: Of its fit, at most.
-        blocks: Whether under ε larger tables may stand for several wanted ones, as in `Residuals`.
         long: Columns of at least so many values are held against other columns alone when the model is fitted, which
             takes a fraction of the time; 0 for none, as in releases before.
         course: Filled in by the release: what was decided on the way. With it nothing is forecast again.
@@ -115,7 +114,6 @@ class Mixture:
     ways: int = 2
     classes: int = 120
     steps: int = 700
-    blocks: bool = True
     long: int = 512
     course: Course | None = field(default=None, compare=False)
 
@@ -149,7 +147,6 @@ class Mixture:
             return self._planned(data, asked, wanted, None)
         share = None if self.course is None else self.course.count
         rest, outlook = counted(data, self.tables, self.ways, share)
-        outlook = replace(outlook, blocks=self.blocks)
         return self.after_count(rest, outlook)
 
     def after_count(self, rest: PrivateRecords, outlook: Outlook) -> TableEstimate:
@@ -184,7 +181,7 @@ class Mixture:
         if course.trial:
             trying, rest = rest.split(course.trial, 1 - course.trial)
             if course.part:
-                before = measure_residuals(trying, wanted, kinds=kinds, blocks=self.blocks)
+                before = measure_residuals(trying, wanted, kinds=kinds)
             else:
                 before = _try(trying, some)
                 outlook = outlook.tried(before, some)
@@ -218,7 +215,7 @@ class Mixture:
     ) -> TableEstimate:
         """Measure all wanted tables at once."""
         kinds = () if self.tables else announced_kinds(data)
-        residuals = measure_residuals(data, wanted, kinds=kinds, blocks=self.blocks)
+        residuals = measure_residuals(data, wanted, kinds=kinds)
         if before is not None:
             residuals = TableResiduals(data.shape, [*before.measured, *residuals.measured])
         note = f"{_tables(len(wanted))} measured together, and a mixture of products fitted to them"

@@ -66,8 +66,6 @@ class Residuals:
         shrink: Whether tables are moved towards what smaller ones suggest, and those of one attribute towards an even
             spread, as far as noise explains the difference (`dphist.inference.downward.shrink_downward`). Intervals
             stand on least squares as before. Where ranges are asked for, tables are not moved.
-        blocks: Under ε tables of few values are read off larger tables that hold many of them; if not, every table is
-            measured by itself, as in releases before.
         by_cells: Whether every cell of the announced tables counts alike when shares are planned, not every table:
             large tables then have more of the budget. Where kinds of tables have weights, these count.
 
@@ -82,7 +80,6 @@ class Residuals:
     ways: int = 2
     ranges: tuple[int, ...] | None = None
     shrink: bool = False
-    blocks: bool = True
     by_cells: bool = False
 
     def __post_init__(self) -> None:
@@ -98,7 +95,7 @@ class Residuals:
         wanted = wanted_tables(data.shape, announced(data, self.tables, self.ways))
         kinds = () if self.tables else announced_kinds(data)
         ranges = asked_ranges(data, self.ranges)
-        found = measure_residuals(data, wanted, ranges, kinds, blocks=self.blocks, by_cells=self.by_cells)
+        found = measure_residuals(data, wanted, ranges, kinds, by_cells=self.by_cells)
         return wanted, found
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
@@ -159,7 +156,6 @@ def measure_residuals(
     ranges: Sequence[int] = (),
     kinds: Kinds = (),
     *,
-    blocks: bool = True,
     by_cells: bool = False,
 ) -> TableResiduals:
     """Use a right up on the best residuals (under ρ) or tables (under ε) for some wanted tables.
@@ -169,7 +165,6 @@ def measure_residuals(
         wanted: The tables that must be covered, none inside another (`wanted_tables`).
         ranges: The axes whose ranges will be asked inside them.
         kinds: Kinds of tables that do not count alike.
-        blocks: Whether under ε larger tables may stand for several wanted ones.
         by_cells: Whether every cell counts alike in the plan, not every table.
 
     Returns:
@@ -183,7 +178,7 @@ def measure_residuals(
         plan = plan_residuals(shape, wanted, kinds=kinds, by_cells=by_cells)
         noisy = data.measure(ResidualQuery(plan.tables, plan.shares))
     else:
-        plan = plan_totals(shape, wanted, kinds=kinds, blocks=blocks, by_cells=by_cells)
+        plan = plan_totals(shape, wanted, kinds=kinds, by_cells=by_cells)
         noisy = data.measure(TableTotals(plan.tables, plan.shares, plan.differences))
     variance, scale = np.asarray(noisy.law.variance), np.asarray(noisy.law.scale, dtype=np.float64)
     # A block holds more than was announced: what nobody asked for stays unknown.

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dphist.errors import MechanismError
 from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.matrix import Matrix
 from dphist.mechanisms.privelet import Privelet
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.spec import show
 from dphist.mechanisms.tableplan import plan_tables
 from dphist.mechanisms.tree import Tree
 from dphist.model.workload import Workload
@@ -34,6 +32,7 @@ def signed(mechanism: Mechanism) -> Mechanism | None:
 
     Example:
         >>> from dphist.mechanisms import Posterior, Tree
+        >>> from dphist.mechanisms.spec import show
         >>> show(signed(Tree(fanout=4))), signed(Posterior())
         ('tree(fanout=4, nonnegative=False)', None)
     """
@@ -48,17 +47,6 @@ def signed(mechanism: Mechanism) -> Mechanism | None:
             inner = signed(mechanism.inner)
             return None if inner is None else replace(mechanism, inner=inner)
     return None
-
-
-def insist(mechanism: Mechanism) -> Mechanism:
-    """The form that takes sums, or a refusal by name."""
-    found = signed(mechanism)
-    if found is None:
-        raise MechanismError(
-            f"{show(mechanism)} has a model of counts, and sums are none; for measures take laplace, tree, privelet, "
-            "marginals, matrix or auto"
-        )
-    return found
 
 
 def candidates(shape: tuple[int, ...], workload: Workload | None) -> Iterator[Mechanism]:

@@ -37,10 +37,6 @@ def to_json(value: object) -> dict[str, Any]:
     }
 
 
-# What files left out that were written before an option was there: what was done then.
-_BEFORE: dict[str, dict[str, Any]] = {"residuals": {"blocks": False}, "mixture": {"blocks": False, "long": 0}}
-
-
 def from_json(described: dict[str, Any]) -> Mechanism:
     """Build the mechanism that was written down."""
     built = _decode(described)
@@ -146,7 +142,7 @@ def _decode(value: Any) -> Any:
             if not isinstance(value["name"], str) or not isinstance(value["options"], dict):
                 raise MechanismError("a mechanism's description must be a name and its options")
             told = {key: _decode(item) for key, item in value["options"].items()}
-            return build(value["name"], {**_BEFORE.get(value["name"], {}), **told})
+            return build(value["name"], told)
         raise MechanismError("a mechanism's description has an unknown part")
     if isinstance(value, list):
         raise MechanismError("a mechanism's option cannot be a list")

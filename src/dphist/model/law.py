@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 Kind = Literal["laplace", "gaussian"]
 
@@ -101,17 +100,6 @@ class NoiseLaw:
         if self.gaussian:
             return _normal(beta) * float(self.deviation)
         return -math.log(beta) * float(self.size)
-
-    def log_growth(self, rate: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bound the logarithm of E exp(rate · noise); infinite where no bound is known.
-
-        Laplace: −log(1 − (rate·b)²) bounds the discrete law, which is the continuous one less an independent symmetric
-        rest. Gaussian: rate²σ²/2, as for the continuous law (Canonne, Kamath, Steinke, 2020, lemma 22).
-        """
-        if self.gaussian:
-            return np.asarray(rate * rate * self.variance / 2.0, dtype=np.float64)
-        theta = np.asarray((rate * self.scale) ** 2, dtype=np.float64)
-        return np.where(theta < 1.0, -np.log1p(-np.minimum(theta, 1.0 - 1e-16)), np.inf)
 
 
 @lru_cache(maxsize=64)

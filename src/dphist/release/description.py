@@ -46,7 +46,12 @@ class ForeignMechanism:
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Refuse, and say what is missing."""
-        raise MechanismError(
+        raise self.refused
+
+    @property
+    def refused(self) -> MechanismError:
+        """Why it cannot be replayed."""
+        return MechanismError(
             f"this release was made {self.words}; its counts can be read, but intervals and verification need the "
             "mechanism as it was"
         )

@@ -21,6 +21,7 @@ from dphist.private.records import PrivateRecords
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
 from dphist.release.cells import Cells, alike
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
+from dphist.release.description import ForeignMechanism
 from dphist.release.replaying import fitting
 
 if TYPE_CHECKING:
@@ -275,10 +276,12 @@ class TableCells:
     def replay_estimate(self, release: Release) -> TableEstimate:
         """Ask the transcript what the mechanism asked the records."""
         ask = getattr(release.mechanism, "estimate_tables", None)
+        if isinstance(release.mechanism, ForeignMechanism):
+            raise release.mechanism.refused
         if ask is None:
             raise MechanismError(
-                f"this release was made by {type(release.mechanism).__name__}, which does not publish tables or is not "
-                "installed here; its numbers can be read, but intervals and verification need the mechanism"
+                f"this release was made by {type(release.mechanism).__name__}, which does not publish tables; its "
+                "numbers can be read, but intervals and verification need the mechanism"
             )
         made: TableEstimate = release._replayed(lambda right: ask(PrivateRecords(right)))
         return made

@@ -23,7 +23,6 @@ def planned_variances(
     pairs: Sequence[Axes],
     kinds: Kinds = (),
     *,
-    blocks: bool = True,
     by_cells: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """The variance of a cell of each pair if all wanted tables were measured by the best plan; and its lower part.
@@ -34,7 +33,6 @@ def planned_variances(
         wanted: The tables, none inside another.
         pairs: Pairs, or other tables, inside them.
         kinds: Kinds of tables that do not count alike.
-        blocks: Whether larger tables may stand for several wanted ones.
         by_cells: Whether every cell counts alike in the plan, not every table.
 
     Returns:
@@ -53,7 +51,7 @@ def planned_variances(
         for axes, share in zip(plan.tables, plan.shares, strict=True):
             precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
     else:
-        plan = plan_totals(shape, wanted, kinds=kinds, blocks=blocks, by_cells=by_cells)
+        plan = plan_totals(shape, wanted, kinds=kinds, by_cells=by_cells)
         for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
             for subset in subsets(axes):
                 if set(chosen) <= set(subset):

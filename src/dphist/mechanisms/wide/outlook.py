@@ -83,7 +83,6 @@ class Outlook:
         total: How many records there are, from what was released.
         weights: How likely each size of dependence is; the prior unless told.
         kinds: Kinds of tables that do not count alike.
-        blocks: Whether larger tables may stand for several wanted ones.
         finer: The deviation of tables measured in another way, as a part of that of residuals.
     """
 
@@ -94,7 +93,6 @@ class Outlook:
     total: float = 1.0
     weights: FloatArray | None = None
     kinds: Kinds = ()
-    blocks: bool = True
     finer: float = 1.0
 
     @cached_property
@@ -109,9 +107,7 @@ class Outlook:
         Errors are of shares: that all cells are a little too large together, by the noise of the total, is none.
         """
         every = [*self.pairs, ()]
-        whole, low = planned_variances(
-            self.law, self.shape, self.wanted, every, self.kinds, blocks=self.blocks
-        )
+        whole, low = planned_variances(self.law, self.shape, self.wanted, every, self.kinds)
         everybody = whole[-1] / self.cells**2
         return self.finer**2 * (whole[:-1] - everybody), self.finer**2 * (low[:-1] - everybody)
 

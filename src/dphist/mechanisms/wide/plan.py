@@ -134,17 +134,15 @@ def plan_totals(
     trees: Mapping[int, AxisPlan] | None = None,
     kinds: Kinds = (),
     *,
-    blocks: bool = True,
     by_cells: bool = False,
 ) -> ResidualPlan:
-    """The best tables to measure under ε.
+    """The best tables to measure under ε; larger ones may stand for several that are wanted.
 
     Args:
         shape: How many values each attribute has.
         wanted: The tables that will be asked for.
         trees: Axes that are asked by contrasts.
         kinds: Kinds of tables that do not count alike.
-        blocks: Whether larger tables may stand for several wanted ones.
         by_cells: Whether every cell counts alike, not every table; where there are no kinds.
 
     Returns:
@@ -156,8 +154,8 @@ def plan_totals(
         (True, True)
     """
     if trees:
-        return _totals(shape, wanted, trees, kinds, blocks=False, by_cells=by_cells)
-    return _plain_totals(tuple(shape), tuple(wanted), _kept(kinds), blocks=blocks, by_cells=by_cells)
+        return _totals(shape, wanted, trees, kinds, by_cells=by_cells)
+    return _plain_totals(tuple(shape), tuple(wanted), _kept(kinds), by_cells=by_cells)
 
 
 def _kept(kinds: Kinds) -> Kinds:
@@ -167,10 +165,10 @@ def _kept(kinds: Kinds) -> Kinds:
 
 @lru_cache(maxsize=32)
 def _plain_totals(
-    shape: tuple[int, ...], wanted: tuple[Axes, ...], kinds: Kinds, *, blocks: bool, by_cells: bool
+    shape: tuple[int, ...], wanted: tuple[Axes, ...], kinds: Kinds, *, by_cells: bool
 ) -> ResidualPlan:
     """Plans are asked for when they are forecast and again when they are measured: each is made once."""
-    return _totals(shape, wanted, {}, kinds, blocks=blocks, by_cells=by_cells)
+    return _totals(shape, wanted, {}, kinds, by_cells=by_cells)
 
 
 def _totals(
@@ -179,7 +177,6 @@ def _totals(
     trees: Mapping[int, AxisPlan],
     kinds: Kinds,
     *,
-    blocks: bool,
     by_cells: bool,
 ) -> ResidualPlan:
     value = _values(shape, wanted, trees, by_cells=by_cells)
@@ -187,7 +184,7 @@ def _totals(
     wants = np.array([value[axes] for axes in residuals])
     # Contrasts cannot be asked beside differences in one question: an axis of two values is asked as it is there.
     asked = [_Asked(shape, residuals, [(axes, _twos(shape, axes, trees)) for axes in residuals], trees)]
-    if blocks:
+    if not trees:
         ones = [(axes, _twos(shape, axes, trees)) for axes in residuals if len(axes) < 2]
         held = ([(axes, ()) for axes in each] for each in coverings(shape, wanted))
         asked += [_Asked(shape, residuals, [*ones, *each], trees) for each in held]
