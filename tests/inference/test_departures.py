@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist.inference.believing import towards
+from dphist.inference.believing import Beside, believe
 from dphist.inference.departures import Departures
 from dphist.inference.published import LeastSquaresNoise
 from dphist.inference.tablenoise import TableNoise
@@ -60,7 +60,7 @@ def test_a_level_of_single_cells_is_summed_beyond_the_smaller_tables():
 
 def test_blocks_are_as_long_as_shrinking_made_them():
     levels: list[Any] = []
-    towards(np.ones((9, 5, 2)), 1.0, np.ones((9, 5, 2)), doubts=levels)
+    believe([Beside(np.ones((9, 5, 2)), 1.0, np.ones((9, 5, 2)), doubts=levels)])
     departures = Departures.of(levels)
     assert [each.shape for each in levels][::-1] == [(9, 5, 2), (5, 3, 2), (3, 3, 2)]
     assert departures.lengths == ((1, 1, 1), (2, 2, 1), (4, 2, 1))

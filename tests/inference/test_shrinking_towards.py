@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from dphist.inference.believing import towards
+from dphist.inference.believing import Beside, believe
 from dphist.inference.fitting import settle
+
+
+def _towards(measured, variance, model, *, laplace=False):
+    return believe([Beside(measured, variance, model, laplace)])[0]
 
 
 def _noise(shape, laplace, seed=3):
@@ -15,7 +19,7 @@ def _noise(shape, laplace, seed=3):
 @pytest.mark.parametrize("laplace", [False, True])
 def test_a_true_model_takes_nearly_all_noise_out(laplace):
     model = np.full((64, 32), 0.05)
-    found = towards(model + 5 * _noise(model.shape, laplace), 25.0, model, laplace=laplace)
+    found = _towards(model + 5 * _noise(model.shape, laplace), 25.0, model, laplace=laplace)
     assert np.mean((found - model) ** 2) < 0.02 * 25
 
 
@@ -23,19 +27,19 @@ def test_a_true_model_takes_nearly_all_noise_out(laplace):
 def test_where_the_model_is_wrong_the_measurement_stands(laplace):
     truth = np.where(np.arange(1024).reshape(32, 32) % 7 == 0, 400.0, 3.0)
     noise = 5 * _noise(truth.shape, laplace)
-    found = towards(truth + noise, 25.0, np.full(truth.shape, truth.mean()), laplace=laplace)
+    found = _towards(truth + noise, 25.0, np.full(truth.shape, truth.mean()), laplace=laplace)
     assert np.mean((found - truth) ** 2) < 1.2 * 25
 
 
 def test_a_slope_that_no_single_cell_shows_is_kept_in_sums():
     truth = np.linspace(0.0, 4.0, 1024)
-    found = towards(truth + 10 * _noise(1024, True), 100.0, np.full(1024, 2.0), laplace=True)
+    found = _towards(truth + 10 * _noise(1024, True), 100.0, np.full(1024, 2.0), laplace=True)
     # Half of it lies a quarter of the total away from what the model says; noise of that sum is 226.
     assert abs(found[:512].sum() - truth[:512].sum()) < 2.5 * 226 < 0.6 * (1024 - truth[:512].sum()) + 400
 
 
 def test_nothing_is_below_zero_and_what_stands_out_is_not_lost():
-    found = towards(np.array([50.0, -2.0, 0.0, 1.0] * 8), 1.0, np.full(32, 1.0))
+    found = _towards(np.array([50.0, -2.0, 0.0, 1.0] * 8), 1.0, np.full(32, 1.0))
     assert found.min() >= 0
     assert found[::4] == pytest.approx(50, rel=0.05)
 
@@ -59,12 +63,12 @@ def test_a_cell_is_not_believed_to_hold_more_than_its_lines():
     # Noise of 600 in cells of 24: a few look as if they held a third of all; their rows hold 310.
     model = np.full((32, 12), 26.0)
     for seed in range(3):
-        found = towards(model + 600 * _noise(model.shape, False, seed), 600.0**2, model)
+        found = _towards(model + 600 * _noise(model.shape, False, seed), 600.0**2, model)
         assert np.sqrt(np.mean((found - model) ** 2)) < 0.06 * 600
 
 
 def test_a_table_of_two_by_two_is_one_difference_and_not_four():
     # That one lies one deviation off is what noise does.
     model, apart = np.full((2, 2), 100.0), np.array([[1.0, -1.0], [-1.0, 1.0]])
-    found = towards(model + 10.0 * apart, 100.0, model)
+    found = _towards(model + 10.0 * apart, 100.0, model)
     assert np.abs(found - model).max() < 1.0

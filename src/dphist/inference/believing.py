@@ -87,34 +87,6 @@ class Beside:
     ordered: tuple[bool, ...] | None = None
 
 
-def towards(
-    measured: FloatArray,
-    variance: float,
-    model: FloatArray,
-    *,
-    laplace: bool = False,
-    doubts: list[FloatArray] | None = None,
-) -> FloatArray:
-    """Move one measured table towards a model of it cell by cell, coarse blocks first, as far as noise explains it.
-
-    Args:
-        measured: Noisy counts.
-        variance: Of each.
-        model: What the model says, as counts, none below zero.
-        laplace: Whether a cell's noise is Laplace noise.
-        doubts: A list to which posterior variances are added.
-
-    Returns:
-        A table between the two, without negative cells.
-
-    Example:
-        >>> import numpy as np
-        >>> towards(np.array([9.0, 31.0, -3.0, 2.0]), 4.0, np.array([10.0, 29.0, 0.5, 0.5])).round(1).tolist()
-        [10.0, 29.0, 0.4, 0.5]
-    """
-    return believe([Beside(measured, variance, model, laplace, doubts)])[0]
-
-
 def believe(tables: Sequence[Beside], *, weigh: bool = False, sized: bool = False) -> list[FloatArray]:
     """Move measured tables towards models of them, each by its own law of departures, level by level.
 
