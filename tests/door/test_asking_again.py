@@ -78,20 +78,26 @@ def test_counts_are_not_worked_out_to_answer(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("name", list(DOMAINS))
 def test_verify_believes_no_counts(name: str) -> None:
     """Also after an answer that took the counts as they are."""
-    release = _published(name, "adaptivetree")
-    changed = release.counts.copy()
-    changed.flat[7] += 1.0
-    forged = Release(
-        release.domain,
-        DenseCells(changed),
-        release.guarantee,
-        release.mechanism,
-        release.transcript,
-        note=release.note,
-    )
+    forged = _forged(_published(name, "posterior"))
     forged.answer("x between 5 and 9")
     with pytest.raises(VerificationError):
         forged.verify()
+
+
+@pytest.mark.parametrize("name", list(DOMAINS))
+def test_other_counts_than_were_set_beside_the_truth_are_not_answered_from(name: str) -> None:
+    forged = _forged(_published(name, "adaptivetree"))
+    with pytest.raises(VerificationError, match="TableDistances"):
+        forged.answer("x between 5 and 9")
+
+
+def _forged(release: Release) -> Release:
+    changed = release.counts.copy()
+    changed.flat[7] += 1.0
+    return Release(
+        *(release.domain, DenseCells(changed), release.guarantee, release.mechanism, release.transcript),
+        note=release.note,
+    )
 
 
 def test_one_cell_stands_for_a_leaf() -> None:

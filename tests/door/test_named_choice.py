@@ -211,7 +211,7 @@ FORGERIES = {
         named("laplace"),
         named("posterior"),
         named("auto"),
-        named("adaptivetree(estimator=averaged, hills=true)"),
+        named("adaptivetree(estimator=totals)"),
         named("tree"),
     ],
     "cells": [named("laplace"), named("noisefirst"), named("adaptivetree")],
