@@ -12,7 +12,8 @@ import pytest
 import dphist
 from dphist.audit import audit
 from dphist.audit.neighbours import pair
-from dphist.inference.predictive.apart import Distances, rounded_tables, strengths_of_parts
+from dphist.inference.predictive.apart import Distances, asked_tables, rounded_tables, strengths_of_parts
+from dphist.inference.predictive.inside import Inside
 from dphist.mechanisms import AdaptiveTree
 from dphist.mechanisms.trees.keeping import part_for
 from dphist.model.budget import Budget
@@ -71,9 +72,12 @@ def test_what_is_kept_is_less_the_more_records_there_are():
 
 def test_tables_in_whole_numbers_keep_their_sums():
     counts = np.random.default_rng(3).random((30, 40))
-    for axis, table in enumerate(rounded_tables(counts)):
+    *tables, cells = rounded_tables(counts)
+    for axis, table in enumerate(tables):
         sums = counts.sum(axis=1 - axis)
         assert np.abs(np.cumsum(table) - np.cumsum(sums)).max() <= 0.5 + 1e-9
+    assert np.abs(cells - counts.reshape(-1)).max() <= 0.5
+    assert len(rounded_tables(counts[0])) == 1
     strengths = strengths_of_parts()
     assert (np.diff(strengths) > 0.0).all()
     assert strengths[-1] == pytest.approx(19.0)
@@ -83,7 +87,7 @@ def test_the_distance_that_was_asked_is_that_of_what_is_published():
     estimate = run(ON_A_LINE, Histogram(LINE, COMB), "1", seed=2)
     errors: Any = estimate.errors
     truly = float(np.abs(COMB - estimate.counts).sum())
-    assert abs(errors.sketches.sums[0] - truly) < 0.2 * truly + 4.0 * errors.sketches.variance**0.5
+    assert abs(errors.sketches.sums[0] - truly) < 0.2 * truly + 4.0 * errors.sketches.variance[0] ** 0.5
     assert truly > 1500.0
 
 
@@ -103,18 +107,20 @@ def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain,
         return share
 
     # The share is planned by a noisy total of about 2,048 deviations, the same for any near it, and of what first
-    # totals left; attributes have equal parts of it.
+    # totals left; attributes have equal parts of it, and the cells of a plane a fifth.
     planned = part_for(domain.shape, 4096.0, NoiseLaw("laplace", 2) if pure else NoiseLaw("gaussian", 4))
     assert planned
-    asked, given = noise.drawn[-axes:], noise.given[-axes:]
-    assert [each.size for each in asked] == [1] * axes
-    assert [spent(each) for each in asked] == [planned * (1 - spent(noise.drawn[0])) / axes] * axes
-    size = float(asked[0].amounts[0])
-    assert errors.sketches.variance == pytest.approx(2.0 * size**2 if pure else size)
-    for axis, table in enumerate(rounded_tables(estimate.counts)):
-        others = tuple(each for each in range(axes) if each != axis)
-        apart = int(np.abs(truth.sum(axis=others) - table).sum())
-        assert errors.sketches.sums[axis] == apart + int(given[axis][0])
+    parts = [Fraction(1)] if axes == 1 else [Fraction(2, 5), Fraction(2, 5), Fraction(1, 5)]
+    asked, given = noise.drawn[-len(parts) :], noise.given[-len(parts) :]
+    assert [each.size for each in asked] == [1] * len(parts)
+    assert [spent(each) for each in asked] == [planned * (1 - spent(noise.drawn[0])) * part for part in parts]
+    tables = zip(asked_tables(axes), rounded_tables(estimate.counts), strict=True)
+    for place, (kept, table) in enumerate(tables):
+        size = float(asked[place].amounts[0])
+        assert errors.sketches.variance[place] == pytest.approx(2.0 * size**2 if pure else size)
+        others = tuple(each for each in range(axes) if each not in kept)
+        apart = int(np.abs(truth.sum(axis=others).reshape(-1) - table).sum())
+        assert errors.sketches.sums[place] == apart + int(given[place][0])
 
 
 @pytest.mark.parametrize(("size", "budget"), [(1024, "0.1"), (4096, Budget.of(rho=Fraction(1, 200)))])
@@ -148,6 +154,55 @@ def test_a_lattice_of_few_records_is_seen_along_both_attributes():
     errors: Any = estimate.errors
     assert errors.inside.strengths.min() > 3.0
     assert _held(errors, Workload.marginals(PLANE, 1), lattice, estimate.counts) > 0.95
+
+
+def _without_cells(errors: Any) -> Any:
+    """The same errors, if only rows and columns had been asked about."""
+    strengths = np.append(errors.inside.strengths[:2], 0.0)
+    return replace(errors, told={**errors.learned, "inside": strengths})
+
+
+def test_diagonals_are_in_no_row_and_no_column_but_cells_show_them():
+    diagonals = np.where((X + Y) % 8 == 0, 20, 0)
+    estimate = run(ON_A_PLANE, Histogram(PLANE, diagonals), "0.1", seed=7)
+    errors: Any = estimate.errors
+    rows, columns, cells = errors.inside.strengths
+    assert max(rows, columns) < 1.0 < 5.0 < cells
+    asked = Workload.cells(PLANE)
+    assert _held(errors, asked, diagonals, estimate.counts) > 0.95
+    assert _held(_without_cells(errors), asked, diagonals, estimate.counts) < 0.93
+
+
+@pytest.mark.parametrize("hill", [False, True])
+def test_people_who_come_one_by_one_are_no_pattern_of_cells(hill):
+    mean = 5.0 * np.exp(-((X - 30.0) ** 2 + (Y - 24.0) ** 2) / 400.0) if hill else np.full((64, 64), 2.5)
+    people = np.random.default_rng(8).poisson(mean)
+    estimate = run(replace(ON_A_PLANE, hills=True), Histogram(PLANE, people), "0.1", seed=8)
+    errors: Any = estimate.errors
+    asked = Workload.cells(PLANE)
+    answers = asked.answer(estimate.counts)
+    with_it, without = (
+        float(np.sqrt(each.squares(asked.low, asked.high, None, answers)).mean())
+        for each in (errors, _without_cells(errors))
+    )
+    assert 1.0 <= with_it / without < 1.02
+
+
+def test_a_cell_by_itself_is_off_by_its_strength_and_a_whole_block_by_nothing():
+    estimate = run(ON_A_PLANE, Histogram(PLANE, np.where((X + Y) % 8 == 0, 20, 0)), "0.1", seed=7)
+    errors: Any = estimate.errors
+    inside = Inside(errors.engine, estimate.counts, errors.sketches, np.array([0.0, 0.0, 3.0]))
+    leaf = int(errors.engine.painted[0])
+    low, high = (
+        errors.engine.low[leaf][None, :].astype(np.int64),
+        errors.engine.high[leaf][None, :].astype(np.int64),
+    )
+    size = float(np.prod(high - low))
+    held = float(estimate.counts[low[0, 0] : high[0, 0], low[0, 1] : high[0, 1]].sum())
+    assert size > 1.0
+    one = inside.variance(low, low + 1)[0]
+    assert one == pytest.approx(3.0 * (held / size) ** 2 * (1.0 - 1.0 / size))
+    assert inside.variance(low, high)[0] == 0.0
 
 
 def test_with_next_to_no_records_nothing_is_kept():

@@ -3,7 +3,8 @@
 No total of a block tells a comb from a level line, and no law of how blocks divide can know what lies below the last
 of them. But the truth can be asked how far it is from what is published: Σ|x − p| over all values of an attribute, the
 cells of a line, the rows of a plane. One record moves that by one, and it is as large as all records that are in the
-wrong place, twice: patterns that a sum of squares with signs loses in its noise stand far out of it.
+wrong place, twice: patterns that a sum of squares with signs loses in its noise stand far out of it. Diagonals of a
+plane are in no row and in no column; so the cells of a plane are asked about as well.
 
 Only released values are read here, so nothing is spent.
 """
@@ -27,6 +28,9 @@ _PARTS = np.linspace(0.05, 0.95, 19)
 _MODEL = 0.12
 # The mean distance of a normal law from its middle, in deviations, squared; and what is left of its variance.
 _MEAN, _REST = 2.0 / math.pi, 1.0 - 2.0 / math.pi
+# So many cells of a plane are looked at, and where: multiples of the golden ratio are spread evenly.
+_MOST_CELLS = 8192
+_GOLDEN = 0.6180339887498949
 
 
 def strengths_of_parts() -> FloatArray:
@@ -39,32 +43,47 @@ def strengths_of_parts() -> FloatArray:
     return np.where(_PARTS < 0.5, np.minimum(strengths, 6.0 * _PARTS**2), strengths)
 
 
+def asked_tables(axes: int) -> list[tuple[int, ...]]:
+    """The attributes of each table that is set beside the true one: one each, and all where there are several.
+
+    Example:
+        >>> asked_tables(1), asked_tables(2)
+        ([(0,)], [(0,), (1,), (0, 1)])
+    """
+    return [*((axis,) for axis in range(axes)), *([tuple(range(axes))] if axes > 1 else [])]
+
+
 def rounded_tables(counts: FloatArray) -> list[IntArray]:
-    """Published tables of one attribute each in whole numbers, whose prefix sums are within a half of theirs.
+    """The tables of `asked_tables` as they are published, in whole numbers.
+
+    Those of one attribute have prefix sums within a half of theirs; cells of several are rounded one by one, so that
+    what is below a half says no place where anything should be.
 
     Example:
         >>> rounded_tables(np.array([0.4, 0.4, 0.4, 0.8]))[0].tolist()
         [0, 1, 0, 1]
+        >>> rounded_tables(np.array([[0.4, 0.4], [0.4, 0.8]]))[-1].tolist()
+        [0, 0, 0, 1]
     """
     tables = []
     for axis in range(counts.ndim):
         table = counts.sum(axis=tuple(each for each in range(counts.ndim) if each != axis))
         tables.append(np.diff(np.rint(np.cumsum(table)), prepend=0.0).astype(np.int64))
-    return tables
+    return tables if counts.ndim == 1 else [*tables, np.rint(counts).reshape(-1).astype(np.int64)]
 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """What was measured: for every attribute how far its published table is from the true one, added up."""
+    """What was measured: how far each of `asked_tables` as published is from the true one, added up."""
 
     sums: FloatArray
-    variance: float
+    variance: FloatArray
     """Of the noise in each."""
     gaussian: bool = False
     """Whether that is Gaussian; Laplace noise if not."""
 
     def logs(self, engine: Engine, counts: FloatArray, mass: FloatArray) -> FloatArray:
-        """Logarithms of how likely the sums are, a row for each attribute: with nothing in the wrong place, and parts.
+        """Logarithms of how likely the sums are, a row for each: with nothing in the wrong place, and parts.
 
         Args:
             engine: The law of what was measured.
@@ -74,7 +93,8 @@ class Distances:
         Returns:
             A column for nothing, then one for each of `strengths_of_parts`.
         """
-        return np.array([self._of_axis(axis, engine, counts, mass) for axis in range(counts.ndim)])
+        logs = [self._of_axis(axis, engine, counts, mass) for axis in range(counts.ndim)]
+        return np.array(logs if counts.ndim == 1 else [*logs, self._of_cells(engine, counts, mass)])
 
     def _of_axis(self, axis: int, engine: Engine, counts: FloatArray, mass: FloatArray) -> FloatArray:
         n = counts.shape[axis]
@@ -94,8 +114,57 @@ class Distances:
         scatter = np.minimum(np.sqrt(_MEAN * inside), 2.0 * inside)
         even = _MEAN * known + scatter**2
         expected = np.sqrt(even[:, None] + (2.0 * inside[:, None] * np.append(0.0, _PARTS)) ** 2).sum(axis=0)
-        unsure = (_MODEL * expected[0]) ** 2 + float((_REST * known + inside).sum())
+        return self._likely(axis, expected, float((_REST * known + inside).sum()))
+
+    def _of_cells(self, engine: Engine, counts: FloatArray, mass: FloatArray) -> FloatArray:
+        """Of all cells of several attributes.
+
+        If a part is in the wrong place, that part of the cells of a leaf has nothing and the others have all, give or
+        take the root of it, as people come one by one. A cell that is published below a half is set beside nothing, and
+        is as far from it as it holds, whatever is in the wrong place.
+        """
+        held = np.maximum(counts.reshape(-1), 0.0)
+        cell = np.flatnonzero(held >= 0.5)
+        low = float(held.sum() - held[cell].sum())
+        times = 1.0
+        if cell.size > _MOST_CELLS:
+            # A sample of places that follow no pattern (Weyl's sequence): it is off by less than the model is.
+            some = (np.arange(_MOST_CELLS) * _GOLDEN % 1.0 * cell.size).astype(np.int64)
+            times, cell = cell.size / _MOST_CELLS, cell[some]
+        held, node = held[cell], engine.painted.reshape(-1)[cell]
+        model, size = np.rint(held), engine.size[node]
+        shared = size > 1.0
+        known, inside = engine.node_variances[node] / size**2, np.where(shared, held, 0.0)
+        expected = np.empty(_PARTS.size + 1)
+        for place, part in enumerate(np.append(0.0, _PARTS)):
+            full, left = inside / (1.0 - part), np.where(shared, part, 0.0)
+            far = _folded(np.where(shared, full, held) - model, known + full)
+            expected[place] = low + times * float(((1.0 - left) * far + left * model).sum())
+        return self._likely(counts.ndim, expected, times * float((_REST * known + inside).sum()))
+
+    def _likely(self, question: int, expected: FloatArray, scatter: float) -> FloatArray:
+        """Logarithms of how likely one sum is, by what it was expected to be and how far it scatters about that."""
+        unsure = (_MODEL * expected[0]) ** 2 + scatter
         nodes, weights = (np.ones(1), np.ones(1)) if self.gaussian else np.polynomial.laguerre.laggauss(16)
-        whole = unsure + self.variance * nodes
-        density = weights * np.exp(-0.5 * (self.sums[axis] - expected)[:, None] ** 2 / whole) / np.sqrt(whole)
+        whole = unsure + self.variance[question] * nodes
+        density = (
+            weights * np.exp(-0.5 * (self.sums[question] - expected)[:, None] ** 2 / whole) / np.sqrt(whole)
+        )
         return np.asarray(np.log(density.sum(axis=1) + 1e-300), dtype=np.float64)
+
+
+def _folded(middle: FloatArray, variance: FloatArray) -> FloatArray:
+    """The mean distance from zero of normal laws.
+
+    Example:
+        >>> _folded(np.array([0.0, 3.0]), np.array([1.0, 0.0])).round(3).tolist()
+        [0.798, 3.0]
+    """
+    deviation, apart = np.sqrt(np.maximum(variance, 1e-12)), np.abs(middle)
+    far = apart / deviation
+    bell = np.exp(-0.5 * far**2)
+    # What lies beyond: Abramowitz and Stegun, 7.1.26, within 1.5e-7.
+    near = 1.0 / (1.0 + 0.3275911 * far / math.sqrt(2.0))
+    powers = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+    beyond = bell * sum(weight * near ** (power + 1) for power, weight in enumerate(powers))
+    return np.asarray(deviation * math.sqrt(_MEAN) * bell + apart * (1.0 - beyond), dtype=np.float64)

@@ -88,7 +88,8 @@ class Inside:
 
     With m what a block is published to hold, a cell of it is taken for m/size·(1 + Σ_a ρ_a), where ρ_a goes with its
     value of attribute a and has a variance of its own, the attribute's *strength*; less what it comes to on average
-    over the block, which was measured. Strengths follow from sketches.
+    over the block, which was measured. Strengths follow from sketches. Where all cells were asked about there is one
+    more, of cells that are each fuller or emptier by themselves: no less than that is allowed for.
     """
 
     engine: Engine
@@ -100,12 +101,13 @@ class Inside:
 
     @cached_property
     def strengths(self) -> FloatArray:
-        """The expected variance of ρ for each attribute.
+        """The expected variance of ρ for each attribute, and perhaps of what a cell has of its own.
 
         Either nothing repeats, or each attribute's values do as likely as not: so what is seen of one tells of others.
         """
         axes = len(self.engine.shape)
-        if self.told is not None and self.told.shape == (axes,):
+        asked = self.sketches.sums.size if isinstance(self.sketches, Distances) else axes
+        if self.told is not None and self.told.shape == (asked,):
             return self.told
         if not self.sketches.sums.size:
             return np.full(axes, _UNTOLD)
@@ -123,8 +125,11 @@ class Inside:
         # Of every attribute how much likelier each strength makes what was seen than none does.
         ratios = np.exp(np.minimum(logs[:, 1:] - logs[:, :1], 200.0))
         found = ratios.mean(axis=1)
-        repeats = _LIKELY * float(np.prod(0.5 + 0.5 * found))
+        repeats = _LIKELY * float(np.prod(0.5 + 0.5 * found[:axes]))
         mine = found / (1.0 + found) * repeats / (1.0 - _LIKELY + repeats)
+        # Cells may be full or empty where no attribute's values are, as likely beforehand as one attribute's.
+        own = 0.5 * _LIKELY * found[axes:]
+        mine[axes:] = own / (1.0 - 0.5 * _LIKELY + own)
         return np.asarray(_TEETH * mine * (ratios @ strengths) / ratios.sum(axis=1), dtype=np.float64)
 
     @cached_property
@@ -192,10 +197,12 @@ class Inside:
         Returns:
             A number for each question.
         """
-        added = np.zeros(len(low))
-        for axis, strength in enumerate(self.strengths):
+        added, axes = np.zeros(len(low)), len(self.engine.shape)
+        for axis, strength in enumerate(self.strengths[:axes]):
             if strength > 0.0:
                 added += strength * self._reach(axis, low, high)
+        for strength in self.strengths[axes:]:
+            added = np.maximum(added, strength * self._scattered(low, high))
         return added if starts is None else np.add.reduceat(added, starts[:-1])
 
     def _reach(self, axis: int, low: IntArray, high: IntArray) -> FloatArray:
@@ -209,24 +216,47 @@ class Inside:
         length = np.maximum(high[:, axis] - low[:, axis], 1)
         return np.asarray(np.minimum(squares, _box(mass, low, high) ** 2 / length), dtype=np.float64)
 
+    def _scattered(self, low: IntArray, high: IntArray) -> FloatArray:
+        """The same for cells by themselves: along all faces of boxes, and no more than all of their cells."""
+        faces, cells = self._squares
+        squares = np.zeros(len(low))
+        for axis, ends in enumerate(faces):
+            first, last = low.copy(), high.copy()
+            for place in (low[:, axis], high[:, axis]):
+                first[:, axis], last[:, axis] = place, place + 1
+                squares += _box(ends, first, last)
+        return np.asarray(np.minimum(squares, _box(cells, low, high)), dtype=np.float64)
+
+    @cached_property
+    def _squares(self) -> tuple[list[FloatArray], FloatArray]:
+        """Summed-area tables: of what cutting at a place reaches, for every attribute, and of all cells in blocks."""
+        density = np.maximum(self._mass, 0.0) / self.engine.size
+        own = density**2 * (1.0 - 1.0 / self.engine.size)
+        return [_summed(self._ends(axis) ** 2) for axis in range(self._leaf.ndim)], _summed(own[self._leaf])
+
     @cached_property
     def _sums(self) -> list[tuple[FloatArray, FloatArray]]:
         """Summed-area tables for every attribute: of what cutting at a place reaches, and of what lies in blocks."""
-        engine, leaf = self.engine, self._leaf
-        density = np.maximum(self._mass, 0.0) / engine.size
         found = []
-        for axis, n in enumerate(engine.shape):
-            begin, end = engine.low[:, axis].astype(np.float64), engine.high[:, axis].astype(np.float64)
-            before, after = np.moveaxis(leaf, axis, 0)[:-1], np.moveaxis(leaf, axis, 0)[1:]
-            place = np.arange(1, n).reshape(-1, *(1,) * (leaf.ndim - 1))
-            # Of a block of length h a part f is taken, k values of it: their ρ, less k times the mean, has k(1 − f).
-            taken = place - begin[after]
-            part = density[after] * np.sqrt(taken * (1.0 - taken / (end - begin)[after]).clip(0.0))
-            ends = np.zeros((n + 1, *before.shape[1:]))
-            ends[1:n] = np.where(before == after, part, 0.0)
-            mass = np.where((end - begin)[leaf] > 1.0, density[leaf], 0.0)
-            found.append((_summed(np.moveaxis(ends, 0, axis)), _summed(mass)))
+        for axis in range(self._leaf.ndim):
+            longer = self.engine.high[:, axis] - self.engine.low[:, axis] > 1
+            density = np.where(longer, np.maximum(self._mass, 0.0) / self.engine.size, 0.0)
+            found.append((_summed(self._ends(axis)), _summed(density[self._leaf])))
         return found
+
+    def _ends(self, axis: int) -> FloatArray:
+        """What every cell's block adds to the deviation of a question that begins or ends there."""
+        engine, leaf = self.engine, np.moveaxis(self._leaf, axis, 0)
+        density = np.maximum(self._mass, 0.0) / engine.size
+        begin, end = engine.low[:, axis].astype(np.float64), engine.high[:, axis].astype(np.float64)
+        before, after = leaf[:-1], leaf[1:]
+        place = np.arange(1, len(leaf)).reshape(-1, *(1,) * (leaf.ndim - 1))
+        # Of a block of length h a part f is taken, k values of it: their ρ, less k times the mean, has k(1 − f).
+        taken = place - begin[after]
+        part = density[after] * np.sqrt(taken * (1.0 - taken / (end - begin)[after]).clip(0.0))
+        ends = np.zeros((len(leaf) + 1, *before.shape[1:]))
+        ends[1:-1] = np.where(before == after, part, 0.0)
+        return np.moveaxis(ends, 0, axis)
 
 
 def _summed(values: FloatArray) -> FloatArray:

@@ -1,12 +1,13 @@
 """A share kept beside a tree, and spent when all else is done on how far what is published is from the truth.
 
 What the answer is good for, `dphist.inference.predictive.apart` says. Each attribute's published table, the cells of a
-line, the rows and the columns of a plane, is set beside the true one: Σ|x − p| is one number.
+line, the rows and the columns of a plane, is set beside the true one: Σ|x − p| is one number. So are the cells of a
+plane, where diagonals are in the wrong place that no row and no column shows.
 
 Private because the share is split off what is left of every cell's budget, once totals that were paid for say how large
 it should be, and levels after that share what is left (`dphist.mechanisms.trees.growing`). What is published follows
 from answers that were paid for, so each question has a public model, from which one step moves the distance by at most
-one (`TableDistances`); attributes have equal parts of the share.
+one (`TableDistances`): a step moves one cell of any table. Questions have parts of the share that add up to it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive.apart import Distances, rounded_tables
+from dphist.inference.predictive.apart import Distances, asked_tables, rounded_tables
 from dphist.inference.predictive.inside import Sketches
 from dphist.mechanisms.trees.growing import Front, Rule, grow
 from dphist.model.law import NoiseLaw
@@ -34,6 +35,9 @@ IntArray = NDArray[np.int64]
 # should be as large as the noise; and from which part on it tells nothing.
 _PARTS = tuple(Fraction(1, part) for part in (256, 128, 64, 48, 32, 24))
 _SEEN, _BARELY = 0.05, 0.16
+# Which part of the share asks about all cells of a plane. What stands out there are all records in the wrong place, far
+# above the noise; where they could not be told from people who come one by one, no share would help.
+_CELLS = Fraction(1, 5)
 # Where so many noise scales lie in every cell, cells are measured one by one anyway.
 _FULL = 32.0
 # Of more attributes or cells nothing is asked: the noise of what is seen grows with the attributes.
@@ -102,7 +106,8 @@ def part_for(shape: tuple[int, ...], records: float, law: NoiseLaw) -> Fraction 
         return None
     records = max(records, 1.0)
     for share in _PARTS:
-        # Every attribute has a part of it; a record in the wrong place is missing here and too many there.
+        # Every attribute has a part of it, but for what cells have; a record in the wrong place is missing here and too
+        # many there.
         seen = float(law.of_share(share / len(shape)).deviation) / (2.0 * records)
         if seen <= _SEEN:
             return share
@@ -144,7 +149,7 @@ def with_distances(kept: PrivateCounts | Sketches | None, made: Estimate) -> Est
 
 
 def ask_distances(right: PrivateCounts, counts: NDArray[np.float64]) -> Distances:
-    """Ask how far published tables of one attribute each are from the true ones, with all of a right.
+    """Ask how far published tables are from the true ones, with all of a right.
 
     Private because what is published was paid for, and each table is one question (`TableDistances`).
 
@@ -155,12 +160,15 @@ def ask_distances(right: PrivateCounts, counts: NDArray[np.float64]) -> Distance
     Returns:
         What was seen.
     """
-    tables = rounded_tables(counts.reshape(right.shape))
-    rights = right.split(*[Fraction(1, len(tables))] * len(tables))
+    axes = len(right.shape)
+    of_cells = _CELLS if axes > 1 else Fraction(0)
+    shares = [(1 - of_cells) / axes if len(kept) == 1 else of_cells for kept in asked_tables(axes)]
     none = np.zeros(1, dtype=np.int64)
     seen = [
-        each.measure(TableDistances(((axis,),), table, none))
-        for axis, (each, table) in enumerate(zip(rights, tables, strict=True))
+        each.measure(TableDistances((kept,), table, none))
+        for each, kept, table in zip(
+            right.split(*shares), asked_tables(axes), rounded_tables(counts.reshape(right.shape)), strict=True
+        )
     ]
     sums = np.array([float(each.values.sum()) for each in seen])
-    return Distances(sums, float(np.max(seen[0].variance)), seen[0].law.gaussian)
+    return Distances(sums, np.array([float(np.max(each.variance)) for each in seen]), seen[0].law.gaussian)
