@@ -55,7 +55,7 @@ def test_it_conforms():
 def test_the_audit_finds_nothing_where_it_is_asked():
     full = np.full(16, 20)
     asked: Any = run(AdaptiveTree(), full, 1, seed=1).errors
-    assert isinstance(asked.sketches, Distances)
+    assert isinstance(asked.distances, Distances)
     teeth = np.where(np.arange(16) % 4 == 0, 80, 0)
     pairs = [pair("one more in a level", full, 5), pair("a comb", teeth, 4)]
     # A sound mechanism is refuted with probability at most 1e-6.
@@ -87,7 +87,7 @@ def test_the_distance_that_was_asked_is_that_of_what_is_published():
     estimate = run(ON_A_LINE, Histogram(LINE, COMB), "1", seed=2)
     errors: Any = estimate.errors
     truly = float(np.abs(COMB - estimate.counts).sum())
-    assert abs(errors.sketches.sums[0] - truly) < 0.2 * truly + 4.0 * errors.sketches.variance[0] ** 0.5
+    assert abs(errors.distances.sums[0] - truly) < 0.2 * truly + 4.0 * errors.distances.variance[0] ** 0.5
     assert truly > 1500.0
 
 
@@ -117,10 +117,10 @@ def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain,
     tables = zip(asked_tables(axes), rounded_tables(estimate.counts), strict=True)
     for place, (kept, table) in enumerate(tables):
         size = float(asked[place].amounts[0])
-        assert errors.sketches.variance[place] == pytest.approx(2.0 * size**2 if pure else size)
+        assert errors.distances.variance[place] == pytest.approx(2.0 * size**2 if pure else size)
         others = tuple(each for each in range(axes) if each not in kept)
         apart = int(np.abs(truth.sum(axis=others).reshape(-1) - table).sum())
-        assert errors.sketches.sums[place] == apart + int(given[place][0])
+        assert errors.distances.sums[place] == apart + int(given[place][0])
 
 
 @pytest.mark.parametrize(("size", "budget"), [(1024, "0.1"), (4096, Budget.of(rho=Fraction(1, 200)))])
@@ -131,7 +131,7 @@ def test_a_comb_inside_blocks_is_seen_and_intervals_hold(size, budget):
     errors: Any = estimate.errors
     assert errors.inside.strengths[0] > 5.0
     assert _held(errors, asked, tall, estimate.counts) > 0.93
-    assert _held(replace(errors, sketches=None), asked, tall, estimate.counts) < 0.9
+    assert _held(replace(errors, distances=None), asked, tall, estimate.counts) < 0.9
 
 
 def test_little_is_added_where_nothing_is_in_the_wrong_place():
@@ -143,7 +143,7 @@ def test_little_is_added_where_nothing_is_in_the_wrong_place():
         answers = boxes.answer(estimate.counts)
         with_it, without = (
             np.sqrt(each.squares(boxes.low, boxes.high, None, answers)).mean()
-            for each in (errors, replace(errors, sketches=None))
+            for each in (errors, replace(errors, distances=None))
         )
         assert 1.0 <= with_it / without < 1.03
 
@@ -191,7 +191,7 @@ def test_people_who_come_one_by_one_are_no_pattern_of_cells(hill):
 def test_a_cell_by_itself_is_off_by_its_strength_and_a_whole_block_by_nothing():
     estimate = run(ON_A_PLANE, Histogram(PLANE, np.where((X + Y) % 8 == 0, 20, 0)), "0.1", seed=7)
     errors: Any = estimate.errors
-    inside = Inside(errors.engine, estimate.counts, errors.sketches, np.array([0.0, 0.0, 3.0]))
+    inside = Inside(errors.engine, estimate.counts, errors.distances, np.array([0.0, 0.0, 3.0]))
     leaf = int(errors.engine.painted[0])
     low, high = (
         errors.engine.low[leaf][None, :].astype(np.int64),
@@ -209,7 +209,7 @@ def test_with_next_to_no_records_nothing_is_kept():
     few = np.zeros((64, 64), dtype=np.int64)
     few[::8, ::8] = 1
     unseen: Any = run(ON_A_PLANE, Histogram(PLANE, few), "1", seed=2).errors
-    assert not unseen.sketches.sums.size
+    assert not unseen.distances.sums.size
     # Rows of a plane are then allowed what is believed beforehand.
     assert (unseen.inside.strengths == 1.5).all()
     line: Any = run(ON_A_LINE, Histogram(LINE, np.where(np.arange(1024) % 32 == 0, 1, 0)), "1", seed=2).errors

@@ -7,13 +7,14 @@ import pytest
 
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine
-from dphist.inference.predictive.inside import Inside, Sketches
+from dphist.inference.predictive.apart import Distances
+from dphist.inference.predictive.inside import Inside
 
 
 def _one_block(strengths):
     tree = MeasuredTree.of((4, 6), [-1], [[0, 0]], [[4, 6]], [240.0], [8.0])
     counts = np.full((4, 6), 10.0)
-    return Inside(Engine.of_tree(tree), counts, Sketches((1, 1), np.zeros(2), 8.0), np.array(strengths))
+    return Inside(Engine.of_tree(tree), counts, Distances(np.zeros(2), np.full(2, 8.0)), np.array(strengths))
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -69,7 +69,7 @@ def test_cells_of_a_hidden_comb_hold():
         made = run(AdaptiveTree(estimator="averaged"), counts, "0.1", seed=seed)
         errors = cast(PredictiveErrors, made.errors)
         bold = partial(replace, errors.engine, wary=False)
-        for each in (replace(errors, make=bold, sketches=None), errors):
+        for each in (replace(errors, make=bold, distances=None), errors):
             bounds = each.interval(asked, made.counts, 0.95)
             held.append(float(((bounds.low <= counts) & (counts <= bounds.high)).mean()))
     # Noise is larger than any cell: those that were measured look even. The law that goes by their number holds in 0.1.

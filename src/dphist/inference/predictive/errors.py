@@ -14,7 +14,7 @@ from dphist.inference.estimate import CALIBRATED, Interval, Words, no_theorem, s
 from dphist.inference.intervals import normal_quantile
 from dphist.inference.predictive.apart import Distances
 from dphist.inference.predictive.engine import Engine
-from dphist.inference.predictive.inside import Inside, Sketches
+from dphist.inference.predictive.inside import Inside
 from dphist.inference.predictive.trials import size_classes
 from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.model.workload import Workload
@@ -65,8 +65,8 @@ class PredictiveErrors:
     divided: bool = False
     """Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures from it
     are then set beside what is unknown there as well."""
-    sketches: Sketches | Distances | None = None
-    """What a look inside blocks showed, if there was one."""
+    distances: Distances | None = None
+    """How far what is published is from the truth, if that was asked."""
     looked: FloatArray | None = None
     """The published cells that it was set beside, where ``counts`` are not said."""
 
@@ -90,10 +90,10 @@ class PredictiveErrors:
     def inside(self) -> Inside | None:
         """What repeats inside blocks, if that was looked at."""
         counts = self.counts if self.looked is None else self.looked
-        if self.sketches is None or counts is None:
+        if self.distances is None or counts is None:
             return None
         told = None if self.told is None else self.told.get("inside")
-        return Inside(self.engine, counts, self.sketches, told)
+        return Inside(self.engine, counts, self.distances, told)
 
     @cached_property
     def theorem(self) -> Theorem:

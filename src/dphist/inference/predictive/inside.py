@@ -1,17 +1,15 @@
-"""What repeats inside blocks that were never divided: seen by sums with public signs, and what it adds to intervals.
+"""What repeats inside blocks that were never divided, and what it adds to intervals.
 
 Blocks of 4 × 4 cells of a plane whose every fourth row has all records are as full as those of an even plane: no total
-of a block tells them apart. A sum of all cells with random signs does (the tug-of-war sketch of Alon, Matias and
-Szegedy): its square is the sum of the squares of what is published wrongly, whatever the pattern, and the noise of one
-number. What errs in most questions is what goes along with a whole row or column, across blocks. So signs are those of
-values of one attribute, the same for all cells that have it, one sketch for each group of values.
+of a block tells them apart, but how far what is published is from the truth does
+(`dphist.inference.predictive.apart`). What errs in most questions is what goes along with a whole row or column, across
+blocks.
 
 Only released values are read here, so nothing is spent.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -25,8 +23,6 @@ from dphist.inference.predictive.engine import Engine
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Strengths to reckon with: values are off by so many times their mean, squared. A row in k that has all has k − 1.
-_STRENGTHS = np.exp(np.linspace(math.log(0.03), math.log(12.0), 24))
 # How likely it is beforehand that anything repeats; and by how much what is found is taken for more, since teeth reach
 # further than a normal law of their variance. On planes of 64 × 64 cells and 1,000 noise scales of records (lattices,
 # stripes, half stripes, six draws) the least kind of question then holds in 0.91, in 0.12 without a look; lattices of 3
@@ -38,64 +34,21 @@ _TEETH = 2.0
 _UNTOLD = 1.5
 
 
-def value_signs(axis: int, values: int) -> IntArray:
-    """A public sign for each value of an attribute: 1 or −1, by a fixed hash.
-
-    Example:
-        >>> sorted(set(value_signs(0, 64).tolist()))
-        [-1, 1]
-    """
-    return np.where(_hashed(axis, values) & np.uint64(1), 1, -1).astype(np.int64)
-
-
-def value_groups(axis: int, values: int, groups: int) -> IntArray:
-    """A public group for each value of an attribute: as many in each as can be, by a fixed hash.
-
-    Example:
-        >>> np.bincount(value_groups(0, 64, 4)).tolist()
-        [16, 16, 16, 16]
-    """
-    order = np.argsort(_hashed(axis, values) >> np.uint64(1), kind="stable")
-    group = np.empty(values, dtype=np.int64)
-    group[order] = np.arange(values) % groups
-    return group
-
-
-def _hashed(axis: int, values: int) -> NDArray[np.uint64]:
-    """Steele, Lea and Flood's SplitMix64 of a value's place."""
-    bits = (np.arange(values, dtype=np.uint64) + np.uint64((axis + 1) << 40)) * np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(bits ^ (bits >> np.uint64(31)), dtype=np.uint64)
-
-
-@dataclass(frozen=True, eq=False)
-class Sketches:
-    """What was measured: sums with signs, of every group of every attribute's values."""
-
-    groups: tuple[int, ...]
-    """How many there are, for each attribute; none where nothing could be told."""
-    sums: FloatArray
-    variance: float
-    """Of the noise in each."""
-    gaussian: bool = False
-    """Whether that is Gaussian; Laplace noise if not."""
-
-
 @dataclass(frozen=True, eq=False)
 class Inside:
     """How far questions that cut blocks are off, as far as whole values of an attribute are fuller than others there.
 
     With m what a block is published to hold, a cell of it is taken for m/size·(1 + Σ_a ρ_a), where ρ_a goes with its
     value of attribute a and has a variance of its own, the attribute's *strength*; less what it comes to on average
-    over the block, which was measured. Strengths follow from sketches. Where all cells were asked about there is one
+    over the block, which was measured. Strengths follow from distances. Where all cells were asked about there is one
     more, of cells that are each fuller or emptier by themselves: no less than that is allowed for.
     """
 
     engine: Engine
     counts: FloatArray
     """What is published."""
-    sketches: Sketches | Distances
+    distances: Distances
+    """What was asked; of nothing where there are too few records to tell."""
     told: FloatArray | None = None
     """What a file says the strengths are."""
 
@@ -106,22 +59,11 @@ class Inside:
         Either nothing repeats, or each attribute's values do as likely as not: so what is seen of one tells of others.
         """
         axes = len(self.engine.shape)
-        asked = self.sketches.sums.size if isinstance(self.sketches, Distances) else axes
-        if self.told is not None and self.told.shape == (asked,):
+        if self.told is not None and self.told.shape == (self.distances.sums.size or axes,):
             return self.told
-        if not self.sketches.sums.size:
+        if not self.distances.sums.size:
             return np.full(axes, _UNTOLD)
-        if isinstance(self.sketches, Distances):
-            strengths, logs = strengths_of_parts(), self.sketches.logs(self.engine, self.counts, self._mass)
-        else:
-            begins = np.cumsum([0, *self.sketches.groups])
-            strengths = _STRENGTHS
-            logs = np.array(
-                [
-                    self._logs(axis, self.sketches.sums[begins[axis] : begins[axis + 1]])
-                    for axis in range(axes)
-                ]
-            )
+        strengths, logs = strengths_of_parts(), self.distances.logs(self.engine, self.counts, self._mass)
         # Of every attribute how much likelier each strength makes what was seen than none does.
         ratios = np.exp(np.minimum(logs[:, 1:] - logs[:, :1], 200.0))
         found = ratios.mean(axis=1)
@@ -143,48 +85,6 @@ class Inside:
         return np.bincount(
             self._leaf.reshape(-1), self.counts.reshape(-1), minlength=self.engine.left.size
         ).astype(np.float64)
-
-    def _logs(self, axis: int, sums: FloatArray) -> FloatArray:
-        """Logarithms of how likely the sketches of an attribute are: with nothing there, and with every strength."""
-        engine, groups = self.engine, sums.size
-        n = engine.shape[axis]
-        signed = np.zeros((n, groups))
-        signed[np.arange(n), value_groups(axis, n, groups)] = value_signs(axis, n)
-        others = tuple(each for each in range(len(engine.shape)) if each != axis)
-        departs = sums - self.counts.reshape(engine.shape).sum(axis=others) @ signed
-        leaf = np.flatnonzero(engine.left < 0)
-        low, high = engine.low[leaf, axis].astype(np.int64), engine.high[leaf, axis].astype(np.int64)
-        length = (high - low).astype(np.float64)
-        run, squares = (
-            np.concatenate([np.zeros((1, groups)), np.cumsum(each, axis=0)]) for each in (signed, signed**2)
-        )
-        mean = (run[high] - run[low]) / length[:, None]
-        mass = np.maximum(self._mass[leaf], 0.0)
-        # Of every value: what would be its own if all blocks had the same ρ there.
-        a = (mass / length)[:, None]
-        taken = np.zeros((n + 1, groups))
-        np.add.at(taken, low, a * mean)
-        np.subtract.at(taken, high, a * mean)
-        whole = np.zeros(n + 1)
-        np.add.at(whole, low, a[:, 0])
-        np.subtract.at(whole, high, a[:, 0])
-        own = signed * np.cumsum(whole)[:n, None] - np.cumsum(taken, axis=0)[:n]
-        reach = (own**2).sum(axis=0)
-        scatter = mass @ ((squares[high] - squares[low]) / length[:, None] - mean**2)
-        noise = engine.node_variances[leaf] @ mean**2 + scatter
-        return self._likelihoods(departs, noise[:, None] + reach[:, None] * np.append(0.0, _STRENGTHS))
-
-    def _likelihoods(self, departs: FloatArray, variance: FloatArray) -> FloatArray:
-        """Logarithms of how likely departures are by normal laws of some variances (a column each) beside the noise.
-
-        Laplace noise is normal noise whose variance is drawn by an exponential law; a quadrature sums over it.
-        """
-        nodes, weights = (
-            (np.ones(1), np.ones(1)) if self.sketches.gaussian else np.polynomial.laguerre.laggauss(16)
-        )
-        whole = variance[..., None] + self.sketches.variance * nodes
-        density = weights * np.exp(-0.5 * departs[:, None, None] ** 2 / whole) / np.sqrt(whole)
-        return np.asarray(np.log(density.sum(axis=-1) + 1e-300).sum(axis=0), dtype=np.float64)
 
     def variance(self, low: IntArray, high: IntArray, starts: IntArray | None = None) -> FloatArray:
         """What patterns inside blocks add to the variance of questions.

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.apart import Distances, asked_tables, rounded_tables
-from dphist.inference.predictive.inside import Sketches
 from dphist.mechanisms.trees.growing import Front, Rule, grow
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts
@@ -46,7 +45,7 @@ _MOST_ATTRIBUTES, _LARGEST = 3, 1 << 20
 
 def grow_and_keep(
     data: PrivateCounts, rule: Rule
-) -> tuple[MeasuredTree, IntArray, PrivateCounts | Sketches | None]:
+) -> tuple[MeasuredTree, IntArray, PrivateCounts | Distances | None]:
     """Grow a tree by a rule that measures a total first, and keep a share of the budget as soon as that is known.
 
     Args:
@@ -54,10 +53,10 @@ def grow_and_keep(
         rule: Takes a front and gives those that go on.
 
     Returns:
-        The tree, the level of each box, and the right that was kept; where it would tell nothing, sketches of nothing;
+        The tree, the level of each box, and the right that was kept; where it would tell nothing, distances of nothing;
         None where every cell is measured anyway, and of large cubes.
     """
-    kept: list[PrivateCounts | Sketches | None] = []
+    kept: list[PrivateCounts | Distances | None] = []
 
     def keeping(front: Front) -> list[Front]:
         fronts = list(rule(front))
@@ -114,24 +113,24 @@ def part_for(shape: tuple[int, ...], records: float, law: NoiseLaw) -> Fraction 
     return share if seen <= _BARELY else Fraction(0)
 
 
-def keep_for_distances(front: Front) -> tuple[PrivateCounts | Sketches | None, Front]:
+def keep_for_distances(front: Front) -> tuple[PrivateCounts | Distances | None, Front]:
     """Keep a share of what is left of every cell's budget, as a total that was paid for says; and go on with the rest.
 
     Args:
         front: All cells, in boxes that were measured.
 
     Returns:
-        The right that was kept; where it would tell nothing, sketches of nothing; None where every cell is measured
+        The right that was kept; where it would tell nothing, distances of nothing; None where every cell is measured
         anyway. And the front.
     """
     shape = front.nodes.shape
     share = part_for(shape, float(front.records.sum()), front.right.law().of_share(1 / front.left))
     if not share:
-        return None if share is None else Sketches((0,) * len(shape), np.zeros(0), 0.0), front
+        return None if share is None else Distances(np.zeros(0), np.zeros(0)), front
     return front.keep(share * front.left)
 
 
-def with_distances(kept: PrivateCounts | Sketches | None, made: Estimate) -> Estimate:
+def with_distances(kept: PrivateCounts | Distances | None, made: Estimate) -> Estimate:
     """Ask how far what was made is from the truth, if a right was kept for that.
 
     Args:
@@ -145,7 +144,7 @@ def with_distances(kept: PrivateCounts | Sketches | None, made: Estimate) -> Est
         return made
     errors: Any = made.errors
     seen = ask_distances(kept, made.counts) if isinstance(kept, PrivateCounts) else kept
-    return replace(made, errors=replace(errors, sketches=seen, looked=made.counts))
+    return replace(made, errors=replace(errors, distances=seen, looked=made.counts))
 
 
 def ask_distances(right: PrivateCounts, counts: NDArray[np.float64]) -> Distances:
