@@ -56,7 +56,7 @@ def test_a_question_learns_nothing_again(
     old = dphist.load(_rewritten(path, lambda story: story.pop("learned")))
     assert learned(old) is None
 
-    def never(*arguments: Any) -> Any:
+    def never(*arguments: Any, **options: Any) -> Any:
         raise AssertionError("learned again")
 
     with monkeypatch.context() as patch:
@@ -131,10 +131,10 @@ def test_what_all_cells_are_read_again_for_is_kept_however_few_they_are(
     release, path = _saved(tmp_path, domain, workload="cells")
     said = [(one.low, one.high) for one in (release.answer(where={"x": at}) for at in (3, 40))]
 
-    def never(*arguments: Any) -> Any:
+    def never(*arguments: Any, **options: Any) -> Any:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(dphist.mechanisms.Posterior, "_read", never)
+    monkeypatch.setattr("dphist.mechanisms.posterior._read", never)
     loaded = dphist.load(path)
     assert [(one.low, one.high) for one in (loaded.answer(where={"x": at}) for at in (3, 40))] == said
 
