@@ -9,18 +9,21 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 # Marks of what takes long, and files that take half a minute without one; what is marked slow no mutant is shown to.
-_LONG_MARKS = ("slow", "audit", "spark", "postgres", "browser")
+_WAITING_MARKS = ("postgres", "browser")
+_LONG_MARKS = ("slow", "audit", "spark")
 _LONG_FILES = (
     "test_audit_rho.py",
     "test_command_arguments.py",
-    "test_every_mechanism.py",
     "test_formats_of_neighbours.py",
     "test_named_choice.py",
+    "test_odd_values.py",
     "test_plan.py",
     "test_public_functions.py",
-    "test_reference.py",
     "test_seeing_commands.py",
+    "test_site.py",
 )
+# They compile nearly every kernel. Side by side they would compile each of them twice.
+_COMPILING = ("test_auto.py", "test_every_mechanism.py", "test_reference.py")
 
 
 @cache
@@ -31,28 +34,38 @@ def on_spark(file: Path) -> bool:
 
 
 def long_files_first(items: list[pytest.Item]) -> None:
-    """Put files with Spark first, then others that take long, then those with most tests.
+    """Put files with Spark first, those that compile, those that wait, others that take long, those with most tests.
 
-    By number of tests alone a run would end with audits, which are few and long. Files on Spark and those that compile
-    every kernel begin side by side, so that no kernel is compiled twice.
+    By number of tests alone a run would end with audits, which are few and long. While one process has Spark and one
+    compiles, a third has what needs a database or a browser, and few kernels.
     """
     many: dict[Path, int] = {}
-    long = {item.path for item in items if any(item.get_closest_marker(mark) for mark in _LONG_MARKS)}
     for item in items:
         many[item.path] = many.get(item.path, 0) + 1
+    waiting, long = (
+        {item.path for item in items if any(item.get_closest_marker(mark) for mark in marks)}
+        for marks in (_WAITING_MARKS, _LONG_MARKS)
+    )
 
     def place(item: pytest.Item) -> tuple[int, int]:
         file = item.path
-        kind = 0 if on_spark(file) else 1 if file in long or file.name in _LONG_FILES else 2
-        return kind, -many[file]
+        kinds = (
+            on_spark(file),
+            file.name in _COMPILING,
+            file in waiting,
+            file in long or file.name in _LONG_FILES,
+            True,
+        )
+        return kinds.index(True), -many[file]
 
     # Files with as many tests stay apart: they came one after another.
     items.sort(key=place)
 
 
 class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
-    """Tests of one file stay together, and all files on Spark: it is started once, and warm from then on."""
+    """Tests of one file stay together, all files on Spark, which is started once, and those that compile."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return "spark" if on_spark(self.config.rootpath / file) else file
+        path = self.config.rootpath / file
+        return "spark" if on_spark(path) else "compiling" if path.name in _COMPILING else file

@@ -375,4 +375,4 @@ class Betraying:
 @pytest.mark.audit
 @pytest.mark.slow
 def test_the_audit_catches_a_release_of_occupied_cells_alone() -> None:
-    assert not audit.audit(Betraying(), epsilon=1, runs=5_000, confidence=1 - 1e-6).passed
+    assert not audit.audit(Betraying(), epsilon=1, runs=1_500, confidence=1 - 1e-6).passed
