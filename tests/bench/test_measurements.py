@@ -40,7 +40,7 @@ QUICK = {
     "composition": ("", ["226", "above the total"]),
     "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
     "matrix": ("", ["of the plain three", "ranges of two", "geometric mean"]),
-    "mistakes": ("--only command", ["refused", "0 bare"]),
+    "mistakes": ("--only python", ["refused", "0 bare"]),
     "power": ("", ["ε = 1", "gaussian", "clamped"]),
     "noise": ("", ["M draws/s", "Gumbel", "OpenDP"]),
     "noisefirst": ("", ["mean 3 ln n"]),
@@ -83,6 +83,7 @@ def test_the_list_is_whole():
         "__init__",
         "precision",
         "executors",
+        "spenders",
         "mistakes_python",
         "mistakes_command",
     }

@@ -164,7 +164,7 @@ def test_bad_options_are_refused(options):
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["weighted", "uniform"])
 def test_audit(estimator):
-    # A sound mechanism is refuted with probability at most 1e-6; with noise of half the scale it falls after 529 runs.
+    # A sound mechanism is refuted with probability at most 1e-6; with half the noise it falls after 529 runs.
     pairs = worst_pairs((2, 3))[1::2]
     report = audit(DPCube(estimator=estimator), epsilon=1, runs=1000, pairs=pairs, confidence=1 - 1e-6)
     assert report.passed, str(report)

@@ -300,7 +300,7 @@ NEIGHBOURS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [Privelet(plain=()), Privelet(plain=(), threshold=True)], ids=str)
 def test_audit(mechanism):
-    # A sound mechanism is refuted with probability at most 1e-6; with noise of half the scale it falls after 2,841 runs.
+    # A sound mechanism is refuted with probability at most 1e-6; with half the noise it falls after 2,841 runs.
     report = audit(mechanism, epsilon=1, runs=4_000, pairs=NEIGHBOURS, confidence=1 - 1e-6)
     assert report.passed, str(report)
     assert report.epsilon_lower > 0.2, "the attack is not idle"
