@@ -104,7 +104,7 @@ WRONG = [
     ("tree", "fanout", 2**70), ("tree", "root", 1), ("tree", "budgets", "even"), ("noisefirst", "bins", 1.5),
     ("noisefirst", "statistic", 3), ("fpa", "keep", (1, "x")), ("blocks", "inner", "nothing"),
     ("blocks", "inner", "smooth"),
-    ("blocks", "order", "laplace"), ("sparselaplace", "threshold", "2.5"), ("adaptivetree", "stop", "soon"),
+    ("blocks", "order", "laplace"), ("sparselaplace", "threshold", "2.5"), ("adaptivetree", "boxes", "soon"),
 ]  # fmt: skip
 
 
