@@ -21,10 +21,9 @@ def _errors(counts, epsilon):
         trees: list[MeasuredTree] = []
 
         class Kept(AdaptiveTree):
-            def grow(self, data, kept=trees):
-                tree = super().grow(data)
-                kept.append(tree)
-                return tree
+            def grow(self, data, kept=None, grown=trees):
+                grown.append(super().grow(data, kept))
+                return grown[-1]
 
         best = run(Kept(), counts, epsilon, seed=seed).counts
         for place, each in enumerate((counts_of(trees[0]), best)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -253,7 +253,8 @@ def test_long_runs_of_cells_are_single_cells(shape):
     counts = rng.poisson(np.where(rng.random(shape) < 0.01, 40.0, 0.05))
     domain = dphist.Domain([dphist.Ordinal(f"a{i}", range(n)) for i, n in enumerate(shape)])
     release = dphist.publish(dphist.Histogram(domain, counts), epsilon="1/5", mechanism="adaptivetree")
-    errors: Any = release._estimate.errors
+    # What lies inside of blocks is another matter.
+    errors: Any = replace(cast(Any, release._estimate.errors), distances=None)
     begin, end = 1234, 1234 + (1 << 16)
     low = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)
     assert errors.engine.ask_run(0, 100) is None
