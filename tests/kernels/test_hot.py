@@ -140,6 +140,7 @@ def test_hidden_levels_are_the_same_before_they_are_compiled(scatter, ratio, clu
         _both(chain._stretch, *asked, np.ones(grid.size), np.ones(4), empty, empty, none, none, none)
         means = (np.zeros(cells) for _ in range(3))
         _both(chain._stretch, *asked, none, np.zeros(4), first, second, *means)
+        _both(chain._stretch, *asked, none, none, empty, empty, none, none, none)
 
 
 def test_tables_are_counted_alike_before_that_is_compiled():

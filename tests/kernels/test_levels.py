@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dphist.kernels.levels.chain import LARGE_STEP, SMALL_STEP, expect, infer, possible
+from dphist.kernels.levels import fit
+from dphist.kernels.levels.chain import LARGE_STEP, SMALL_STEP, evidence_of, expect, infer, possible
 from dphist.kernels.levels.fit import _clump, denoise
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
 
@@ -121,6 +122,7 @@ def test_forward_backward_equals_the_dense_one(apart):
     whole = np.array([[0, 12]])
     found = expect(table, possible(table), rows, whole, jump, w, np.empty((12, 9)))
     assert found[0] == pytest.approx(evidence, rel=1e-12)
+    assert evidence_of(table, possible(table), rows, whole, jump, w, np.empty((12, 9))) == found[0]
     assert np.allclose(found[1], starts)
     assert np.allclose(found[2], moves)
     first, second = generator.random((6, 9)), generator.random((6, 9))
@@ -226,3 +228,22 @@ def test_levels_far_from_a_value_are_left_out_without_a_trace():
 def test_rows_say_from_where_to_where_levels_are_possible():
     table = np.array([[0.0, 0.5, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
     assert possible(table).tolist() == [[1, 4], [0, 1], [4, 5]]
+
+
+def test_a_model_that_is_far_behind_is_not_followed_and_would_not_have_won(monkeypatch):
+    values = np.random.default_rng(5).poisson(5.0, 1000)
+    rounds: list[list[int]] = []
+    improve = fit._Candidate.improve
+
+    def counted(self, rows, stretches, number, **told):
+        rounds[-1].append(number)
+        improve(self, rows, stretches, number, **told)
+
+    monkeypatch.setattr(fit._Candidate, "improve", counted)
+    found = []
+    for behind in (fit._BEHIND, np.inf):
+        monkeypatch.setattr(fit, "_BEHIND", behind)
+        rounds.append([])
+        found.append(fit.denoise(values, 1.0))
+    assert np.array_equal(found[0].mean, found[1].mean)
+    assert len(rounds[0]) == len(rounds[1]) - 1

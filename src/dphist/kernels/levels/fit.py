@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.levels.chain import expect, foresee_passes, infer, possible
+from dphist.kernels.levels.chain import evidence_of, expect, foresee_passes, infer, possible
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
 
 FloatArray = NDArray[np.float64]
@@ -35,6 +35,8 @@ _GROUP = 32
 _SURE = 0.999
 # Expectation–maximisation rounds: all candidates, then the better two, then the winner.
 _ROUNDS = (2, 5, 5)
+# The better two are one if the other is behind by more than this and twice what its last round gained.
+_BEHIND = 10.0
 # About as many passes as that takes.
 _PASSES = 30
 # The model is fitted on at most this many cells, in stretches spread evenly over all of them.
@@ -58,25 +60,39 @@ class _Candidate:
     weights: FloatArray
     jump: FloatArray = field(init=False)
     evidence: float = -np.inf
+    gained: float = np.inf
+    owed: bool = False
+    """Whether a round was not gone through yet of which the evidence is known."""
 
     def __post_init__(self) -> None:
         self.jump = self.start
 
-    def improve(self, rows: IntArray, stretches: IntArray, rounds: int) -> None:
-        """Take some rounds of expectation–maximisation towards the highest penalised evidence."""
+    def improve(self, rows: IntArray, stretches: IntArray, rounds: int, *, last: bool = False) -> None:
+        """Take some rounds of expectation–maximisation towards the highest penalised evidence.
+
+        Of the last round but for the winner's only the evidence is asked: it is gone through if the model stays in the
+        race, before any other.
+        """
         forward = np.empty((int((stretches[:, 1] - stretches[:, 0]).max()), self.grid.size))
-        for _ in range(rounds):
-            evidence, jumps, moves = expect(
-                self.table, self.spans, rows, stretches, self.jump, self.weights, forward
-            )
-            penalty = (self.start * np.log(self.jump)).sum() + (_MOVES_PRIOR * np.log(self.weights)).sum()
-            self.evidence = evidence + self.scale + float(penalty)
+        given = self.table, self.spans, rows, stretches
+        for _ in range(rounds + self.owed - (not last)):
+            evidence, jumps, moves = expect(*given, self.jump, self.weights, forward)
+            self._weighed(evidence)
             moves += _MOVES_PRIOR
             found = float(jumps[1:].sum())
             jumps[1:] *= found / (found + _DOUBT)
             jumps += self.start
             self.weights = moves / moves.sum()
             self.jump = jumps / jumps.sum()
+        self.owed = not last
+        if self.owed:
+            self._weighed(evidence_of(*given, self.jump, self.weights, forward))
+
+    def _weighed(self, evidence: float) -> None:
+        """Keep the evidence with what speaks against these moves beforehand."""
+        penalty = (self.start * np.log(self.jump)).sum() + (_MOVES_PRIOR * np.log(self.weights)).sum()
+        before, self.evidence = self.evidence, evidence + self.scale + float(penalty)
+        self.gained = self.evidence - before
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +189,13 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
     even = _OneLevel.fitted(race[0], times)
     for keep, rounds in ((2, _ROUNDS[1]), (1, _ROUNDS[2])):
         race = sorted(race, key=lambda candidate: -candidate.evidence)[:keep]
+        # One that is so far behind would have to gain more than ever to win.
+        reach = [each.evidence + _BEHIND + 2.0 * max(each.gained, 0.0) for each in race]
+        race = [
+            each for each, far in zip(race, reach, strict=True) if each is race[0] or far > race[0].evidence
+        ]
         for candidate in race:
-            candidate.improve(rows, stretches, rounds)
+            candidate.improve(rows, stretches, rounds, last=keep == 1)
     against = even.evidence - race[0].evidence - _ODDS
     # Stretches say nothing about one level for all cells: what they miss may be all there is.
     trust = 1.0 if values.size > _FIT_CELLS else 1.0 / (1.0 + math.exp(min(against, 500.0)))

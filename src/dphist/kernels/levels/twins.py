@@ -90,6 +90,8 @@ def stretch(
             evidence += math.log(total)
             forward[i] = 0.0
             forward[i, low:high] = here * (1.0 / total)
+        if moves.size == 0:
+            return evidence
         back = np.ones(jump.size)
         for i in range(len(at) - 1, -1, -1):
             row = at[i]
