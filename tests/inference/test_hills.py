@@ -109,7 +109,8 @@ def test_a_root_of_groups_is_that_of_their_bins(within):
     prior = loggaussian.Prior.of((5, 6), *model)
     assert np.allclose(prior.covariance @ prior.inverse, np.eye(30), atol=1e-6)
     assert np.allclose(prior.covariance @ right, prior.times(right), rtol=1e-9, atol=1e-9)
-    root = loggaussian.GroupedRoot(loggaussian.Groups.of(precise, within), prior, scale)
+    told = loggaussian.Groups.of(precise, within)
+    root = loggaussian.GroupedRoot(told, prior, told.begun(prior), scale)
     whole = loggaussian.WholeRoot(precise, prior, scale)
     for found, expected in zip(root.solve(right), whole.solve(right), strict=True):
         assert np.allclose(found, expected, rtol=1e-7, atol=1e-7)

@@ -9,9 +9,9 @@ by Laplace's approximation about it. Arithmetic alone: nothing private is read h
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -93,7 +93,7 @@ class SumsOfBins:
         """
         prior = Prior.of(self.across, *model)
         pull = self.weighted - self._told(about)
-        middle = math.log(level)
+        middle, curved = math.log(level), self._curved(prior)
 
         def lost(logs: FloatArray, back: FloatArray) -> tuple[float, FloatArray]:
             moved = self.part * np.exp(logs) - about
@@ -107,7 +107,7 @@ class SumsOfBins:
         for _ in range(_STEPS):
             bins = self.part * np.exp(logs)
             slope = bins * (pull - told) - back
-            root = root if root is not None else self._root(prior, bins)
+            root = root if root is not None else curved(bins)
             step, along = root.solve(slope)
             # Twice what a parabola would gain.
             if -at + float(slope @ step) - root.log_determinant < beat - HOPELESS:
@@ -127,7 +127,7 @@ class SumsOfBins:
             # Near the top the slope alone changes: nearly all of the time goes into roots.
             root = root if gained < _NEAR else None
         bins = self.part * np.exp(logs)
-        root = root if root is not None else self._root(prior, bins)
+        root = root if root is not None else curved(bins)
         return Fit(model, bins, -at, -at - root.log_determinant)
 
     def weighed(self, fits: Sequence[Fit]) -> FloatArray:
@@ -145,7 +145,7 @@ class SumsOfBins:
             return np.array([each.evidence for each in fits])
         return np.array(
             [
-                each.likely - self._root(Prior.of(self.across, *each.model), each.bins).log_determinant
+                each.likely - self._curved(Prior.of(self.across, *each.model))(each.bins).log_determinant
                 if close
                 else each.evidence
                 for each, close in zip(fits, near, strict=True)
@@ -158,10 +158,12 @@ class SumsOfBins:
             return times(self.precise, bins)
         return times(self._groups.within, self._groups.sums(bins))[self._groups.group]
 
-    def _root(self, prior: Prior, bins: FloatArray) -> WholeRoot | GroupedRoot:
-        """How the logarithm of the posterior curves at some bins."""
+    def _curved(self, prior: Prior) -> Callable[[FloatArray], WholeRoot | GroupedRoot]:
+        """How the logarithm of the posterior curves at any bins."""
         groups = self._groups
-        return WholeRoot(self.precise, prior, bins) if groups is None else GroupedRoot(groups, prior, bins)
+        if groups is None:
+            return partial(WholeRoot, self.precise, prior)
+        return partial(GroupedRoot, groups, prior, groups.begun(prior))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,25 +196,31 @@ class Groups:
         return np.bincount(self.group, bins, minlength=len(self.within)).astype(np.float64, copy=False)
 
     @cached_property
-    def _members(self) -> tuple[IntArray, IntArray, list[tuple[int, IntArray]]]:
-        """Groups of one bin and these bins; of others the number of each and its bins, a few of them at a time."""
+    def members(self) -> tuple[IntArray, IntArray, IntArray, list[tuple[int, IntArray]]]:
+        """Groups of one bin and these bins; other groups, and bins of these, a few of a group at a time."""
         order, size = np.argsort(self.group, kind="stable"), np.bincount(self.group)
         each = np.split(order, np.cumsum(size)[:-1])
-        alone = np.flatnonzero(size == 1)
+        alone, several = np.flatnonzero(size == 1), np.flatnonzero(size > 1)
         pieces = [
-            (int(number), each[number][begin : begin + _PIECE])
-            for number in np.flatnonzero(size > 1)
+            (place, each[number][begin : begin + _PIECE])
+            for place, number in enumerate(several.tolist())
             for begin in range(0, int(size[number]), _PIECE)
         ]
-        return alone, order[np.isin(self.group[order], alone)], pieces
+        return alone, order[np.isin(self.group[order], alone)], several, pieces
+
+    def begun(self, prior: Prior) -> FloatArray:
+        """U·K·Uᵀ of groups of one bin, with room for the others."""
+        alone, single = self.members[:2]
+        found = np.zeros_like(self.within)
+        found[np.ix_(alone, alone)] = prior.covariance[np.ix_(single, single)]
+        return found
 
     def gathered(self, rows: FloatArray, scale: FloatArray) -> FloatArray:
-        """U·diag(d) by a matrix that has a row for each bin."""
-        alone, single, pieces = self._members
-        found = np.zeros((len(self.within), rows.shape[1]))
-        found[alone] = rows[single] * scale[single, None]
-        for number, bins in pieces:
-            found[number] += scale[bins] @ rows[bins]
+        """Of groups of several bins, U·diag(d) by a matrix that has a row for each bin."""
+        several, pieces = self.members[2:]
+        found = np.zeros((several.size, rows.shape[1]))
+        for place, bins in pieces:
+            found[place] += scale[bins] @ rows[bins]
         return found
 
 
@@ -245,13 +253,21 @@ class GroupedRoot:
     Args:
         groups: U and Q.
         prior: K.
+        begun: U·K·Uᵀ as far as groups have one bin; the rest is written into it.
         scale: d, a number for each bin.
     """
 
-    def __init__(self, groups: Groups, prior: Prior, scale: FloatArray) -> None:
+    def __init__(self, groups: Groups, prior: Prior, begun: FloatArray, scale: FloatArray) -> None:
         self._groups, self._prior, self._scale = groups, prior, scale
-        half = groups.gathered(prior.covariance, scale)
-        self._root = CurvedRoot(groups.gathered(np.ascontiguousarray(half.T), scale), groups.noise)
+        alone, single, several, _ = groups.members
+        sums = groups.gathered(prior.covariance, scale)
+        begun[np.ix_(several, alone)] = sums[:, single]
+        begun[np.ix_(alone, several)] = sums[:, single].T
+        begun[np.ix_(several, several)] = groups.gathered(np.ascontiguousarray(sums.T), scale)
+        # Groups of one bin are left to the root to scale.
+        rest = np.ones(len(begun))
+        rest[alone] = scale[single]
+        self._root = CurvedRoot(begun, groups.noise, rest)
         self.log_determinant = self._root.log_determinant - groups.log_root
 
     def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
