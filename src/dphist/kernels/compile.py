@@ -28,6 +28,8 @@ _patience = 1_300_000.0
 # Microseconds of one kernel that is not on disk, in this process, before it is compiled: that takes seconds, once. Long
 # calls count over all processes (`machine.worn`).
 _COLD = 1_500_000.0
+# Microseconds of it after which the disk is looked at again: another process may have compiled it by then.
+_LOOK_AGAIN = 10_000.0
 # Microseconds that they may take before the linker is loaded, which takes as long, for kernels compiled by then.
 _spare = 100_000.0
 # Microseconds that linking one of them takes.
@@ -101,7 +103,7 @@ class _Kernel:
         self.function = function
         self.twin = twin
         self.cost = cost
-        self.spent = 0.0
+        self.spent = self.look_at = 0.0
         self.foreseen = 0.0
         self.linking = 0.0
         self._compiled: Any = None
@@ -163,8 +165,10 @@ class _Kernel:
                 _patience -= cost
                 return False
             started()
-        if _is_on_disk(self.compiled()):
-            return True
+        if self.spent >= self.look_at:
+            self.look_at = self.spent + _LOOK_AGAIN
+            if _is_on_disk(self.compiled()):
+                return True
         self.spent += cost
         return self.spent > _COLD
 
