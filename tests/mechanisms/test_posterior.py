@@ -181,6 +181,22 @@ def test_few_records_are_moved_to_their_total():
     assert np.mean(told) < 0.75 * np.mean(alone)
 
 
+def test_a_level_above_the_total_is_lowered_and_a_lone_peak_is_not():
+    # 120 noise scales of records on 1,024 cells, whose noise alone adds up to 45. Fixed noise, of which four draws in
+    # sixteen raise the level; left there it would be 33, 36, 51 and 16 noise scales above the truth.
+    counts = np.random.default_rng(3).multinomial(12_000, np.full(1024, 1 / 1024))
+    seeds = (1, 6, 11, 15)
+    above = [
+        run(Posterior(counted=True), counts, "0.01", seed=seed).counts.sum() / 100 - 120 for seed in seeds
+    ]
+    assert max(above) < 40
+    assert np.mean(np.abs(above)) < 15
+    peak = np.zeros(1024, np.int64)
+    peak[7] = 9_000
+    tall = [run(Posterior(counted=True), peak, "0.01", seed=seed).counts[7] for seed in seeds]
+    assert max(abs(count - 9_000) for count in tall) < 700
+
+
 def test_counted_spends_the_whole_budget_once_and_replays():
     domain = Domain([Ordinal("x", range(1024))])
     for records in (30_000, 60, 0):

@@ -9,6 +9,8 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.guaranteed import NoisySums
 from dphist.inference.predictive import Engine, PredictiveErrors
@@ -18,13 +20,13 @@ from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.queries import Identity, Totals
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from dphist.kernels.levels.fit import Denoised
 
+    FloatArray = NDArray[np.float64]
     IntArray = NDArray[np.int64]
-    Reading = tuple[NDArray[np.float64], Denoised | None]
+    Reading = tuple[FloatArray, Denoised | None]
 
 # The least variance that is reckoned with: below it no sum of cells is off by a record.
 _NEXT_TO_EXACT = 1e-6
@@ -34,6 +36,8 @@ _FEW, _LOOK = 6.0, 3
 # What a second total costs, where there are few; below so many noise scales a lone peak would hardly be believed; and
 # so far below it, in its own noise scales, cells' sum may stay.
 _TOTAL, _NEXT_TO_NOTHING, _NEAR = Fraction(1, 16), 16.0, 2.0
+# A cell that is published with so many noise scales was seen by itself, and knows its own count better than a total.
+_SEEN = 3.0
 # On fewer cells the first look costs more, and there is less to gain.
 _FEWEST = 1024
 
@@ -61,7 +65,7 @@ class Posterior:
 
     Args:
         counted: On a line of 1,024 cells or more, count the records first. Of few records cells do not tell even their
-            sum: then a better total is measured and cells are raised to it together, and where there is next to nothing
+            sum: then a better total is measured and cells are moved to it together, and where there is next to nothing
             a tree of blocks is measured instead of cells. Every decision reads totals that were paid for.
         elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
             elsewhere; answers and intervals then rely on that. 0 where nothing of the kind is known.
@@ -117,11 +121,7 @@ class Posterior:
         reading = counts, model
         note = f"every cell was noised with {spent}, then "
         if total is not None:
-            # Counts with the true total are nearer to the truth whatever they were: a projection on what holds it. A
-            # sum within the total's noise stays, since what the noisy total has beyond it is mostly that noise. Counts
-            # are raised alone: all zeros beside a lone peak cannot be lowered, so the peak would pay for the noise.
-            least = float(total.values.sum()) - _NEAR * float(total.scale)
-            counts = nonnegative(counts, max(float(counts.sum()), least))
+            counts = _to_total(counts, noisy, total)
             note = "records are few, so their total was noised, then every cell with the rest, and "
         if model is None:
             # Too many cells for the level model.
@@ -159,7 +159,7 @@ class Posterior:
             from dphist.inference.predictive.hidden import HiddenErrors
 
             values, noise = noisy.values.reshape(-1), noisy.law.drawn_variance
-            # Counts that were raised to a total are no longer what was read.
+            # Counts that were moved to a total are no longer what was read.
             if read is not None and total is None and noise > _NEXT_TO_EXACT:
                 from dphist.inference.predictive.weighed import WeighedErrors
 
@@ -176,6 +176,26 @@ def _read(noisy: Noisy, values: IntArray, *, ordered: bool) -> Reading:
     return denoise_field(
         values, float(noisy.scale), gaussian=noisy.law.gaussian, fine=values.ndim == 1, structural=ordered
     )
+
+
+def _to_total(counts: FloatArray, noisy: Noisy, total: Noisy) -> FloatArray:
+    """Move counts towards a noisy total, which is nearer to the truth than their sum: function of noisy answers alone.
+
+    Cells in which nothing was seen by itself stand on a level that m of them share, whose sum is known to within the
+    noise of m cells. So that sum is lowered to the mean of it and of what the total leaves for it, weighed by their
+    precisions; lone peaks do not pay for the total's noise. Then all counts are raised together, since counts with the
+    true total are nearer to the truth whatever they were; but to less than the noisy one, because what it has beyond
+    their sum is mostly its own noise.
+    """
+    quiet = counts < _SEEN * float(noisy.scale)
+    sum_of, known = float(counts[quiet].sum()), float(total.values.sum())
+    left = max(known - float(counts[~quiet].sum()), 0.0)
+    if sum_of > left:
+        # As many even cells as have this sum and this sum of squares.
+        noise = float(noisy.variance) * sum_of**2 / float((counts[quiet] ** 2).sum())
+        weight = noise / (noise + float(total.variance))
+        counts = np.where(quiet, counts * (1.0 - weight * (1.0 - left / sum_of)), counts)
+    return nonnegative(counts, max(float(counts.sum()), known - _NEAR * float(total.scale)))
 
 
 def _freedom(read: Callable[[], Reading]) -> float:
