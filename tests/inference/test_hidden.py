@@ -82,3 +82,37 @@ def test_lines_of_every_kind_are_read_so_and_replayed(attribute):
     histogram = Histogram(Domain([attribute]), np.arange(40))
     assert isinstance(run(Posterior(), histogram, 1, seed=1).errors, HiddenErrors)
     publish(histogram, epsilon=1, workload="cells").verify()
+
+
+def test_what_noisy_sums_say_beyond_chance_is_added():
+    errors = cast(HiddenErrors, run(Posterior(), np.full(N, 3), "0.1", seed=1).errors)
+    known, noise, published = np.full(5, 40.0), np.full(5, 100.0), np.full(5, 10.0)
+    plain, cells = np.array([24.0, 40.0, -20.0, 40.0, 24.0]), np.array([8.0, 8.0, 8.0, 1.0, 64.0])
+    # Within two deviations chance explains it; a cell is not asked; long sums are hedged once more.
+    added = errors.beyond((published, known, 0.0 * known, plain, noise), cells, published)
+    np.testing.assert_allclose(added, [0.0, 250.0, 250.0, 0.0, 24.0])
+
+
+def test_sums_where_records_begin_hold_though_the_law_says_next_to_nothing(monkeypatch):
+    """A tail of three records a cell: most of them are in the first cells, which noise makes look like others."""
+    expected = 300.0 / (np.arange(100) + 1.0) / (1.0 / np.arange(1.0, 101.0)).sum()
+    domain, ends = Domain([Ordinal("x", range(100))]), np.arange(4, 40)[:, None]
+    asked = Workload(domain, 0 * ends, ends)
+    made = []
+    for seed in range(16):
+        counts = np.random.default_rng(seed).poisson(expected)
+        made.append((counts, run(Posterior(), counts, "0.1", seed=seed)))
+
+    def held():
+        hits = []
+        for counts, estimate in made:
+            truth = asked.answer(counts)
+            said = estimate.errors.answer(asked, asked.answer(estimate.counts))
+            found = estimate.errors.interval(asked, said, 0.95)
+            hits.append(np.mean((found.low <= truth) & (truth <= found.high)))
+        return float(np.mean(hits))
+
+    with_it = held()
+    for constant in ("_BELIEVED", "_LONG"):
+        monkeypatch.setattr(f"dphist.inference.predictive.hidden.{constant}", 0.0)
+    assert with_it > held() + 0.02

@@ -263,10 +263,17 @@ class PredictiveErrors:
         mean, known, inner, plain, noise = said
         caution = self.engine.caution_of(cells)
         law = caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2
+        law = law + self.beyond(said, cells, published)
         return self.engine.overlap * np.minimum(
             np.maximum(law, least),
             _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
         )
+
+    def beyond(
+        self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray
+    ) -> FloatArray | float:
+        """What is added to the law's squared errors, by what `Engine.ask_both` says of questions."""
+        return 0.0
 
     def least(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
         """What the law's squared errors are raised to, whatever it says."""

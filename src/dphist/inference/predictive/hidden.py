@@ -23,8 +23,15 @@ from dphist.inference.predictive.errors import PredictiveErrors, asked_cells
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Sums of more cells than this are hedged already (`Engine.hedged`).
+# Sums of more cells than this are hedged already (`Engine.hedged`), and here by so much more of what the law claims to
+# know beyond the noise.
 _SHORT = 32.0
+_LONG = 0.4
+# Where a noisy sum is further than the root of so many variances from what is published, so much of the rest is taken
+# for an error of the law. On 21 made-up shapes of 100 cells with 3 records each (ε = 0.1, 16 draws) ranges of 2 to 16
+# cells then hold in 0.920 at least instead of 0.909, widths 1.01; from two variances on in 0.930, but smooth lines are
+# 1.03 times as wide.
+_CHANCE, _BELIEVED = 4.0, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +42,8 @@ class HiddenErrors(PredictiveErrors):
     a cell, give or take s/√k; which cells are meant hardly depends on the noise of any of them. A question about so
     many of them that they may hide H = Σ(max(h, 0) + s/√k) is off by H if they are alike, and by √H more if what they
     hide are records that came one by one. Its expected squared error is no less than H² + H, nor than what the law
-    says; and never more than what plain noise around the noisy sum allows.
+    says; and never more than what plain noise around the noisy sum allows. Where the noisy sum is further from what is
+    published than chance explains, the law may be wrong just there, and squared errors are larger by a part of that.
     """
 
     noisy: NDArray[Any] | None = None
@@ -69,6 +77,19 @@ class HiddenErrors(PredictiveErrors):
     def _lower(self) -> IntArray:
         """How many such cells there are before each."""
         return np.concatenate([[0], np.cumsum(self._low)])
+
+    def beyond(
+        self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray
+    ) -> FloatArray | float:
+        """What the noisy sum says against the law, and for long sums what the law claims to know beyond noise."""
+        if not (cells > 1.0).any():
+            return 0.0
+        _, known, _, plain, noise = said
+        apart = np.maximum((plain - published) ** 2 - _CHANCE * noise, 0.0)
+        added = np.where(cells > 1.0, _BELIEVED * apart, 0.0)
+        return np.asarray(
+            added + np.where(cells > _SHORT, _LONG * np.maximum(noise - known, 0.0), 0.0), dtype=np.float64
+        )
 
     def least(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
         """What squared errors are at least, for what low cells may hide."""
