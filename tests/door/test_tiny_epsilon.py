@@ -1,7 +1,5 @@
 """An ε too small for noise that can be drawn is refused before it is paid for, whatever the mechanism splits."""
 
-from contextlib import suppress
-
 import numpy as np
 import pytest
 
@@ -35,8 +33,12 @@ def test_what_cannot_be_drawn_is_never_paid(name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_from_a_millionth_on_every_scale_can_be_drawn(name):
     # Below it the door rehearses; so this is where no rehearsal is needed.
-    with suppress(NotPrivate):
-        dphist.publish(LINE, epsilon=_TINY, mechanism=name)
+    try:
+        release = dphist.publish(LINE, epsilon=_TINY, mechanism=name)
+    except NotPrivate:
+        assert name != "laplace"
+    else:
+        assert np.isfinite(release.counts).all()
 
 
 def test_parts_and_units_count_too(tmp_path):
