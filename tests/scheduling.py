@@ -36,8 +36,8 @@ def on_spark(file: Path) -> bool:
 def long_files_first(items: list[pytest.Item]) -> None:
     """Put files with Spark first, those that compile, those that wait, others that take long, those with most tests.
 
-    By number of tests alone a run would end with audits, which are few and long. While one process has Spark and one
-    compiles, a third has what needs a database or a browser, and few kernels.
+    By number of tests alone a run would end with audits, which are few and long. While one process has Spark, another
+    compiles; what needs a database or a browser, and few kernels, comes after that.
     """
     many: dict[Path, int] = {}
     for item in items:

@@ -102,10 +102,11 @@ class AdaptiveTree:
     far as the evidence goes. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy. Counts of
     an ordered one that look gentle are read so (`dphist.inference.smoothing`).
 
-    Private because blocks of one level are disjoint, every cell pays for one measurement a level and one last one
-    with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were already
-    paid for (see `dphist.mechanisms.trees.growing`). In several dimensions boxes are planned one by one for the ranges
-    that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`).
+    Private because blocks of one level are disjoint, every cell pays for one measurement a level, for its part of the
+    share that is kept, and for one last measurement with all it still holds, which add up to ε exactly, and every
+    decision reads noisy totals that were already paid for (see `dphist.mechanisms.trees.growing` and `keeping`). In
+    several dimensions boxes are planned one by one for the ranges that will be asked, and private for the same reasons
+    (see `dphist.mechanisms.trees.planning`).
 
     Blocks may hide what repeats below all that is measured. So a share is kept, and asks at the end how far published
     tables are from the true ones (`dphist.mechanisms.trees.keeping`): intervals allow for what is in the wrong place.

@@ -211,17 +211,8 @@ def expect(
     ``spans`` are the levels that are `possible` by each row of the table. ``stretches`` holds [start, stop) pairs of
     cells; each stretch starts with a fresh draw from ``jump``.
     """
-    starts = np.zeros(jump.size)
-    moves = np.zeros(4)
-    none = np.empty(0)
-    empty = np.empty((0, 0))
-    evidence = 0.0
-    for begin, end in stretches.tolist():
-        part = rows[begin:end]
-        evidence += _stretch(
-            table, spans, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
-        )
-    return evidence, starts, moves
+    starts, moves = np.zeros(jump.size), np.zeros(4)
+    return _passed(table, spans, rows, stretches, jump, weights, forward, starts, moves), starts, moves
 
 
 def evidence_of(
@@ -234,12 +225,27 @@ def evidence_of(
     forward: FloatArray,
 ) -> float:
     """How likely the values are, as `expect` says it, in less than half the time."""
+    return _passed(table, spans, rows, stretches, jump, weights, forward, np.empty(0), np.empty(0))
+
+
+def _passed(
+    table: FloatArray,
+    spans: IntArray,
+    rows: IntArray,
+    stretches: IntArray,
+    jump: FloatArray,
+    weights: FloatArray,
+    forward: FloatArray,
+    starts: FloatArray,
+    moves: FloatArray,
+) -> float:
+    """Go over all stretches without reading off cells: their evidence; adds to ``starts`` and ``moves``."""
     none, empty = np.empty(0), np.empty((0, 0))
     evidence = 0.0
     for begin, end in stretches.tolist():
         part = rows[begin:end]
         evidence += _stretch(
-            table, spans, part, jump, weights, forward, none, none, empty, empty, none, none, none
+            table, spans, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
         )
     return evidence
 
