@@ -6,6 +6,7 @@ import pytest
 from dphist.audit import audit
 from dphist.audit.attack import pursue
 from dphist.audit.betting import Contest, Look
+from dphist.audit.law import check_law
 from dphist.audit.neighbours import pair, worst_pairs
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.spec import parse
@@ -15,6 +16,7 @@ from dphist_bench.audit.page import results_page
 from dphist_bench.audit.power import Power, catch, faults_of, measure_power, read_powers
 from dphist_bench.audit.search import forecast, search_pair
 from dphist_bench.zoo.basic import WrongSensitivity
+from dphist_bench.zoo.mutants import Mutant
 
 SETTING = [("1", (8,))]
 
@@ -115,7 +117,7 @@ def test_the_page_says_what_it_does_not_show():
     assert "less than half of ε for `weak` (0.10)" in page
     assert "a fifth too small went unseen for `cut`" in page
     assert "| `weak` | keeps ε |" in page
-    assert "1 of 3 were caught, 1 keep ε." in page
+    assert "1 of 3 were caught, 0 of them by their law" in page
     assert "Refuted: laplace." in results_page([trial(1e-9)], command="", date="")
 
 
@@ -180,3 +182,7 @@ def test_every_mechanism_stands(text):
     assert not evidence.contest.fell(1e-6 / len(claims()))
     # No run may lose more than ε by formula: nothing about that is chance.
     assert evidence.largest_loss() <= 1 + 1e-6
+    # That noise is as large as this formula takes it to be would show if it were not. (Of sparse cells there is no
+    # formula for the noise; half of it is told by losses.)
+    halved = check_law(Mutant(inner=mechanism, fault="halved"), worst_pairs((5,))[1], 1, 600)
+    assert halved.sizes > 6 or text == "sparselaplace"

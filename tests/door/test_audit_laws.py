@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,11 +12,12 @@ from dphist.audit.law import check_law, most_varied
 from dphist.audit.neighbours import pair
 from dphist.audit.twin import Finished, Stage, Tally
 from dphist.mechanisms.spec import parse
+from dphist.model.budget import Budget
 from dphist.model.unit import Unit
 from dphist.testing.gates import as_histogram
 from dphist_bench.audit.partitions import partition_law
 from dphist_bench.audit.power import lawful
-from dphist_bench.zoo.mutants import Mutant, OneChoice, ReusedSeed
+from dphist_bench.zoo.mutants import Mutant, OneChoice, Quieter, ReusedSeed
 
 pytestmark = pytest.mark.audit
 
@@ -27,7 +29,7 @@ def test_sound_mechanisms_follow_their_law(name):
     assert check_law(parse(name), pair("here", COUNTS, 3), 1, 150).holds
 
 
-@pytest.mark.parametrize("name", ["mwem", "phpartition"])
+@pytest.mark.parametrize("name", ["mwem(rounds=2, passes=2)", "phpartition"])
 def test_choices_at_twice_their_rate_are_caught(name):
     law = check_law(Mutant(inner=parse(name), fault="insensitive"), pair("here", COUNTS, 3), 4, 3000)
     assert not law.holds
@@ -85,6 +87,39 @@ def test_choices_are_watched_where_they_vary_most(name):
     found = most_varied(parse(name), pairs, 1)
     assert check_law(parse(name), found, 1, 150).holds
     assert not check_law(Mutant(inner=parse(name), fault="insensitive"), found, 1, 2000).holds
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("structurefirst(bins=2)", [6, 0, 6, 40, 2]),
+        ("hierarchicalkd", [6, 0, 6, 40, 2]),
+        ("phpartition", [6, 0, 6, 40, 2]),
+        ("efpa", [0, 9, 0, 9, 0]),
+        ("mwem(rounds=2, passes=2)", [6, 0, 6, 40, 2]),
+    ],
+)
+def test_a_budget_that_is_hardly_used_hides_no_fault(name, counts):
+    """Half the noise, or choices without any, need not lose more than ε on these neighbours; their laws tell."""
+    faults = {fault: Mutant(inner=parse(name), fault=fault) for fault in ("halved", "greedy", "unpaid")}
+    found = {
+        fault: check_law(mutant, pair("here", np.array(counts), 3), 1, 600)
+        for fault, mutant in faults.items()
+    }
+    assert found["halved"].sizes > 6
+    assert found["greedy"].choices > 6
+    assert found["unpaid"].overspent
+    assert found["unpaid"].runs == 1
+
+
+def test_sizes_of_noise_are_as_small_as_they_claim_and_no_smaller():
+    """Scales below a step and far above it, and Gaussian noise; one law has hundreds of numbers here."""
+    for name, budget in (("laplace", 2), ("laplace", Fraction(1, 1000)), ("gaussian", Budget.of(rho="1/2"))):
+        sound = check_law(parse(name), pair("here", COUNTS, 3), budget, 120)
+        assert sound.holds, (name, sound)
+        assert abs(sound.sizes) > 1e-6
+        half = Quieter(inner=parse(name), factor=Fraction(1, 2))
+        assert check_law(half, pair("here", COUNTS, 3), budget, 120).sizes > 6
 
 
 @pytest.mark.parametrize("name", ["s1", "dawa", "s1+h"])

@@ -7,6 +7,7 @@ import math
 import pickle
 from collections import Counter
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.private.held import Held, ceiling
 from dphist.private.queries import Identity
+from dphist.private.queries.dependence import Dependence, TopDependence, TopExcess
 from dphist.private.queries.tables import Residuals, TableTotals
 from dphist.private.records import PrivateRecords, open_records_gate, open_records_replay
 from dphist.private.scores.medians import Medians
@@ -290,6 +292,21 @@ def test_counts_beyond_the_ceiling_do_not_overflow() -> None:
     right, _ = open_records_gate(Many(), 1, Unit(), noise=RecordingNoise(seed=1))
     noisy = right.measure(Residuals(((3, 4),), (Fraction(1),)))
     assert abs(int(noisy.values[0]) - 49 * 49 * top) < 10**6
+
+
+def test_distances_of_many_pairs_do_not_overflow() -> None:
+    """All pairs as dependent as counts can be: together they would need more than 64 bits."""
+
+    class Twins:
+        domain = Domain([Nominal(f"a{i}", ["n", "y"]) for i in range(12)])
+
+        def tables(self, tables: Any) -> Any:
+            return [np.diag([2**62, 2**62]) for _ in tables]
+
+    pairs = tuple(combinations(range(12), 2))
+    for query in (Dependence(pairs), TopDependence(pairs, 60), TopExcess(pairs, (0,) * 66, 60)):
+        right, _ = open_records_gate(Twins(), 1, Unit(), noise=RecordingNoise(seed=1))
+        assert abs(int(right.measure(query).values[0]) - 2**61) < 10**6
 
 
 def test_drawn_kinds_are_recorded() -> None:

@@ -1,4 +1,4 @@
-"""Whether choices and noise follow the law they claim: a fault that breaks no promise here may break one elsewhere.
+"""Whether choices, noise and prices are what they claim: a fault that breaks no promise here may break one elsewhere.
 
 The audit's attack refutes ε. A fault that leaves the loss of the pair at hand within ε passes it, and so do noises that
 are shared between answers of which one alone moves. Who knows the data knows more: the exact law of every choice, and
@@ -17,7 +17,12 @@ nothing to the code that is watched: whoever knows it hands it in, and partition
 run's first question is, since later ones may hang on earlier answers.
 
 *Noise.* Answers of one run must not share their noise: the products of the signs of two answers' first draws are as
-often one as minus one (a draw of zero counts for nothing), independently over runs.
+often one as minus one (a draw of zero counts for nothing), independently over runs. Nor may noise be smaller than it
+claims: its sizes have a mean and a variance that are known, so noise of half its scale shows after some 150 numbers and
+four fifths of it after 900, however little of its budget a mechanism uses on these neighbours. Sizes are skewed to the
+right, so that sums far below their mean are rarer than the normal law has it.
+
+*Prices.* What the questions of a run cost adds up to the budget at most. There is no chance in that: one run tells.
 
 A statistic beyond six deviations has a probability of 2 · 10⁻⁹ if the law is as claimed.
 """
@@ -33,12 +38,15 @@ from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dphist.audit.neighbours import Pair
 from dphist.audit.twin import Finished, Stage, Tally
 from dphist.kernels.special import chi_square_tail
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.budget import Budget
 from dphist.model.exact import Number
+from dphist.model.law import NoiseLaw
 from dphist.model.unit import Unit
 from dphist.private.questions import Costs, IntArray, Layout
 
@@ -47,6 +55,7 @@ BEYOND = 6.0
 _FEWEST = 10.0
 
 Partition = tuple[int, ...]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -68,11 +77,16 @@ class Law:
     choices: float
     signs: float
     partitions: float = 0.0
+    sizes: float = 0.0
+    """How much smaller noise was than it claims; noise that is too large breaks no promise."""
+    overspent: bool = False
+    """Whether the questions of a run cost more than its budget."""
 
     @property
     def holds(self) -> bool:
-        """Whether nothing lies beyond six deviations."""
-        return max(abs(self.choices), abs(self.signs), self.partitions) <= BEYOND
+        """Whether no run cost too much, and nothing lies beyond six deviations."""
+        furthest = max(abs(self.choices), abs(self.signs), self.partitions, self.sizes)
+        return furthest <= BEYOND and not self.overspent
 
 
 def most_varied(mechanism: Mechanism, pairs: Sequence[Pair], epsilon: Number, runs: int = 6) -> Pair:
@@ -103,7 +117,7 @@ def most_varied(mechanism: Mechanism, pairs: Sequence[Pair], epsilon: Number, ru
 def check_law(
     mechanism: Mechanism,
     pair: Pair,
-    epsilon: Number,
+    budget: Number | Budget,
     runs: int,
     *,
     unit: Unit | None = None,
@@ -114,7 +128,7 @@ def check_law(
     Args:
         mechanism: What to watch.
         pair: Two neighbours; the first is used.
-        epsilon: The budget of every run.
+        budget: What every run may spend; a number is pure ε.
         runs: How many runs at most.
         unit: Who is protected; one row if it is not said.
         partition_law: How probable partitions are, computed apart; without it they are not looked at.
@@ -122,8 +136,9 @@ def check_law(
     Returns:
         What was found, after the last run or the first at which a law fell.
     """
-    stage = Stage(pair.one, pair.other, epsilon, unit)
+    stage = Stage(pair.one, pair.other, budget, unit)
     surprise = variance = products = squares = 0.0
+    missing, spread, numbers = 0.0, 0.0, 0
     law = Law(0, 0.0, 0.0)
     chances, seen, look = None, Counter[Partition](), 250
     for run in range(1, runs + 1):
@@ -136,10 +151,13 @@ def check_law(
         if len(heads) > 1:
             products += heads[0] * heads[1]
             squares += abs(heads[0] * heads[1])
+        for noise, claimed in zip(tally.noise, tally.laws, strict=True):
+            lack, more = _too_small(noise, claimed)
+            missing, spread, numbers = missing + lack, spread + more, numbers + noise.size
         partitions = law.partitions
         if partition_law is not None and tally.segmented and tally.asked[0][0] == "segment":
-            costs, counts, layout, budget, starts = tally.segmented[0]
-            chances = chances or partition_law(costs, counts, layout, budget)
+            costs, counts, layout, paid, starts = tally.segmented[0]
+            chances = chances or partition_law(costs, counts, layout, paid)
             seen[starts] += 1
             # Few looks, at twice the number of runs each: every look is a chance to be wrong.
             if seen.total() == look:
@@ -150,10 +168,26 @@ def check_law(
             surprise / sqrt(variance) if run >= 40 and variance > 1e-9 else 0.0,
             products / sqrt(squares) if squares >= 40 else 0.0,
             partitions,
+            missing / sqrt(spread) if numbers >= 100 and spread > 1e-9 else 0.0,
+            tally.book.spent() > stage.budget,
         )
         if not law.holds:
             break
     return law
+
+
+def _too_small(noise: FloatArray, claimed: NoiseLaw) -> tuple[float, float]:
+    """Sum by how much noise is smaller than its law has it, in units of that law's, and the variances of that."""
+    size = np.broadcast_to(np.asarray(claimed.size, dtype=np.float64).reshape(-1), noise.shape)
+    if claimed.gaussian:
+        # Squares: of a discrete Gaussian their mean and variance are the continuous one's but where it is very narrow.
+        wide = size >= 1.0
+        return float((1.0 - noise[wide] ** 2).sum()), 2.0 * int(wide.sum())
+    # Beyond this the noise is zero but for chances that no float tells from none.
+    inverse = np.minimum(1.0 / size, 300.0)
+    mean = inverse / np.sinh(inverse)
+    square = 0.5 * (inverse / np.sinh(0.5 * inverse)) ** 2
+    return float((mean - np.abs(noise)).sum()), float((square - mean * mean).sum())
 
 
 def _unlikely(seen: Counter[Partition], chances: Chances) -> float:

@@ -29,7 +29,7 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
-from dphist.model.law import Kind
+from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
 from dphist.private.gate import Noisy, PrivateCounts, open_gate
 from dphist.private.pricing import Purse
@@ -70,6 +70,9 @@ class Tally:
     """Partitions with all that their law follows from: costs, counts, layout, budget; and where their buckets start."""
     noise: list[NDArray[np.float64]] = field(default_factory=list)
     """The noise of every answer, in units of the scale that it claims."""
+    laws: list[NoiseLaw] = field(default_factory=list)
+    """What those answers claim of it."""
+    book: Transcript = field(default_factory=Transcript)
     unused: int = 1
 
     def keep(self, verb: str, answer: NDArray[Any]) -> None:
@@ -113,6 +116,7 @@ class Twin(PrivateCounts):
             here, there = query.answer(counts, layout), query.answer(other, layout)
             loss, drawn = _log_ratio(noisy, here, there)
             self._tally.noise.append(drawn)
+            self._tally.laws.append(noisy.law)
             self._tally.loss += loss
             self._tally.drawn += loss
         self._tally.keep("measure", noisy.values)
@@ -183,13 +187,14 @@ class Stage:
         self, used: Histogram, neighbour: Histogram, budget: Number | Budget, unit: Unit | None = None
     ) -> None:
         self._right, _ = open_gate(used, budget, unit or Unit())
+        self.budget = self._right._purse.amount
         self._used = _counts(self._right)
         self._neighbour = _counts(open_gate(neighbour, budget, unit or Unit())[0])
 
     def open(self, tally: Tally) -> PrivateCounts:
         """Give a right on the data that are used, with the neighbour beside it."""
-        right, book = self._right, Transcript()
-        facts = right._layout, right._purse, book, right._noise, right._path
+        right = self._right
+        facts = right._layout, right._purse, tally.book, right._noise, right._path
         # What may be wrong is what an audit is for: here, and nowhere else, questions need no proof.
         twin = Twin(self._used, *facts, unproven=True)
         twin._tally = tally

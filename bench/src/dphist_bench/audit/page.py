@@ -190,21 +190,25 @@ def _strongest(trials: Sequence[Trial]) -> list[str]:
 
 def _mutants(powers: Sequence[Power]) -> list[str]:
     found = sum(power.needed is not None for power in powers)
-    kept = sum(power.keeps for power in powers)
+    lawless = sum(power.needed is not None and power.by == "law" for power in powers)
     faults: tuple[Fault, ...] = get_args(Fault)
     lines = [
         "## Would a broken mechanism be caught?",
         "",
         "Every mechanism again, with one thing broken behind the gate, at ε = 1 on the neighbours of its strongest",
         "trial: how many runs a side refuted the claim at 99.9 %. An empty field is a fault that changes nothing for",
-        "the mechanism. `> n` was not caught in n runs. `keeps ε` was not either, and rightly: the mechanism leaves so",
-        "much of its budget unused there that no run of the mutant lost more than ε by formula.",
-        f"{found:,} of {len(powers):,} were caught, {kept:,} keep ε.",
+        "the mechanism. `> n` was not caught in n runs.",
+        f"{found:,} of {len(powers):,} were caught, {lawless:,} of them by their law (‡).",
         "",
-        "The last three faults touch a part of the budget only, often a small one, so that a mechanism may stay within",
-        "ε although a formula cannot say so. One seed for all questions shows where two answers share a draw, which",
-        "they do only if as many numbers were asked for at the same price. The zoo below has mechanisms that stake all",
-        "on each of these faults.",
+        "‡ Losses did not refute ε in the time there was, or could not: many mechanisms leave part of their budget",
+        "unused on these neighbours, so that a fault breaks no promise there. But what was drawn was not what was",
+        "claimed: noise smaller than its scale, choices likelier than their chances, partitions that are not as",
+        "frequent as they should be, answers that share their noise, or questions that cost more than the budget",
+        "(`dphist.audit.law`, on one side and beyond six deviations; choices and partitions on counts where they vary",
+        "most). The number is the runs that this took after the losses had been looked at.",
+        "",
+        "One seed for all questions shows where two answers share a draw, which they do only if as many numbers were",
+        "asked for at the same price. The zoo below has mechanisms that stake all on faults of this kind.",
         "",
         *_again(powers),
         *(f"- `{fault}`: {FAULTS[fault]}; {_share(powers, fault)}." for fault in faults),
@@ -225,7 +229,7 @@ def _share(powers: Sequence[Power], fault: Fault) -> str:
 
 
 def _count(power: Power) -> str:
-    again = " †" * (power.goes > 1)
+    again = " ‡" * (power.needed is not None and power.by == "law") + " †" * (power.goes > 1)
     if power.needed is not None:
         return f"{power.needed:,}{again}"
     return "keeps ε" if power.keeps else f"> {power.tried:,}{again}"

@@ -1,9 +1,9 @@
 """What an attack would catch: break each mechanism in every way we know, and count the runs until it falls.
 
 "The claim stands" is worth as much as the attack behind it. So every mechanism is also run on tampered ground
-(`dphist_bench.zoo.mutants`), on the neighbours on which its own trials saw most. A mutant that is not caught is as
-much a result as one that is: either the mechanism leaves part of its budget unused there, so that the mutant still
-keeps the promise, or the attack is too weak, or it was not given the time.
+(`dphist_bench.zoo.mutants`), on the neighbours on which its own trials saw most. Often a mutant still keeps the
+promise there, because the mechanism leaves part of its budget unused; what the losses do not refute is therefore held
+against the laws that it claims (`dphist.audit.law`). A mutant that is not caught is as much a result as one that is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Power:
     goes: int = 1
     """How many attacks were made; the runs of those that caught nothing are in ``needed`` and ``tried``."""
     by: str = "loss"
-    """What caught it: a loss beyond ε, or a ``law`` of choices or noise that is not the claimed one."""
+    """What caught it: a loss beyond ε, or choices, noise or prices that do not follow the ``law`` that they claim."""
 
     @property
     def keeps(self) -> bool:
@@ -120,19 +120,18 @@ def catch(text: str, fault: Fault, found: Pair, seconds: float = _SECONDS) -> Po
             loss = round(evidence.largest_loss(_LOUDER[fault]), 6)
         if evidence.contest.fell(alpha):
             return Power(text, fault, evidence.contest.fell_after(alpha), tried, loss)
-    if fault in ("insensitive", "clamped", "reseeded"):
-        # The promise of this pair stood; whether choices and noise have the law that they claim is another question.
-        law = lawful(mutant, found)
-        if not law.holds:
-            return Power(text, fault, tried + law.runs, tried + law.runs, loss, by="law")
-    return Power(text, fault, None, tried, loss)
+    # The promise of this pair stood; whether choices, noise and prices are what they claim is another question.
+    law = lawful(mutant, found)
+    if not law.holds:
+        return Power(text, fault, law.runs, tried + law.runs, loss, by="law")
+    return Power(text, fault, None, tried + law.runs, loss)
 
 
 def lawful(mutant: Mutant, found: Pair) -> Law:
     """Hold a mutant against its laws, choices where they vary most: on tables of its pair's shape and of our own."""
     shape = found.one.counts.shape
     tables = [found, *(_table(shape, kind, times) for kind in range(3) for times in (1, 3, 10, 30, 100))]
-    if mutant.fault == "insensitive":
+    if mutant.fault in ("insensitive", "greedy"):
         # Which table is most telling is judged by what the sound mechanism claims.
         found = most_varied(mutant.inner, tables, EPSILON)
     elif mutant.fault == "clamped":
@@ -168,6 +167,7 @@ def faults_of(text: str, found: Pair) -> list[Fault]:
         "halved": not verbs.isdisjoint({"measure", "segment"}),
         "unpaid": True,
         "insensitive": "choose" in verbs,
+        "greedy": "choose" in verbs,
         "clamped": "segment" in verbs,
         "reseeded": several,
     }

@@ -6,6 +6,7 @@
 * ``halved``       every Laplace scale × 0.5, as if sensitivities had been halved;
 * ``unpaid``       half of the budget forgotten: noise for 2ε, charged as ε;
 * ``insensitive``  choices made as if scores moved half as far as they do;
+* ``greedy``       choices made without noise: the best candidate wins;
 * ``clamped``      the noise on the costs of partitions cut from below;
 * ``reseeded``     every question draws from the start of one keystream.
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -30,13 +32,14 @@ from dphist.private.queries import Identity, Totals
 from dphist.private.questions import IntArray
 from dphist.private.scores.disagreements import Disagreements
 
-Fault = Literal["quiet", "halved", "unpaid", "insensitive", "clamped", "reseeded"]
+Fault = Literal["quiet", "halved", "unpaid", "insensitive", "greedy", "clamped", "reseeded"]
 
 FAULTS: dict[Fault, str] = {
     "quiet": "every Laplace scale × 0.8",
     "halved": "every Laplace scale × 0.5",
     "unpaid": "noise for 2ε, charged as ε",
     "insensitive": "choices as if scores moved half as far",
+    "greedy": "choices without noise: the best candidate wins",
     "clamped": "noise on the costs of partitions cut from below",
     "reseeded": "every question draws from one seed",
 }
@@ -64,6 +67,17 @@ class _Insensitive(Noise):
     ) -> IntArray:
         doubled = 2 * rates if isinstance(rates, Fraction) else [2 * rate for rate in rates]
         return super().select(scores, starts, doubled, divisors)
+
+
+class _Greedy(Noise):
+    def select(
+        self,
+        scores: IntArray,
+        starts: IntArray,
+        rates: Fraction | Sequence[Fraction],
+        divisors: IntArray | None = None,
+    ) -> IntArray:
+        return np.array([np.argmax(scores[first:last]) for first, last in pairwise(starts)], dtype=np.int64)
 
 
 class _Clamped(Noise):
@@ -110,6 +124,8 @@ class Mutant:
                 data._noise = _Quiet(keystream, Fraction(1, 2))
             case "insensitive":
                 data._noise = _Insensitive(keystream)
+            case "greedy":
+                data._noise = _Greedy(keystream)
             case "clamped":
                 data._noise = _Clamped(keystream)
             case "reseeded":

@@ -14,6 +14,7 @@ from dphist.private.questions import IntArray, Layout, proven, seal
 
 # Twice the square of fewer records is below 2⁶³.
 _WORDS = 1 << 30
+_LARGEST = 2**61
 
 
 @proven
@@ -42,7 +43,7 @@ class Dependence:
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Count every pair and compare it with the product of its margins."""
-        return np.array([sum(_apart(counts, layout, self.tables))], dtype=np.int64)
+        return _cut(sum(_apart(counts, layout, self.tables)))
 
     def scales(self, layout: Layout) -> Fraction:
         """Four for each pair."""
@@ -83,7 +84,7 @@ class TopDependence:
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Count every pair, compare it with the product of its margins, and add up the largest distances."""
         found = sorted(_apart(counts, layout, self.tables), reverse=True)
-        return np.array([sum(found[: self.top])], dtype=np.int64)
+        return _cut(sum(found[: self.top]))
 
     def scales(self, layout: Layout) -> Fraction:
         """Four for each pair that is added up."""
@@ -129,8 +130,7 @@ class TopExcess:
         """Count every pair, compare it with the product of its margins, and add up the largest excesses."""
         apart = _apart(counts, layout, self.tables)
         found = sorted((one - less for one, less in zip(apart, self.expected, strict=True)), reverse=True)
-        # One answer within 2⁶², whatever the data: cutting moves it by no more.
-        return np.array([min(max(sum(found[: self.top]), -(2**61)), 2**61)], dtype=np.int64)
+        return _cut(sum(found[: self.top]))
 
     def scales(self, layout: Layout) -> Fraction:
         """Four for each pair that is added up."""
@@ -139,6 +139,11 @@ class TopExcess:
     def variances(self, layout: Layout) -> Fraction:
         """The same, squared: there is one answer."""
         return _together(self.top) ** 2
+
+
+def _cut(answer: int) -> IntArray:
+    """One answer that 64 bits hold with its noise, whatever the data: cutting moves it by no more than it moved."""
+    return np.array([min(max(answer, -_LARGEST), _LARGEST)], dtype=np.int64)
 
 
 def _together(pairs: int) -> Fraction:
@@ -191,8 +196,7 @@ class TableDistances:
             said = np.clip(self.model[begin : begin + table.size], 0, ceiling(table.shape))
             begin += table.size
             found += max(0, int(np.abs(table.reshape(-1) - said).sum()) - int(self.penalties[place]))
-        # One answer below 2⁶², whatever the data.
-        return np.array([min(found, 2**61)], dtype=np.int64)
+        return _cut(found)
 
     def scales(self, layout: Layout) -> Fraction:
         """One for each table."""
