@@ -24,4 +24,23 @@ def ordered_line(data: PrivateCounts) -> bool:
         >>> ordered_line(open_counts([1, 2, 3], 1)), ordered_line(open_counts([[1, 2], [3, 4]], 1))
         (True, False)
     """
-    return len(data.shape) == 1 and (data.domain is None or isinstance(data.domain.attributes[0], Ordinal))
+    return len(data.shape) == 1 and ordered_axes(data) == (0,)
+
+
+def ordered_axes(data: PrivateCounts) -> tuple[int, ...]:
+    """Which attributes have values in an order; those of which nothing is known count as such.
+
+    Args:
+        data: A right, of which only shape and domain are read.
+
+    Returns:
+        Their axes.
+
+    Example:
+        >>> from dphist.testing import open_counts
+        >>> ordered_axes(open_counts([[1, 2], [3, 4]], 1))
+        (0, 1)
+    """
+    if data.domain is None:
+        return tuple(range(len(data.shape)))
+    return tuple(axis for axis, each in enumerate(data.domain.attributes) if isinstance(each, Ordinal))
