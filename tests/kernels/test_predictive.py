@@ -336,13 +336,21 @@ def test_likeliest_counts_are_the_fewest_that_hold_enough(confidence):
 def test_single_cells_that_were_measured_have_the_fewest_counts_and_sums_do_not():
     counts = np.array([3.2, 0.1, 9.0])
     cells = PredictiveErrors(lambda: Engine.of_cells(counts, 2.0), counts=counts)
-    deviation = np.array([1.4, 0.05, 1.4])
+    deviation = (np.array([1.4, 0.05, 1.4]),) * 2
     alone = cells.whole(counts, deviation, np.ones(3), 0.95)
     sums = cells.whole(counts, deviation, np.full(3, 2.0), 0.95)
     assert (alone.high - alone.low < sums.high - sums.low).any()
     assert alone.high[1] == 0.1
     tree = replace(cells, pruned=True).whole(counts, deviation, np.ones(3), 0.95)
     np.testing.assert_array_equal(tree.high, sums.high)
+
+
+def test_widths_below_and_above_may_differ():
+    low, high = whole_counts(
+        np.array([20.0, 20.0, 3.0]), np.array([4.0, 9.0, 5.0]), np.array([9.0, 4.0, 0.0])
+    )
+    np.testing.assert_array_equal(low, [16, 11, 0])
+    np.testing.assert_array_equal(high, [29, 24, 3])
 
 
 def test_sizes_that_were_never_measured_may_be_rougher():

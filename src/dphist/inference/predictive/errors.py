@@ -26,7 +26,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 # What plain least squares is allowed beyond its variance, where it serves better than the predictive law.
-_PLAIN = 1.2
+PLAIN = 1.2
 # What lies inside leaves that a question cuts counts so many times beside the noise of plain least squares.
 _INSIDE = 2.0
 # Published cells depart from the noisy ones by less than this part of the noise's variance where they merely follow
@@ -196,11 +196,22 @@ class PredictiveErrors:
         if guaranteed:
             least, most = proven(self.theorem, low, high, starts, share)
             return Interval(*outward(np.minimum(least, published), np.maximum(most, published)))
-        deviation = np.sqrt(self.squares(low, high, starts, published))
+        deviation = self.deviations(low, high, starts, published)
         return self.whole(published, deviation, asked_cells(low, high, starts), share)
 
+    def deviations(
+        self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """How far truths may lie below published answers, and above: the roots of what squared errors are expected."""
+        deviation = np.sqrt(self.squares(low, high, starts, published))
+        return deviation, deviation
+
     def whole(
-        self, published: FloatArray, deviation: FloatArray, cells: FloatArray, confidence: float
+        self,
+        published: FloatArray,
+        deviation: tuple[FloatArray, FloatArray],
+        cells: FloatArray,
+        confidence: float,
     ) -> Interval:
         """Whole counts that hold as often as they promise, by a normal law of the error.
 
@@ -210,20 +221,18 @@ class PredictiveErrors:
 
         Args:
             published: The answers.
-            deviation: Of their errors.
+            deviation: Of their errors, below and above.
             cells: How many cells each is about.
             confidence: How often they are to hold.
 
         Returns:
             Bounds with what is published between them.
         """
-        deviations = normal_quantile(confidence)
-        low, high = whole_counts(published, deviations * deviation)
+        deviations, (below, above) = normal_quantile(confidence), deviation
+        low, high = whole_counts(published, deviations * below, deviations * above)
         alone = cells == 1.0
         if self.counts is not None and not self.pruned and alone.any():
-            low[alone], high[alone] = likeliest_counts(
-                published[alone], deviation[alone], deviations, confidence
-            )
+            low[alone], high[alone] = likeliest_counts(published[alone], below[alone], deviations, confidence)
         return Interval(low, high)
 
     def squares(
@@ -254,7 +263,9 @@ class PredictiveErrors:
         one, run = np.ones(1), np.arange(begin, end)[:, None]
         least = self.least(run, run + 1, None) if len(self.engine.shape) == 1 else np.zeros(1)
         deviation = np.sqrt(self._squared(said, one, published, least))
-        return self.whole(published, deviation, np.broadcast_to(one, published.shape), confidence)
+        return self.whole(
+            published, (deviation, deviation), np.broadcast_to(one, published.shape), confidence
+        )
 
     def _squared(
         self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray, least: FloatArray
@@ -263,17 +274,10 @@ class PredictiveErrors:
         mean, known, inner, plain, noise = said
         caution = self.engine.caution_of(cells)
         law = caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2
-        law = law + self.beyond(said, cells, published)
         return self.engine.overlap * np.minimum(
             np.maximum(law, least),
-            _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
+            PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
         )
-
-    def beyond(
-        self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray
-    ) -> FloatArray | float:
-        """What is added to the law's squared errors, by what `Engine.ask_both` says of questions."""
-        return 0.0
 
     def least(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
         """What the law's squared errors are raised to, whatever it says."""
@@ -326,12 +330,15 @@ def outward(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.floor(np.maximum(low, 0.0) + 1e-6), np.ceil(np.maximum(high, 0.0) - 1e-6)
 
 
-def whole_counts(published: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
+def whole_counts(
+    published: FloatArray, below: FloatArray, above: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Published, give or take a width, cut at zero: the nearest whole counts, with what is published between them.
 
     The truth is a whole count, and a law of errors that knows no such thing gives count k what lies within a half of
     it. So the counts whose halves cover the interval hold as often as it does (the correction for continuity).
     """
-    low = np.minimum(np.rint(published - width), np.floor(published + 1e-6))
-    high = np.maximum(np.rint(published + width), np.ceil(published - 1e-6))
+    above = below if above is None else above
+    low = np.minimum(np.rint(published - below), np.floor(published + 1e-6))
+    high = np.maximum(np.rint(published + above), np.ceil(published - 1e-6))
     return np.maximum(low, 0.0), np.maximum(high, 0.0)
