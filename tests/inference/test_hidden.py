@@ -100,7 +100,7 @@ class _Told(HiddenErrors):
 
 
 def test_intervals_reach_further_to_where_the_noisy_sum_lies():
-    errors = _Told(Engine, counts=np.zeros(400))
+    errors = _Told(lambda: Engine.of_cells(np.zeros(400), 100.0), counts=np.zeros(400))
     low, published = np.zeros((6, 1), dtype=np.int64), np.full(6, 10.0)
     cells = np.array([[4], [4], [4], [1], [200], [200]])
     below, above = errors.deviations(low, cells, None, published)
