@@ -2,17 +2,20 @@
 
 The tests of those rooms are run under coverage.py (`pip install coverage`), in one process. What runs in compiled
 kernels, in worker processes, in Spark's executors or after a fork is not seen. ``--page`` writes the table as a page;
-what is left uncovered is listed there by line, with the reason where one is known.
+what is left uncovered is listed there by the functions that it is in, which stay when lines move, with the reason where
+one is known.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,19 +111,40 @@ def _row(name: str, file: dict[str, Any]) -> dict[str, Any]:
         "run": told["covered_lines"],
         "branches": told["num_branches"],
         "taken": told["covered_branches"],
-        "left": _spans(file["missing_lines"]),
+        "left": places((ROOT / name).read_text(encoding="utf-8"), file["missing_lines"]),
     }
 
 
-def _spans(lines: list[int]) -> str:
-    """Line numbers, those that follow each other together."""
-    spans: list[list[int]] = []
+def places(source: str, lines: list[int]) -> str:
+    r"""The functions and classes that lines are in, innermost, each once; the module where they are in none.
+
+    Args:
+        source: A module's text.
+        lines: Line numbers.
+
+    Returns:
+        Names, in the order of the lines.
+
+    Example:
+        >>> places("import sys\n\nclass A:\n    def b(self):\n        return 1\n", [1, 5])
+        'the module, `A.b`'
+    """
+    spans: list[tuple[int, int, str]] = []
+
+    def visit(node: ast.AST, outer: str) -> None:
+        for inner in ast.iter_child_nodes(node):
+            name = outer
+            if isinstance(inner, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                name = f"{outer}.{inner.name}" if outer else inner.name
+                spans.append((inner.lineno, inner.end_lineno or inner.lineno, name))
+            visit(inner, name)
+
+    visit(ast.parse(source), "")
+    found: dict[str, None] = {}
     for line in lines:
-        if spans and line <= spans[-1][1] + 1:
-            spans[-1][1] = line
-        else:
-            spans.append([line, line])
-    return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)
+        inside = [name for low, high, name in spans if low <= line <= high]
+        found[f"`{inside[-1]}`" if inside else "the module"] = None
+    return ", ".join(found)
 
 
 def _together(room: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -146,6 +170,8 @@ def _page(rows: list[dict[str, Any]], totals: list[dict[str, Any]]) -> str:
         "compiled kernels, worker processes and Spark's executors run is not seen. That a line was run says little;",
         "that a bug in it is noticed is what [planted bugs](campaigns.md#planted-bugs) show.",
         "",
+        f"Measured on {datetime.now(UTC).date().isoformat()}; files that changed since may have other figures.",
+        "",
         "| Room | Lines | Branches | Lines left |",
         "|---|---|---|---|",
         *(
@@ -157,7 +183,7 @@ def _page(rows: list[dict[str, Any]], totals: list[dict[str, Any]]) -> str:
         "",
         "Files that are not listed have every line run.",
         "",
-        "| File | Lines | Branches | Lines that were not run | Why |",
+        "| File | Lines | Branches | Where lines were not run | Why |",
         "|---|---|---|---|---|",
     ]
     for row in rows:
