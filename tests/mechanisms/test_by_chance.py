@@ -22,6 +22,8 @@ from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import Request
 from dphist.mechanisms.marginals import shrunk_cube
 from dphist.model.law import NoiseLaw
+from dphist.private.queries.dependence import TopDependence
+from dphist.private.records import PrivateRecords
 from dphist.publishing.checking import verify_file
 from dphist.testing import open_counts, run
 
@@ -75,7 +77,7 @@ def test_tables_of_one_attribute_share_nearly_all_and_the_cube_keeps_a_part():
 
 
 def test_a_look_at_blocks_and_pairs_costs_what_it_says():
-    look = Look(pairs=Fraction(1, 25), among=((0, 1),))
+    look = Look(pairs=Fraction(1, 25), among=((0, 1),), top=1)
     seen, rest = look.at(open_counts(np.full((4, 4, 4), 50), 1, seed=3))
     assert seen.dependence is not None
     assert seen.apart is not None
@@ -135,15 +137,18 @@ def test_one_strong_pair_is_seen_that_a_mean_over_all_pairs_would_hide() -> None
     rest = draw.integers(0, 4, (one.size, 2))
     counts = np.histogramdd(np.hstack([rows, rest]), bins=[np.arange(5)] * 4)[0].astype(np.int64)
     look = Look(pairs=Fraction(1, 25), among=tuple(combinations(range(4), 2)), top=1)
-    top = look.further(open_counts(counts, 1, seed=1), float(counts.sum()))[0]
-    mean = replace(look, top=0).further(open_counts(counts, 1, seed=1), float(counts.sum()))[0]
-    assert top.dependence is not None
-    assert mean.dependence is not None
+    top, mean = (
+        replace(look, top=many).further(open_counts(counts, 1, seed=1), Glimpse(float(counts.sum())))[0].apart
+        for many in (1, 6)
+    )
+    assert top is not None
+    assert mean is not None
     # The pair is 0.3 · 3/4 from independence; noise has a deviation of 0.002.
-    assert 0.2 < top.dependence < 0.25
-    assert mean.dependence < 0.06
-    with pytest.raises(MechanismError, match="top"):
-        replace(look, top=7)
+    assert 0.2 < top < 0.25
+    assert mean < 0.06
+    for many in (0, 7):
+        with pytest.raises(MechanismError, match="top"):
+            replace(look, top=many)
 
 
 def _one_follows(strong: float, records: int = 30_000) -> dphist.Histogram:
@@ -172,18 +177,18 @@ def test_people_of_whom_one_attribute_follows_from_the_others_are_not_left_to_ch
 
 
 def test_a_look_takes_off_what_sampling_makes_of_long_pairs() -> None:
-    look = Look(pairs=Fraction(1, 25), among=tuple(combinations(range(5), 2)), top=1, excess=True)
+    pairs = tuple(combinations(range(5), 2))
+    look = Look(pairs=Fraction(1, 25), among=pairs, top=1)
     far, near = (
-        look.further(open_counts(_one_follows(strong), 1, seed=1), 3e4)[0].dependence for strong in (1.0, 0.0)
+        look.further(open_counts(_one_follows(strong), 1, seed=1), Glimpse(3e4))[0].apart
+        for strong in (1.0, 0.0)
     )
-    raw = replace(look, excess=False).further(open_counts(_one_follows(0.0), 1, seed=1), 3e4)[0].dependence
+    by_chance = PrivateRecords(open_counts(_one_follows(0.0), 1, seed=1)).measure(TopDependence(pairs, 1))
+    raw = float(by_chance.values[0]) / 2.0 / 3e4
     assert far is not None
     assert near is not None
-    assert raw is not None
     assert far > 0.1 > raw > 0.02
     assert near < 0.01
-    with pytest.raises(MechanismError, match="excess"):
-        replace(look, top=0)
 
 
 def test_tables_that_are_moved_are_expected_to_be_off_by_less_where_there_is_nothing_to_tell():

@@ -232,7 +232,7 @@ def test_announced_boxes_of_several_planes_are_looked_at_under_epsilon_alone():
     histogram = _survey(4)
     boxes = Workload.random(histogram.domain, 100, seed=1)
     found: Any = run(Auto(), histogram, "0.1", seed=1, workload=boxes)
-    assert replace(found.made_by.look, pairs=0, among=(), top=0, excess=False) == Look()
+    assert replace(found.made_by.look, pairs=0, among=(), top=0) == Look()
     # There wavelets are considered, for which it is seen how full blocks are.
     under_rho: Any = run(Auto(), histogram, Budget.of(rho="1/200"), seed=1, workload=boxes)
     assert under_rho.made_by.look.total != Look().total

@@ -29,6 +29,7 @@ and on answers that were paid for.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -37,6 +38,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.tables import Axes
 from dphist.mechanisms.choosing.departing import departing
 from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
@@ -88,7 +90,31 @@ class ByChance(Outlook):
         return float(other), float(product)
 
 
-def outlook(forecaster: Forecaster, other: float, seen: Glimpse, known: Known | None = None) -> ByChance:
+def pairs_of(shape: Sequence[int], tables: Sequence[Axes]) -> tuple[Axes, ...]:
+    """All pairs of attributes that lie in some table, of two values and more each.
+
+    Args:
+        shape: How many values each attribute has.
+        tables: The tables, each as the attributes it keeps.
+
+    Returns:
+        The pairs.
+
+    Example:
+        >>> pairs_of((3, 3, 1, 2), [(0, 1, 2), (3,)])
+        ((0, 1),)
+    """
+    some = {pair for axes in tables for pair in combinations(sorted(set(axes)), 2)}
+    return tuple(sorted(pair for pair in some if min(shape[axis] for axis in pair) > 1))
+
+
+def outlook(
+    forecaster: Forecaster,
+    other: float,
+    seen: Glimpse,
+    known: Known | None = None,
+    pairs: tuple[Axes, ...] = (),
+) -> ByChance:
     """What is expected of the product of single attributes, beside another way.
 
     Args:
@@ -96,6 +122,7 @@ def outlook(forecaster: Forecaster, other: float, seen: Glimpse, known: Known | 
         other: What the other way is expected to be off by.
         seen: What was seen.
         known: What the tables of the other way know, if it is tables that are moved towards smaller ones.
+        pairs: The pairs that count, if they were announced; all of them unless told.
 
     Returns:
         The outlook.
@@ -111,7 +138,7 @@ def outlook(forecaster: Forecaster, other: float, seen: Glimpse, known: Known | 
         (True, False)
     """
     shape, total = forecaster.shape, max(1.0, seen.records or 1.0)
-    pairs = tuple(pair for pair in combinations(range(len(shape)), 2) if min(shape[a] for a in pair) > 1)
+    pairs = pairs or pairs_of(shape, [tuple(range(len(shape)))])
     found = ByChance(forecaster.law, shape, pairs, pairs, total=total)
     weights = np.array([each.weight for each in forecaster.kinds])
 
@@ -157,9 +184,8 @@ def look_at_pairs(
     share, _ = found.best(_LOOKS, [shown] * len(_LOOKS), [np.full(shown.shape, doubt**2) for doubt in doubts])
     if not share:
         return look, seen, data
-    look = replace(look, pairs=share, among=found.pairs, top=strongest(found.pairs), excess=True)
-    further, rest = look.further(data, seen.records)
-    return look, replace(seen, apart=further.dependence, doubt=further.doubt), rest
+    look = replace(look, pairs=share, among=found.pairs, top=strongest(found.pairs))
+    return look, *look.further(data, seen)
 
 
 def product_of(forecaster: Forecaster) -> Marginals:

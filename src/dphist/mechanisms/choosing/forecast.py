@@ -12,7 +12,7 @@ Nothing here asks anything, and no count is read but a noisy total that was paid
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -246,6 +246,20 @@ class Forecaster:
             np.append(orders[larger], _HIGHEST + 1.0),
             np.hstack([adds[:, larger], rest[:, None]]),
         )
+
+    def knows(self, precision: Mapping[Axes, float]) -> Known:
+        """What somebody knows who knows so precisely what the tables that are asked for hold, residual by residual.
+
+        Args:
+            precision: Of every residual, by its attributes.
+
+        Returns:
+            The same, with what each adds to every kind.
+        """
+        about = sorted(precision, key=lambda axes: (len(axes), axes))
+        inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
+        orders = np.array([float(len(axes)) for axes in about])
+        return Known(inside, orders, self._needs(about, inside)[0], np.array([precision[a] for a in about]))
 
     def moved(self, known: Known, held: FloatArray) -> FloatArray:
         """Squared errors of tables that are moved towards smaller ones, if it is known what larger residuals hold.

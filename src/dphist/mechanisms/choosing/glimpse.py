@@ -25,7 +25,7 @@ from dphist.mechanisms.options import checked
 from dphist.mechanisms.wide.outlook import SAMPLING
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
-from dphist.private.queries.dependence import Dependence, TopDependence, TopExcess
+from dphist.private.queries.dependence import TopExcess
 from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 
@@ -64,8 +64,8 @@ class Glimpse:
         crowd: How full blocks are; None if nobody looked.
         low: How many records lie in low cells, about; None if nobody looked.
         tall: How many cells are tall, about.
-        apart: The mean total variation of pairs from chance, where blocks told the dependence as well; where only pairs
-            were asked, the dependence is theirs.
+        apart: The mean total variation of the strongest pairs from chance, beyond what sampling makes of it; None if
+            nobody asked them.
     """
 
     records: float | None = None
@@ -87,10 +87,10 @@ class Look:
         blocks: The share that buys the coarse cube; it is left out if that is 0.
         sides: An attribute is cut into at most so many blocks.
         cells: The coarse cube has at most so many cells.
-        pairs: The share of what is left then that buys how far some pairs of attributes are from independence.
+        pairs: The share of what is left then that buys how far some pairs of attributes are from independence, less
+            what sampling alone is expected to make of each.
         among: These pairs, each by its two axes.
-        top: How many of them, the most dependent ones, are added up; 0 for all.
-        excess: Whether what sampling alone is expected to make of each pair is taken off before.
+        top: How many of them, the most dependent ones, are added up.
         heights: The share of what is left after the total that buys how much lies in cells up to a height; four fifths
             of it for those that are low, one for how many are tall.
         height: This height.
@@ -109,7 +109,6 @@ class Look:
     pairs: Fraction = Fraction(0)
     among: tuple[Axes, ...] = ()
     top: int = 0
-    excess: bool = False
     heights: Fraction = Fraction(0)
     height: int = 0
 
@@ -120,10 +119,8 @@ class Look:
             raise MechanismError("look: sides and cells must be at least 1")
         if not 0 <= self.pairs < 1 or bool(self.pairs) != bool(self.among):
             raise MechanismError("look: pairs must be a share below 1, and among says of which")
-        if not 0 <= self.top <= len(self.among):
+        if not min(1, len(self.among)) <= self.top <= len(self.among):
             raise MechanismError("look: top must be a number of the pairs among which it looks")
-        if self.excess and not self.top:
-            raise MechanismError("look: of all pairs together no excess is asked, give top")
         if not 0 <= self.heights < 1 or bool(self.heights) != (self.height > 0) or self.height < 0:
             raise MechanismError("look: heights must be a share below 1, and height says up to which")
 
@@ -137,25 +134,17 @@ class Look:
         seen = self._blocks(second[0], records) if second else Glimpse(records)
         if self.heights:
             return self.higher(rest, records)
-        if not self.pairs:
-            return seen, rest
-        further, rest = self.further(rest, records)
-        if not second:
-            return further, rest
-        return replace(seen, doubt=further.doubt, apart=further.dependence), rest
+        return self.further(rest, seen) if self.pairs else (seen, rest)
 
-    def further(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
-        """See how far pairs are from independence, once records were counted."""
+    def further(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
+        """See how far pairs are from independence too, once records were counted."""
         first, rest = data.split(self.pairs, 1 - self.pairs)
-        query: Dependence | TopDependence | TopExcess = Dependence(self.among)
-        if self.excess:
-            query = TopExcess(self.among, _by_sampling(data.shape, self.among, records), self.top)
-        elif self.top:
-            query = TopDependence(self.among, self.top)
-        seen = PrivateRecords(first).measure(query)
-        unit = 2.0 * records * (self.top or len(self.among))
-        doubt = math.sqrt(float(np.max(seen.variance))) / unit
-        return Glimpse(records, float(seen.values[0]) / unit, doubt), rest
+        records = seen.records or 1.0
+        query = TopExcess(self.among, _by_sampling(data.shape, self.among, records), self.top)
+        shown = PrivateRecords(first).measure(query)
+        unit = 2.0 * records * self.top
+        doubt = math.sqrt(float(np.max(shown.variance))) / unit
+        return replace(seen, apart=float(shown.values[0]) / unit, doubt=doubt), rest
 
     def higher(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
         """See how much lies in low cells and how many are tall, once records were counted."""

@@ -231,7 +231,7 @@ class Request:
         small = self.data.domain is not None and self.data.parts == 1 and self.data.size <= LARGEST_SHRUNK
         if workload is None or not told or not small or self.guaranteed or len(self.data.shape) < _CUBE:
             return ()
-        from dphist.mechanisms.choosing.announced import pairs_of
+        from dphist.mechanisms.choosing.chance import pairs_of
         from dphist.mechanisms.marginals import tables_of
 
         tables = tables_of(workload)

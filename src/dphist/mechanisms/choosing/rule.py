@@ -41,9 +41,7 @@ def first_look(request: Request) -> Look | None:
     if request.looks_first:
         return Look()
     if request.doubted_tables:
-        from dphist.mechanisms.choosing.announced import TOTAL
-
-        return Look(total=TOTAL, blocks=Fraction(0))
+        return Look(blocks=Fraction(0))
     if request.few:
         from dphist.mechanisms.choosing.planes import counted_look
 
@@ -67,11 +65,7 @@ def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse,
         All that was asked, what it showed, and what is left of the right.
     """
     data = request.data
-    if request.doubted_tables:
-        from dphist.mechanisms.choosing.announced import look_further
-
-        return look_further(look, seen, data, request.doubted_tables)
-    if look.blocks:
+    if look.blocks or request.doubted_tables:
         from dphist.mechanisms.choosing.chance import look_at_pairs
         from dphist.mechanisms.choosing.cubes import chance_of
 
@@ -177,11 +171,9 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
 
         mixed = " + ".join(f"{weight:g} {in_words(part)}" for weight, part in request.parts)
         return tables_or_tree(
-            *(data, kind, records, dependence),
+            *(data, kind, seen),
             mixed=mixed,
             shrink=not request.guaranteed and data.size <= LARGEST_SHRUNK,
-            doubt=seen.doubt,
-            apart=seen.apart,
         )
     if kind == "ranges":
         return (

@@ -16,6 +16,42 @@ from dphist.model.law import NoiseLaw
 FloatArray = NDArray[np.float64]
 
 
+def planned_precisions(
+    law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], kinds: Kinds = (), *, by_cells: bool = False
+) -> dict[Axes, float]:
+    """How precisely the best plan of some tables knows every residual inside them: one over the variance of a cell.
+
+    Args:
+        law: Of the whole budget.
+        shape: How many values each attribute has.
+        wanted: The tables, none inside another.
+        kinds: Kinds of tables that do not count alike.
+        by_cells: Whether every cell counts alike in the plan, not every table.
+
+    Returns:
+        The precision of each residual, by its attributes.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> found = planned_precisions(NoiseLaw("gaussian", Fraction(1)), (2, 2), [(0, 1)])
+        >>> sorted(found), round(found[(0, 1)], 2)
+        ([(), (0,), (0, 1), (1,)], 1.0)
+    """
+    precision: dict[Axes, float] = {}
+    if law.gaussian:
+        plan = plan_residuals(shape, wanted, kinds=kinds, by_cells=by_cells)
+        for axes, share in zip(plan.tables, plan.shares, strict=True):
+            precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
+    else:
+        plan = plan_totals(shape, wanted, kinds=kinds, by_cells=by_cells)
+        for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
+            for subset in subsets(axes):
+                if set(chosen) <= set(subset):
+                    known = speaks(shape, axes, chosen, subset) * float(share) ** 2
+                    precision[subset] = precision.get(subset, 0.0) + known
+    return {axes: known / float(law.variance) for axes, known in precision.items()}
+
+
 def planned_variances(
     law: NoiseLaw,
     shape: Sequence[int],
@@ -45,18 +81,7 @@ def planned_variances(
         >>> whole.round(2).tolist(), low.round(2).tolist()
         ([1.0], [0.75])
     """
-    precision: dict[Axes, float] = {}
-    if law.gaussian:
-        plan = plan_residuals(shape, wanted, kinds=kinds, by_cells=by_cells)
-        for axes, share in zip(plan.tables, plan.shares, strict=True):
-            precision[axes] = float(share) / math.prod(1.0 - 1.0 / shape[axis] for axis in axes)
-    else:
-        plan = plan_totals(shape, wanted, kinds=kinds, by_cells=by_cells)
-        for axes, share, chosen in zip(plan.tables, plan.shares, plan.differences, strict=True):
-            for subset in subsets(axes):
-                if set(chosen) <= set(subset):
-                    known = speaks(shape, axes, chosen, subset) * float(share) ** 2
-                    precision[subset] = precision.get(subset, 0.0) + known
+    precision = planned_precisions(law, shape, wanted, kinds, by_cells=by_cells)
     whole, low = np.zeros(len(pairs)), np.zeros(len(pairs))
     for place, pair in enumerate(pairs):
         for subset in subsets(pair):
@@ -64,7 +89,7 @@ def planned_variances(
             others = math.prod(shape[axis] for axis in pair if axis not in subset)
             whole[place] += left / others**2 / precision[subset]
             low[place] += left / others**2 / precision[subset] if subset != pair else 0.0
-    return float(law.variance) * whole, float(law.variance) * low
+    return whole, low
 
 
 def cut(noise: FloatArray) -> FloatArray:

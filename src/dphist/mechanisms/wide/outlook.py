@@ -83,7 +83,6 @@ class Outlook:
         total: How many records there are, from what was released.
         weights: How likely each size of dependence is; the prior unless told.
         kinds: Kinds of tables that do not count alike.
-        finer: The deviation of tables measured in another way, as a part of that of residuals.
     """
 
     law: NoiseLaw
@@ -93,7 +92,6 @@ class Outlook:
     total: float = 1.0
     weights: FloatArray | None = None
     kinds: Kinds = ()
-    finer: float = 1.0
 
     @cached_property
     def cells(self) -> FloatArray:
@@ -109,7 +107,7 @@ class Outlook:
         every = [*self.pairs, ()]
         whole, low = planned_variances(self.law, self.shape, self.wanted, every, self.kinds)
         everybody = whole[-1] / self.cells**2
-        return self.finer**2 * (whole[:-1] - everybody), self.finer**2 * (low[:-1] - everybody)
+        return whole[:-1] - everybody, low[:-1] - everybody
 
     @cached_property
     def sampling(self) -> float:
