@@ -123,20 +123,23 @@ def test_hidden_levels_are_the_same_before_they_are_compiled(scatter, ratio, clu
     blank = np.zeros((values.size, grid.size))
     if normal:
         _, (*_, table) = _both(likelihood._normal_logs, values, grid, scatter, clump, normal, 0, blank)
+        _, (table,) = _both(likelihood._rescaled, table)
     else:
-        _, (*_, table) = _both(likelihood._laplace_logs, values, grid, scatter, clump, 0.7, 0, blank)
-    _, (table,) = _both(likelihood._rescaled, table)
+        _, (*_, table) = _both(likelihood._laplace_likelihoods, values, grid, scatter, clump, 0.7, 0, blank)
     known: tuple[Any, ...] = likelihood._laplace_moments, values, grid, scatter, clump, 0.7, table
     if normal:
         known = likelihood._normal_moments, values, grid, scatter, clump, normal
     _, (*_, first, second) = _both(*known, blank, blank)
-    spans = chain.possible(table)
+    size, (_, spans, told) = _both(
+        chain._pack, table, np.zeros((values.size, 3), dtype=np.int64), np.zeros(table.size)
+    )
+    assert size == (spans[:, 1] - spans[:, 0]).sum()
     assert normal or (spans[:, 0] > 0).any()
     jump, weights = rng.dirichlet(np.ones(grid.size)), np.array([0.9, 0.04, 0.03, 0.03])
     none, empty = np.empty(0), np.empty((0, 0))
     for cells in (1, 2, 60):
-        rows, forward = rng.integers(0, values.size, cells), np.zeros((cells, grid.size))
-        asked = table, spans, rows, jump, weights, forward
+        rows, forward = rng.integers(0, values.size, cells), np.zeros(cells * grid.size)
+        asked = told, spans, rows, jump, weights, forward
         _both(chain._stretch, *asked, np.ones(grid.size), np.ones(4), empty, empty, none, none, none)
         means = (np.zeros(cells) for _ in range(3))
         _both(chain._stretch, *asked, none, np.zeros(4), first, second, *means)
@@ -168,11 +171,11 @@ def test_what_is_foreseen_to_take_long_is_compiled_first(monkeypatch):
     monkeypatch.setattr(compiling, "_patience", 1e6)
     # Other tests may have asked for machine code from the first call on.
     monkeypatch.setattr(compiling, "_eager", False)
-    arguments = np.zeros((4, 9)), np.zeros((4, 2)), np.zeros(10)
+    arguments = np.zeros(36), np.zeros((4, 3)), np.zeros(10)
     assert not kernel._is_hot(arguments)
-    chain.foresee_passes(10, 50, 30)
+    chain.foresee_passes(10, 30)
     assert not kernel._is_hot(arguments)
-    chain.foresee_passes(5_000, 50, 30)
+    chain.foresee_passes(5_000, 30)
     assert kernel._is_hot(arguments)
 
 
@@ -327,3 +330,37 @@ def test_a_read_only_installation_works_and_says_where_its_cache_is(tmp_path, ho
         assert list(folder.rglob("*.nbi"))
     else:
         assert "no folder to keep them in" in run.stderr
+
+
+def test_periods_are_heard_alike_before_that_is_compiled():
+    from dphist.kernels.trend import likeliest_period
+
+    rng = np.random.default_rng(10)
+    priors = np.array([0.0009, 0.01, 0.09, 1.0])
+    for size, repeats in ((16, 1), (365, 7), (365, 1), (1000, 24), (1003, 60)):
+        weight = rng.uniform(0.2, 3.0, size)
+        departs = np.tile(rng.normal(0.0, 0.5, repeats), size // repeats + 1)[:size] if repeats > 1 else 0.0
+        pull = weight * departs + np.sqrt(weight) * rng.standard_normal(size)
+        found, _ = _both(likeliest_period, weight, pull, min(400, size // 4), 2, priors, 3.0)
+        assert found[0] == repeats
+        # None is tried.
+        assert _both(likeliest_period, weight, pull, 1, 2, priors, 3.0)[0] == (1, 0)
+
+
+def test_the_period_that_is_heard_has_the_most_evidence():
+    from dphist.kernels.trend import likeliest_period
+
+    rng = np.random.default_rng(11)
+    weight = rng.uniform(0.2, 3.0, 700)
+    pull = weight * np.tile(rng.normal(0.0, 0.2, 7), 100) + np.sqrt(weight) * rng.standard_normal(700)
+    priors = np.array([0.0009, 0.01, 0.09, 1.0])
+    nats = {}
+    for period in range(2, 176):
+        place = np.arange(700) % period
+        told, pulled = (np.bincount(place, each) for each in (weight, pull))
+        for which, prior in enumerate(priors):
+            heard = prior * pulled**2 / (1 + prior * told) - np.log1p(prior * told)
+            nats[period, which] = 0.5 * heard.sum() - 2 * np.log(period) - 3.0
+    best = max(nats, key=nats.__getitem__)
+    assert nats[best] > 0
+    assert likeliest_period(weight, pull, 175, 2, priors, 3.0) == best

@@ -8,9 +8,10 @@ import pytest
 from scipy import integrate, stats
 
 from dphist.kernels.levels import fit
-from dphist.kernels.levels.chain import LARGE_STEP, SMALL_STEP, evidence_of, expect, infer, possible
+from dphist.kernels.levels.chain import evidence_of, expect, infer, packed
 from dphist.kernels.levels.fit import _clump, denoise
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
+from dphist.kernels.levels.twins import LARGE_STEPS, SMALL_STEPS
 
 
 def _noise(z, rate):
@@ -87,8 +88,10 @@ def test_likelihoods_stay_finite_where_exponentials_overflow():
 def _dense(table, rows, jump, w):
     k = np.arange(jump.size)
     gap = np.abs(k[:, None] - k[None, :])
-    small = (1 - SMALL_STEP) / (1 + SMALL_STEP) * SMALL_STEP**gap
-    large = (1 - LARGE_STEP) / (1 + LARGE_STEP) * LARGE_STEP**gap
+    small, large = (
+        sum(share * (gap <= reach) / (2 * reach + 1) for reach, share in steps)
+        for steps in (SMALL_STEPS, LARGE_STEPS)
+    )
     kinds = [np.eye(k.size), small, large, np.tile(jump, (k.size, 1))]
     move = sum(a * m for a, m in zip(w, kinds, strict=True))
     b = table[rows]
@@ -108,27 +111,28 @@ def _dense(table, rows, jump, w):
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_forward_backward_equals_the_dense_one(apart):
+@pytest.mark.parametrize("levels", [9, 90])
+def test_forward_backward_equals_the_dense_one(apart, levels):
     generator = np.random.default_rng(3)
-    table = generator.random((6, 9))
+    table = generator.random((6, levels))
     if apart:
         # Neighbours whose levels have nothing in common, with a gap between them.
-        table[:2, 3:] = table[2:4, :6] = table[4:, :3] = table[4:, 5:] = 0.0
+        third = levels // 3
+        table[:2, third:] = table[2:4, : 2 * third] = 0.0
+        table[4:, :third] = table[4:, third + 2 :] = 0.0
     rows = generator.integers(0, 6, 12)
-    jump = generator.random(9)
+    jump = generator.random(levels)
     jump /= jump.sum()
     w = np.array([0.5, 0.2, 0.1, 0.2])
     evidence, starts, moves, posterior = _dense(table, rows, jump, w)
     whole = np.array([[0, 12]])
-    found = expect(table, possible(table), rows, whole, jump, w, np.empty((12, 9)))
+    found = expect(*packed(table), rows, whole, jump, w, np.empty(12 * levels))
     assert found[0] == pytest.approx(evidence, rel=1e-12)
-    assert evidence_of(table, possible(table), rows, whole, jump, w, np.empty((12, 9))) == found[0]
+    assert evidence_of(*packed(table), rows, whole, jump, w, np.empty(12 * levels)) == found[0]
     assert np.allclose(found[1], starts)
     assert np.allclose(found[2], moves)
-    first, second = generator.random((6, 9)), generator.random((6, 9))
-    mean, within, between = infer(
-        table, possible(table), rows, whole, jump, w, first, second, np.empty((12, 9))
-    )
+    first, second = generator.random((6, levels)), generator.random((6, levels))
+    mean, within, between = infer(*packed(table), rows, whole, jump, w, first, second, np.empty(12 * levels))
     expected = (posterior * first[rows]).sum(axis=1)
     assert np.allclose(mean, expected)
     assert np.allclose(within, (posterior * second[rows]).sum(axis=1))
@@ -140,10 +144,9 @@ def test_stretches_are_independent_sequences():
     table, rows = generator.random((5, 7)), generator.integers(0, 5, 20)
     jump, w = np.full(7, 1 / 7), np.array([0.7, 0.1, 0.1, 0.1])
     parts = [
-        expect(table, possible(table), rows, np.array([[a, b]]), jump, w, np.empty((20, 7)))
-        for a, b in ((0, 8), (8, 20))
+        expect(*packed(table), rows, np.array([[a, b]]), jump, w, np.empty(140)) for a, b in ((0, 8), (8, 20))
     ]
-    both = expect(table, possible(table), rows, np.array([[0, 8], [8, 20]]), jump, w, np.empty((20, 7)))
+    both = expect(*packed(table), rows, np.array([[0, 8], [8, 20]]), jump, w, np.empty(140))
     for i in range(3):
         assert np.allclose(both[i], parts[0][i] + parts[1][i])
 
@@ -154,11 +157,11 @@ def test_expectation_maximisation_climbs():
     distinct, rows = np.unique(values, return_inverse=True)
     grid = level_grid(values, 0.5)
     table, _ = likelihoods(distinct, grid, 0.1, 0.0, 0.5)
-    spans = possible(table)
+    possible = packed(table)
     jump, w, seen = np.full(grid.size, 1 / grid.size), np.full(4, 0.25), []
     for _ in range(12):
         evidence, starts, moves = expect(
-            table, spans, rows, np.array([[0, 180]]), jump, w, np.empty((180, grid.size))
+            *possible, rows, np.array([[0, 180]]), jump, w, np.empty(180 * grid.size)
         )
         seen.append(evidence)
         jump, w = starts / starts.sum(), moves / moves.sum()
@@ -227,7 +230,9 @@ def test_levels_far_from_a_value_are_left_out_without_a_trace():
 
 def test_rows_say_from_where_to_where_levels_are_possible():
     table = np.array([[0.0, 0.5, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
-    assert possible(table).tolist() == [[1, 4], [0, 1], [4, 5]]
+    told, spans = packed(table)
+    assert spans.tolist() == [[1, 4, 0], [0, 1, 3], [4, 5, 4]]
+    assert told.tolist() == [*table[0, 1:4], table[1, 0], table[2, 4]]
 
 
 def test_a_model_that_is_far_behind_is_not_followed_and_would_not_have_won(monkeypatch):

@@ -7,14 +7,12 @@ gently, how far counts scatter, and which period, if any, is what explains the n
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.trend import filtered, smoothed
+from dphist.kernels.trend import filtered, likeliest_period, smoothed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -85,13 +83,14 @@ def structural(values: IntArray, variance: float, first: FloatArray) -> Reading:
     level = np.maximum(_moving_mean(np.maximum(first, 0.0)), lowest)
     profile, steps, period, given = np.ones(seen.size), _Steps(), 1, 0.0
     # A period is looked for among all at first, and its profile then set beside a trend that knows of it.
-    periods: Iterable[int] = range(2, min(_LONGEST, seen.size // _ROUNDS) + 1)
+    shortest, longest = 2, min(_LONGEST, seen.size // _ROUNDS)
     for _ in range(2):
         steps = _fitted(seen, profile, level, variance, steps)
         level = np.maximum(_trend(seen, profile, level, variance, steps)[0], lowest)
-        period, departing, given = _profile(seen, level, steps.noise(level, variance), periods)
+        period, departing, given = _profile(seen, level, steps.noise(level, variance), shortest, longest)
         profile = np.maximum(1.0 + departing[np.arange(seen.size) % period], _EMPTIEST)
-        periods = (period,) if period > 1 else ()
+        # If none was heard there is none to look at.
+        shortest, longest = max(period, 2), period
     steps = _fitted(seen, profile, level, variance, steps)
     mean, doubt = _trend(seen, profile, level, variance, steps)
     expected = np.maximum(mean * profile, 0.0)
@@ -146,29 +145,20 @@ def _trend(
 
 
 def _profile(
-    values: FloatArray, level: FloatArray, noise: FloatArray, periods: Iterable[int]
+    values: FloatArray, level: FloatArray, noise: FloatArray, shortest: int, longest: int
 ) -> tuple[int, FloatArray, float]:
     """The period that explains most of how values depart from their level, if any does.
-
-    How far each of its cells departs is normal about nothing before it is seen, so its evidence is a closed form.
 
     Returns:
         The period, how far each of its cells departs from one, and how many degrees of freedom that takes.
     """
-    told = np.stack([level * level / noise, level * (values - level) / noise])
-    best, found = 0.0, (1, np.zeros(1), 0.0)
-    prior = np.square(np.array(_DEPART))[:, None]
-    for period in periods:
-        rounds = values.size // period
-        weight, pull = told[:, : rounds * period].reshape(2, rounds, period).sum(axis=1)
-        rest = told[:, rounds * period :]
-        weight[: rest.shape[1]] += rest[0]
-        pull[: rest.shape[1]] += rest[1]
-        gain = prior * weight
-        heard = 0.5 * (prior * pull * pull / (1.0 + gain) - np.log1p(gain)).sum(axis=1)
-        one = int(heard.argmax())
-        nats = float(heard[one]) - 2.0 * math.log(period) - _PRICE
-        if nats > best:
-            share = gain[one] / (1.0 + gain[one])
-            best, found = nats, (period, share * pull / weight, float(share.sum()))
-    return found
+    told, pulled = level * level / noise, level * (values - level) / noise
+    priors = np.square(np.array(_DEPART))
+    period, which = likeliest_period(told, pulled, longest, shortest, priors, _PRICE)
+    if period == 1:
+        return 1, np.zeros(1), 0.0
+    phase = np.arange(values.size) % period
+    weight, pull = (np.bincount(phase, weights=each, minlength=period) for each in (told, pulled))
+    gain = priors[which] * weight
+    share = gain / (1.0 + gain)
+    return period, share * pull / weight, float(share.sum())

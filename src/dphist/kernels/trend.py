@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import kernel_once_hot
+from dphist.kernels.compile import kernel_once_hot, kernel_with_twin
 
 FloatArray = NDArray[np.float64]
 
@@ -126,3 +126,83 @@ def smoothed(kept: FloatArray, mean: FloatArray, variance: FloatArray) -> None:
         sloping = kept[i, 9] + h10 * g10 + h11 * g11
         mean[i] = height
         variance[i] = own
+
+
+def _likeliest(
+    weight: FloatArray, pull: FloatArray, longest: int, shortest: int, priors: FloatArray, price: float
+) -> tuple[int, int]:
+    """As `likeliest_period`, in NumPy: sums are added in the same order."""
+    best, found = 0.0, (1, 0)
+    for period in range(shortest, longest + 1):
+        weights, pulls = _folded(weight, period), _folded(pull, period)
+        square = pulls * pulls
+        least = float(weights.min())
+        cost = 2.0 * math.log(period) + price
+        for which, prior in enumerate(priors.tolist()):
+            told = float(np.add.accumulate(prior * square / (1.0 + prior * weights))[-1])
+            if 0.5 * (told - period * math.log1p(prior * least)) - cost <= best:
+                continue
+            taken = 0.0
+            for each in weights.tolist():
+                taken += math.log1p(prior * each)
+            nats = 0.5 * (told - taken) - cost
+            if nats > best:
+                best, found = nats, (period, which)
+    return found
+
+
+def _folded(values: FloatArray, period: int) -> FloatArray:
+    """Sums of what comes round, one after the other."""
+    rounds = -(-values.size // period)
+    sums = np.zeros(rounds * period)
+    sums[: values.size] = values
+    return np.asarray(np.add.reduce(sums.reshape(rounds, period), axis=0), dtype=np.float64)
+
+
+@kernel_with_twin(_likeliest, cost=lambda weight, pull, longest, *others: 60.0 * longest)
+def likeliest_period(
+    weight: FloatArray, pull: FloatArray, longest: int, shortest: int, priors: FloatArray, price: float
+) -> tuple[int, int]:
+    """The period that explains most of how values depart, and which prior of departures; 1 if none does.
+
+    Departures of a period's cells are normal about nothing before they are seen, so its evidence is a closed form. Its
+    logarithms take longest, and hardly any period is heard even if all its cells told as little as the least.
+
+    Args:
+        weight: How much each cell says, as a precision.
+        pull: Its departure, times that.
+        longest: The longest period that is tried.
+        shortest: The shortest.
+        priors: Variances of departures.
+        price: What a period of p cells must explain beyond 2 log p, in nats.
+    """
+    best, found, which = 0.0, 1, 0
+    weights, pulls = np.empty(longest), np.empty(longest)
+    for period in range(shortest, longest + 1):
+        for k in range(period):
+            weights[k] = 0.0
+            pulls[k] = 0.0
+        for begin in range(0, weight.size, period):
+            # Numbered from their own beginning: sums of signed numbers would be looked at for their sign.
+            some, other = weight[begin : begin + period], pull[begin : begin + period]
+            for k in range(some.size):
+                weights[k] += some[k]
+                pulls[k] += other[k]
+        least = weights[0]
+        for k in range(1, period):
+            least = min(least, weights[k])
+        cost = 2.0 * math.log(float(period)) + price
+        for one in range(priors.size):
+            prior = priors[one]
+            told = 0.0
+            for k in range(period):
+                told += prior * (pulls[k] * pulls[k]) / (1.0 + prior * weights[k])
+            if 0.5 * (told - period * math.log1p(prior * least)) - cost <= best:
+                continue
+            taken = 0.0
+            for k in range(period):
+                taken += math.log1p(prior * weights[k])
+            nats = 0.5 * (told - taken) - cost
+            if nats > best:
+                best, found, which = nats, period, one
+    return found, which

@@ -1,8 +1,10 @@
 """From level to level along the cells: forward–backward passes of the hidden level model.
 
-From one cell to the next the level stays, takes a small step, a larger step (two-sided geometric kernels on the
-level's index), or jumps to a draw from π. The geometric kernels are two running sums, so one cell costs O(levels)
-and not O(levels²).
+From one cell to the next the level stays, takes a small step, a larger step, or jumps to a draw from π. Where a step
+reaches, any level is as likely as another: what steps bring is a difference of running sums, so one cell costs
+O(levels) and not O(levels²), and all but the sums themselves is worked out for several levels at once. Running sums
+of what is not negative never fall, so no difference is below zero; what rounding takes from one is far below
+what jumps bring.
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -14,22 +16,103 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.compile import foresee, kernel_with_twin
+from dphist.kernels.compile import foresee, kernel, kernel_with_twin
 from dphist.kernels.levels import twins
+from dphist.kernels.levels.twins import LARGE_STEPS, SMALL_STEPS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# Ratio of the two-sided geometric kernels: a small step stays within a level or two, a large one within ten.
-SMALL_STEP = 0.5
-LARGE_STEP = 0.9
+# What running sums have room for beyond the lowest and the highest level. Unsigned, as levels are: of signed numbers
+# machine code asks at every look if they count from the end.
+_EDGE = np.uint64(LARGE_STEPS[-1][0] + 1)
 
 
-def possible(table: FloatArray) -> IntArray:
-    """For each row of the table the levels that are possible at all, as [from, to): the last one if none is."""
-    seen = table != 0.0
-    seen[:, -1] |= ~seen.any(axis=1)
-    return np.stack([seen.argmax(axis=1), table.shape[1] - seen[:, ::-1].argmax(axis=1)], axis=1)
+def packed(table: FloatArray) -> tuple[FloatArray, IntArray]:
+    """What of a table is possible, row after row, and where: for each row its levels [from, to) and where it begins.
+
+    Of most values few levels are possible, and machines wait for memory. A row in which none is keeps its last.
+    """
+    spans = np.empty((table.shape[0], 3), dtype=np.int64)
+    told = np.empty(table.size)
+    return told[: _pack(table, spans, told)], spans
+
+
+@kernel_with_twin(twins.pack, cost=0.01)
+def _pack(table: FloatArray, spans: IntArray, told: FloatArray) -> int:
+    """Fill ``spans`` and ``told``; give how much of it is filled."""
+    levels = table.shape[1]
+    place = 0
+    for i in range(table.shape[0]):
+        row = table[i]
+        low, high = 0, levels
+        while low < levels - 1 and row[low] == 0.0:
+            low += 1
+        while high > low + 1 and row[high - 1] == 0.0:
+            high -= 1
+        spans[i, 0] = low
+        spans[i, 1] = high
+        spans[i, 2] = place
+        for k in range(low, high):
+            told[place + k - low] = row[k]
+        place += high - low
+    return place
+
+
+@kernel
+def _summed(values: FloatArray, size: np.uint64, sums: FloatArray, at: np.uint64) -> float:
+    """Running sums of so many values, four at a time, into ``sums`` from ``at`` on; gives their total."""
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    total = 0.0
+    k = np.uint64(0)
+    for _ in range(size // four):
+        x, z = values[k], values[k + two]
+        y = x + values[k + one]
+        sums[at] = total + x
+        sums[at + one] = total + y
+        sums[at + two] = total + (y + z)
+        total += y + (z + values[k + three])
+        sums[at + three] = total
+        k += four
+        at += four
+    while k < size:
+        total += values[k]
+        sums[at] = total
+        k += one
+        at += one
+    return total
+
+
+@kernel
+def _product(left: FloatArray, low: np.uint64, right: FloatArray, size: np.uint64) -> float:
+    """The sum of products of ``left`` from ``low`` on with as many of ``right``, four sums side by side."""
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    w, x, y, z = 0.0, 0.0, 0.0, 0.0
+    k = np.uint64(0)
+    for _ in range(size // four):
+        w += left[low] * right[k]
+        x += left[low + one] * right[k + one]
+        y += left[low + two] * right[k + two]
+        z += left[low + three] * right[k + three]
+        k += four
+        low += four
+    total = (w + x) + (y + z)
+    while k < size:
+        total += left[low] * right[k]
+        k += one
+        low += one
+    return total
+
+
+@kernel
+def _extended(
+    sums: FloatArray, low: np.uint64, high: np.uint64, to_low: np.uint64, to_high: np.uint64, total: float
+) -> None:
+    """Go on with running sums over [low, high) as far as steps to levels in [to_low, to_high) reach."""
+    for at in range(to_low, low + _EDGE):
+        sums[at] = 0.0
+    for at in range(high + _EDGE, to_high + _EDGE + _EDGE):
+        sums[at] = total
 
 
 @kernel_with_twin(twins.stretch, cost=twins.stretch_cost)
@@ -52,149 +135,148 @@ def _stretch(
 
     Without room for moves it is only looked how likely the values are: there is no way back.
 
-    Each two-sided geometric kernel is one running sum up the levels and one down. Each sum waits for its last step, so
-    all four are taken side by side in one loop; what does not wait stands in loops of its own, which are vectorised.
-    Sums go over levels from the lowest to the highest that is possible in a cell or the one before it, all else over
-    those of one of the two: outside of them likelihoods are zero. Levels are numbered by unsigned integers: of signed
-    ones machine code asks at every look if they count from the end, a fifth of the time.
+    On the way back a cell is scaled by what it was scaled by on the way there, so that forward times backward adds up
+    to one in every cell; moves then add up level by level, and are summed over levels once, at the end.
     """
     n = rows.size
-    one = np.uint64(1)
     levels = jump.size
-    up_small = np.zeros(levels)
-    up_large = np.zeros(levels)
-    down_small = np.zeros(levels)
-    down_large = np.zeros(levels)
-    v = np.zeros(levels)
-    evidence = 0.0
-    r, g = SMALL_STEP, LARGE_STEP
-    w0, w3 = weights[0], weights[3]
-    w1 = weights[1] * (1.0 - r) / (1.0 + r)
-    w2 = weights[2] * (1.0 - g) / (1.0 + g)
+    (d0, u0), (d1, u1), (d2, u2) = SMALL_STEPS
+    (d3, u3), (d4, u4), (d5, u5) = LARGE_STEPS
+    u0, u1, u2 = u0 / (2 * d0 + 1), u1 / (2 * d1 + 1), u2 / (2 * d2 + 1)
+    u3, u4, u5 = u3 / (2 * d3 + 1), u4 / (2 * d4 + 1), u5 / (2 * d5 + 1)
+    # Where sums end that a step by so many levels takes, and where they begin.
+    e0, e1, e2 = _EDGE + np.uint64(d0), _EDGE + np.uint64(d1), _EDGE + np.uint64(d2)
+    e3, e4, e5 = _EDGE + np.uint64(d3), _EDGE + np.uint64(d4), _EDGE + np.uint64(d5)
+    b0, b1, b2 = _EDGE - np.uint64(d0 + 1), _EDGE - np.uint64(d1 + 1), _EDGE - np.uint64(d2 + 1)
+    b3, b4, b5 = _EDGE - np.uint64(d3 + 1), _EDGE - np.uint64(d4 + 1), _EDGE - np.uint64(d5 + 1)
+    w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
+    v0, v1, v2 = w0 + w1 * u0, w1 * u1, w1 * u2
+    v3, v4, v5 = w2 * u3, w2 * u4, w2 * u5
+    c = np.empty(levels + 2 * int(_EDGE))
+    scales = np.empty(n)
     jumped = np.empty(levels)
     for k in range(levels):
         jumped[k] = w3 * jump[k]
+    evidence = 0.0
+    was_low, was_high = np.uint64(0), np.uint64(0)
+    total = 0.0
+    place = np.uint64(0)
     for i in range(n):
-        a = forward[i]
-        b = table[rows[i]]
-        total = 0.0
         low, high = np.uint64(spans[rows[i], 0]), np.uint64(spans[rows[i], 1])
+        size = high - low
+        begin = np.uint64(spans[rows[i], 2])
+        a = forward[place : place + size]
+        b = table[begin : begin + size]
         if i == 0:
-            for k in range(low, high):
-                a[k] = b[k] * jump[k]
-                total += a[k]
+            for k in range(size):
+                a[k] = b[k] * jump[low + k]
         else:
-            q = forward[i - 1]
-            bottom = min(low, np.uint64(spans[rows[i - 1], 0]))
-            top = max(high, np.uint64(spans[rows[i - 1], 1]))
-            s, t, s_down, t_down = 0.0, 0.0, 0.0, 0.0
-            for step in range(top - bottom):
-                up, down = bottom + step, top - one - step
-                s = s * r + q[up]
-                t = t * g + q[up]
-                up_small[up] = s
-                up_large[up] = t
-                s_down *= r
-                t_down *= g
-                down_small[down] = s_down
-                down_large[down] = t_down
-                s_down += q[down]
-                t_down += q[down]
-            for k in range(low, high):
-                stay = w0 * q[k] + w1 * up_small[k] + w2 * up_large[k] + jumped[k]
-                a[k] = b[k] * (stay + w1 * down_small[k] + w2 * down_large[k])
-            for step in range(high - low):
-                total += a[high - one - step]
+            scale = scales[i - 1]
+            _extended(c, was_low, was_high, low, high, total)
+            for k in range(size):
+                at = low + k
+                near = (
+                    v0 * (c[at + e0] - c[at + b0])
+                    + v1 * (c[at + e1] - c[at + b1])
+                    + v2 * (c[at + e2] - c[at + b2])
+                )
+                far = (
+                    v3 * (c[at + e3] - c[at + b3])
+                    + v4 * (c[at + e4] - c[at + b4])
+                    + v5 * (c[at + e5] - c[at + b5])
+                )
+                a[k] = b[k] * ((near + far) * scale + jumped[at])
+        total = _summed(a, size, c, low + _EDGE)
         evidence += math.log(total)
-        total = 1.0 / total
-        # Spelled out, as in `likelihood`: assigning a slice takes long to compile.
-        for k in range(low):
-            a[k] = 0.0
-        for k in range(low, high):
-            a[k] *= total
-        for k in range(high, np.uint64(levels)):
-            a[k] = 0.0
+        scales[i] = 1.0 / total
+        was_low, was_high = low, high
+        place += size
     if moves.size == 0:
         return evidence
     back = np.ones(levels)
+    v = np.empty(levels)
+    jumps = np.zeros(levels)
+    stays = np.zeros(levels)
+    larges = np.zeros(levels)
+    place -= was_high - was_low
     for i in range(n - 1, -1, -1):
-        a = forward[i]
-        b = table[rows[i]]
         low, high = np.uint64(spans[rows[i], 0]), np.uint64(spans[rows[i], 1])
+        size = high - low
+        scale = scales[i]
         if mean.size > 0:
+            a = forward[place : place + size]
             total = 0.0
             m = 0.0
             m2 = 0.0
             m3 = 0.0
-            e1 = first[rows[i]]
-            e2 = second[rows[i]]
-            for k in range(low, high):
-                p = a[k] * back[k]
+            g1 = first[rows[i]]
+            g2 = second[rows[i]]
+            for k in range(size):
+                at = low + k
+                p = a[k] * back[at]
                 total += p
-                m += p * e1[k]
-                m2 += p * e2[k]
-                m3 += p * e1[k] * e1[k]
+                m += p * g1[at]
+                m2 += p * g2[at]
+                m3 += p * g1[at] * g1[at]
             mean[i] = m / total
             within[i] = m2 / total
             between[i] = max(m3 / total - mean[i] * mean[i], 0.0)
         if i == 0:
             if starts.size > 0:
-                total = 0.0
-                for k in range(low, high):
-                    total += a[k] * back[k]
-                for k in range(low, high):
-                    starts[k] += a[k] * back[k] / total
+                for k in range(size):
+                    starts[low + k] += forward[k] * back[low + k] * scale
             break
-        q = forward[i - 1]
-        first_before, end_before = np.uint64(spans[rows[i - 1], 0]), np.uint64(spans[rows[i - 1], 1])
-        bottom, top = min(low, first_before), max(high, end_before)
-        for k in range(bottom, top):
-            v[k] = b[k] * back[k]
-        s, t, s_down, t_down = 0.0, 0.0, 0.0, 0.0
-        c0 = 0.0
-        c3 = 0.0
-        for step in range(top - bottom):
-            up, down = bottom + step, top - one - step
-            x = v[up]
-            s = s * r + x
-            t = t * g + x
-            up_small[up] = s
-            up_large[up] = t
-            c0 += q[up] * x
-            c3 += jump[up] * x
-            s_down *= r
-            t_down *= g
-            down_small[down] = s_down
-            down_large[down] = t_down
-            s_down += v[down]
-            t_down += v[down]
-        for k in range(first_before, end_before):
-            up_small[k] += down_small[k]
-            up_large[k] += down_large[k]
-        c1 = 0.0
-        c2 = 0.0
-        for step in range(end_before - first_before):
-            down = end_before - one - step
-            c1 += q[down] * up_small[down]
-            c2 += q[down] * up_large[down]
-        f = 1.0 / (w0 * c0 + w1 * c1 + w2 * c2 + w3 * c3)
-        moves[0] += w0 * c0 * f
-        moves[1] += w1 * c1 * f
-        moves[2] += w2 * c2 * f
-        moves[3] += w3 * c3 * f
-        j = w3 * f
-        c3 *= w3
-        for k in range(first_before, end_before):
-            back[k] = (w0 * v[k] + w1 * up_small[k] + w2 * up_large[k] + c3) * f
-        if starts.size > 0:
-            for k in range(low, high):
-                starts[k] += j * jump[k] * v[k]
+        begin = np.uint64(spans[rows[i], 2])
+        b = table[begin : begin + size]
+        for k in range(size):
+            v[k] = b[k] * back[low + k] * scale
+            jumps[low + k] += v[k]
+        total = _summed(v, size, c, low + _EDGE)
+        jumping = _product(jumped, low, v, size)
+        scale = scales[i - 1]
+        to_low, to_high = np.uint64(spans[rows[i - 1], 0]), np.uint64(spans[rows[i - 1], 1])
+        to_size = to_high - to_low
+        place -= to_size
+        q = forward[place : place + to_size]
+        bottom, top = max(low, to_low), min(high, to_high)
+        if top > bottom:
+            for k in range(top - bottom):
+                stays[bottom + k] += q[bottom - to_low + k] * scale * v[bottom - low + k]
+        _extended(c, low, high, to_low, to_high, total)
+        for k in range(to_size):
+            at = to_low + k
+            near = (
+                v0 * (c[at + e0] - c[at + b0])
+                + v1 * (c[at + e1] - c[at + b1])
+                + v2 * (c[at + e2] - c[at + b2])
+            )
+            far = (
+                v3 * (c[at + e3] - c[at + b3])
+                + v4 * (c[at + e4] - c[at + b4])
+                + v5 * (c[at + e5] - c[at + b5])
+            )
+            back[at] = near + far + jumping
+            larges[at] += q[k] * scale * far
+    stay, far, jumping = 0.0, 0.0, 0.0
+    for k in range(levels):
+        jumps[k] *= jumped[k]
+        jumping += jumps[k]
+        stay += w0 * stays[k]
+        far += larges[k]
+    moves[0] += stay
+    # Whatever moved no other way.
+    moves[1] += max((n - 1) - (stay + far + jumping), 0.0)
+    moves[2] += far
+    moves[3] += jumping
+    if starts.size > 0:
+        for k in range(levels):
+            starts[k] += jumps[k]
     return evidence
 
 
-def foresee_passes(cells: int, levels: int, passes: int) -> None:
+def foresee_passes(cells: int, passes: int) -> None:
     """Say how many passes over how many cells are to come, so that many are not begun by what is slow."""
-    foresee(_stretch, passes * twins.passes_cost(cells, levels))
+    foresee(_stretch, passes * twins.passes_cost(cells))
 
 
 def expect(
@@ -208,7 +290,8 @@ def expect(
 ) -> tuple[float, FloatArray, FloatArray]:
     """One expectation step: evidence, expected jumps into each level, expected moves of each kind.
 
-    ``spans`` are the levels that are `possible` by each row of the table. ``stretches`` holds [start, stop) pairs of
+    ``table`` and ``spans`` are as `packed` gives them. ``forward`` is room for as many numbers as the longest stretch
+    has cells, times levels. ``stretches`` holds [start, stop) pairs of
     cells; each stretch starts with a fresh draw from ``jump``.
     """
     starts, moves = np.zeros(jump.size), np.zeros(4)

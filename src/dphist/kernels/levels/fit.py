@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.levels.chain import evidence_of, expect, foresee_passes, infer, possible
+from dphist.kernels.levels.chain import evidence_of, expect, foresee_passes, infer, packed
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
 
 FloatArray = NDArray[np.float64]
@@ -54,7 +54,7 @@ class _Candidate:
     clump: float
     grid: FloatArray
     table: FloatArray
-    spans: IntArray
+    possible: tuple[FloatArray, IntArray]  # of the table, `packed`
     scale: float
     start: FloatArray
     weights: FloatArray
@@ -73,8 +73,8 @@ class _Candidate:
         Of the last round but for the winner's only the evidence is asked: it is gone through if the model stays in the
         race, before any other.
         """
-        forward = np.empty((int((stretches[:, 1] - stretches[:, 0]).max()), self.grid.size))
-        given = self.table, self.spans, rows, stretches
+        forward = np.empty(int((stretches[:, 1] - stretches[:, 0]).max()) * self.grid.size)
+        given = *self.possible, rows, stretches
         for _ in range(rounds + self.owed - (not last)):
             evidence, jumps, moves = expect(*given, self.jump, self.weights, forward)
             self._weighed(evidence)
@@ -164,7 +164,7 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
     stretches = np.stack([ends - [piece.size for piece in pieces], ends], axis=1).astype(np.int64)
     distinct, rows = _distinct(np.concatenate(pieces))
     race: list[_Candidate] = []
-    foresee_passes(rows.size, level_grid(values, rate, _SCATTER[0][1], normal).size, _PASSES)
+    foresee_passes(rows.size, _PASSES)
     times = np.bincount(rows, minlength=distinct.size)
 
     def enter(scatter: float, clump: float, ratio: float, starts: tuple[tuple[float, ...], ...]) -> None:
@@ -172,9 +172,9 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
         table, scales = likelihoods(distinct, grid, scatter, clump, rate, normal)
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
-        spans, scale = possible(table), float(times @ scales)
+        told, scale = packed(table), float(times @ scales)
         for moves in starts:
-            candidate = _Candidate(scatter, clump, grid, table, spans, scale, start, np.array(moves))
+            candidate = _Candidate(scatter, clump, grid, table, told, scale, start, np.array(moves))
             candidate.improve(rows, stretches, _ROUNDS[0])
             race.append(candidate)
 
@@ -218,8 +218,8 @@ def _apply(
         )
         first, second = moments(distinct, model.grid, model.scatter, model.clump, rate, table, normal)
         whole = np.array([[0, rows.size]], dtype=np.int64)
-        forward = np.empty((rows.size, model.grid.size))
-        part = infer(table, possible(table), rows, whole, model.jump, model.weights, first, second, forward)
+        forward = np.empty(rows.size * model.grid.size)
+        part = infer(*packed(table), rows, whole, model.jump, model.weights, first, second, forward)
         if trust < _SURE:
             part = _mixed(trust, part, even.apply(values[lo:hi], rate, normal))
         parts.append(part)

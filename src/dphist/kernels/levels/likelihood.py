@@ -27,6 +27,11 @@ IntArray = NDArray[np.int64]
 GAUSSIAN_FROM = 60.0
 # A log-likelihood this far below the best level's cannot matter, whatever the neighbours say.
 NEGLIGIBLE = -75.0
+# From here on the tail of a Gaussian is read off a series that is as near as the fit.
+_SERIES_FROM = 12.0
+# What densities may differ by beside exponentials, as a logarithm: not more than levels lie apart.
+_APART = 40.0
+_LEAST = math.exp(NEGLIGIBLE)
 
 
 def level_grid(values: IntArray, rate: float, ratio: float = 1.15, normal: float = 0.0) -> FloatArray:
@@ -56,6 +61,15 @@ def scaled_tail(t: float) -> float:
 
 
 @kernel
+def _tail(t: float) -> float:
+    """The same, by its series where that is as near: most levels that count are high above the noise."""
+    if t < _SERIES_FROM:
+        return scaled_tail(t)
+    u = 1.0 / (t * t)
+    return 0.3989422804014327 / t * (1.0 - u * (1.0 - u * (3.0 - u * (15.0 - u * 105.0))))
+
+
+@kernel
 def _gaussian_halves(d: float, v: float, rate: float) -> tuple[float, float, float, float, float]:
     """Gaussian ⊛ Laplace in halves (count below, count above what we saw), both times e^−shift; and their two tails.
 
@@ -64,8 +78,8 @@ def _gaussian_halves(d: float, v: float, rate: float) -> tuple[float, float, flo
     s = math.sqrt(v)
     a = (d - rate * v) / s
     b = (d + rate * v) / s
-    lower = scaled_tail(-a) if a < 8.0 else math.inf
-    upper = scaled_tail(b) if b > -8.0 else math.inf
+    lower = _tail(-a) if a < 8.0 else math.inf
+    upper = _tail(b) if b > -8.0 else math.inf
     h = 0.5 * rate * rate * v
     # The scaled tail grows without bound on its long side, where the plain exponential is exact.
     if a >= 5.0:
@@ -130,6 +144,8 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
         run = (run + p[x]) * fade
         run_m = (run_m + p[x] * power) * fade
     base = math.log(math.tanh(0.5 * rate))
+    # Most values lie beyond the counts that are listed.
+    log_below, log_beyond = math.log(run + 1e-300), math.log(below[tail] + 1e-300)
     for i in range(values.size):
         y = values[i]
         if y < 0:
@@ -139,7 +155,8 @@ def _small_level(values: IntArray, level: float, c: float, rate: float, order: i
         else:
             total, weighted, shift = below[y] + above[y], below_m[y] + above_m[y], 0.0
         if order == 0:
-            out[i] = base + shift + math.log(total + 1e-300)
+            log = log_below if y < 0 else log_beyond if y > tail else math.log(total + 1e-300)
+            out[i] = base + shift + log
         else:
             out[i] = weighted / (total + 1e-300)
 
@@ -182,9 +199,8 @@ def likelihoods(
     table = np.empty((values.size, grid.size))
     if normal > 0.0:
         _normal_logs(values, grid, c, clump, normal, 0, table)
-    else:
-        _laplace_logs(values, grid, c, clump, rate, 0, table)
-    return table, _rescaled(table)
+        return table, _rescaled(table)
+    return table, _laplace_likelihoods(values, grid, c, clump, rate, 0, table)
 
 
 def _by_entry(each: float) -> Callable[..., float]:
@@ -213,31 +229,54 @@ def _normal_logs(
                 table[i, k] = column[i]
 
 
-@kernel_once_hot(_by_entry(6.0))
-def _laplace_logs(
+@kernel_once_hot(_by_entry(7.0))
+def _laplace_likelihoods(
     values: IntArray, grid: FloatArray, c: float, clump: float, rate: float, order: int, table: FloatArray
-) -> None:
-    n = values.size
+) -> FloatArray:
+    """As `_rescaled` gives them, where most levels are read row by row: their logs are never taken."""
+    n, levels = table.shape
     column = np.empty(n)
-    for k in range(grid.size):
+    spread = np.empty(levels)
+    listed = 0
+    for k in range(levels):
         level = grid[k]
-        v = (1.0 + clump) * level + (c * level) * (c * level)
+        spread[k] = (1.0 + clump) * level + (c * level) * (c * level)
+        if spread[k] >= GAUSSIAN_FROM:
+            continue
+        listed = k + 1
         if level == 0.0:
             base = math.log(math.tanh(0.5 * rate))
             for i in range(n):
                 table[i, k] = base - rate * abs(values[i])
-        elif v < GAUSSIAN_FROM:
+        else:
             _small_level(values, level, math.sqrt(c * c + clump / level), rate, order, column)
             for i in range(n):
                 table[i, k] = column[i]
-        else:
-            base = math.log(0.5 * rate)
-            for i in range(n):
-                if _far(values[i], level, v, rate):
-                    table[i, k] = -math.inf
-                    continue
-                shift, below, above, _, _ = _gaussian_halves(values[i] - level, v, rate)
-                table[i, k] = base + shift + math.log(below + above)
+    base = math.log(0.5 * rate)
+    density = np.ones(levels)
+    scales = np.empty(n)
+    for i in range(n):
+        row = table[i]
+        high = row[0]
+        for k in range(1, listed):
+            high = max(high, row[k])
+        for k in range(listed, levels):
+            row[k] = -math.inf
+            if not _far(values[i], grid[k], spread[k], rate):
+                shift, below, above, _, _ = _gaussian_halves(values[i] - grid[k], spread[k], rate)
+                row[k] = base + shift
+                density[k] = below + above
+            high = max(high, row[k])
+        most = 0.0
+        for k in range(levels):
+            gap = row[k] - high
+            row[k] = density[k] * math.exp(gap) if gap > NEGLIGIBLE - _APART else 0.0
+            most = max(most, row[k])
+        least = most * _LEAST
+        for k in range(levels):
+            row[k] = row[k] / most if row[k] > least else 0.0
+        scales[i] = high + math.log(most)
+    return scales
 
 
 @kernel_once_hot(lambda table: 1.2 * table.size)

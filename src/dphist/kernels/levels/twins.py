@@ -1,7 +1,7 @@
 """What the kernels of hidden levels do, in NumPy and Python: for fits that take less time than compiling them.
 
-Bit for bit the same: sums are added one after the other (``np.add.accumulate``), running sums over levels are Python's,
-and elementary functions are those of `math`.
+Bit for bit the same: sums are added in the same order (``np.add.accumulate``), and elementary functions are those of
+`math`.
 """
 
 from __future__ import annotations
@@ -17,32 +17,97 @@ from dphist.kernels.levels.listed import count_weights, normal_base, tail_of
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# How many levels below and above a step reaches, and the share of steps that reach so far: anywhere in reach is as
+# likely. Small steps stay within a level or three, large ones within thirty.
+SMALL_STEPS = ((0, 0.1875), (1, 0.375), (3, 0.4375))
+LARGE_STEPS = ((6, 0.29), (14, 0.39), (28, 0.32))
+
 
 def _sum(values: FloatArray) -> float:
     """One after the other, as a loop adds."""
     return float(np.add.accumulate(values)[-1])
 
 
-def _running(values: list[float], ratio: float) -> list[float]:
-    """Running sums in which what was before fades by a ratio."""
-    run = 0.0
-    return [run := run * ratio + each for each in values]
+def _product(left: FloatArray, right: FloatArray) -> float:
+    """As `dphist.kernels.levels.chain._product`."""
+    each = left * right
+    whole = each.size // 4 * 4
+    total = 0.0
+    if whole:
+        w, x, y, z = np.add.accumulate(each[:whole].reshape(-1, 4))[-1].tolist()
+        total = (w + x) + (y + z)
+    for one in each[whole:].tolist():
+        total += one
+    return total
 
 
-def _fading(values: list[float], ratio: float) -> list[float]:
-    """The same without what is at the place itself, faded once more."""
-    run = 0.0
-    return [0.0, *[run := (run + each) * ratio for each in values[:-1]]]
+def _summed(values: FloatArray, sums: FloatArray) -> float:
+    """As `dphist.kernels.levels.chain._summed`."""
+    whole = values.size // 4 * 4
+    total = 0.0
+    if whole:
+        parts = values[:whole].reshape(-1, 4)
+        fours = np.empty(parts.shape)
+        fours[:, 0] = parts[:, 0]
+        fours[:, 1] = parts[:, 0] + parts[:, 1]
+        fours[:, 2] = fours[:, 1] + parts[:, 2]
+        fours[:, 3] = fours[:, 1] + (parts[:, 2] + parts[:, 3])
+        before = np.add.accumulate(fours[:, 3])
+        fours[1:] += before[:-1, None]
+        sums[:whole] = fours.reshape(-1)
+        total = float(before[-1])
+    for k in range(whole, values.size):
+        total += float(values[k])
+        sums[k] = total
+    return total
+
+
+def pack(table: FloatArray, spans: IntArray, told: FloatArray) -> int:
+    """As `dphist.kernels.levels.chain._pack`."""
+    seen = table != 0.0
+    seen[:, -1] |= ~seen.any(axis=1)
+    low, high = seen.argmax(axis=1), table.shape[1] - seen[:, ::-1].argmax(axis=1)
+    ends = np.cumsum(high - low)
+    spans[:, 0], spans[:, 1], spans[:, 2] = low, high, ends - (high - low)
+    level = np.arange(table.shape[1])
+    told[: ends[-1]] = table[(level >= low[:, None]) & (level < high[:, None])]
+    return int(ends[-1])
 
 
 def stretch_cost(table: FloatArray, spans: IntArray, rows: IntArray, *others: Any) -> float:
     """About how many microseconds the twin takes for a stretch."""
-    return passes_cost(rows.size, table.shape[1])
+    return passes_cost(rows.size)
 
 
-def passes_cost(cells: int, levels: int) -> float:
-    """The same for so many cells and levels."""
-    return cells * (75.0 + 0.6 * levels)
+def passes_cost(cells: int) -> float:
+    """The same for so many cells."""
+    return cells * 120.0
+
+
+class _Reach:
+    """Running sums of values on some levels, and what steps of every reach gather from them elsewhere."""
+
+    def __init__(self, levels: int, reaches: tuple[int, ...]) -> None:
+        self.edge = reaches[-1] + 1
+        self.reaches = reaches
+        self.sums = np.zeros(levels + 2 * self.edge)
+
+    def take(self, values: FloatArray, low: int, high: int) -> float:
+        """Sum values on levels [low, high)."""
+        at = self.edge
+        total = _summed(values, self.sums[low + at : high + at])
+        self.sums[: low + at] = 0.0
+        self.sums[high + at :] = total
+        return total
+
+    def steps(self, low: int, high: int, weights: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
+        """What small and large steps bring to levels [low, high)."""
+        c, at = self.sums, self.edge
+        each = [
+            weight * (c[low + at + d : high + at + d] - c[low + at - d - 1 : high + at - d - 1])
+            for d, weight in zip(self.reaches, weights, strict=True)
+        ]
+        return each[0] + each[1] + each[2], each[3] + each[4] + each[5]
 
 
 def stretch(
@@ -59,71 +124,67 @@ def stretch(
     mean: FloatArray,
     within: FloatArray,
     between: FloatArray,
-    steps: tuple[float, float] = (0.5, 0.9),
 ) -> float:
     """As `dphist.kernels.levels.chain._stretch`."""
     with np.errstate(all="ignore"):
-        r, g = steps
-        w0, w3 = float(weights[0]), float(weights[3])
-        w1 = float(weights[1]) * (1.0 - r) / (1.0 + r)
-        w2 = float(weights[2]) * (1.0 - g) / (1.0 + g)
-        at = rows.tolist()
-        ends = spans.tolist()
-        jumps = w3 * jump
+        w0, w1, w2, w3 = weights.tolist()
+        of = [share / (2 * reach + 1) for reach, share in SMALL_STEPS + LARGE_STEPS]
+        by = (w0 + w1 * of[0], w1 * of[1], w1 * of[2], w2 * of[3], w2 * of[4], w2 * of[5])
+        reach = _Reach(jump.size, tuple(reach for reach, _ in SMALL_STEPS + LARGE_STEPS))
+        jumped = w3 * jump
+        at = [spans[row].tolist() for row in rows.tolist()]
+        ends = np.cumsum([high - low for low, high, _ in at]).tolist()
+        scales: list[float] = []
         evidence = 0.0
-        for i, row in enumerate(at):
-            low, high = ends[row]
+        for i, (low, high, begin) in enumerate(at):
+            likely = table[begin : begin + high - low]
             if i == 0:
-                here = table[row, low:high] * jump[low:high]
-                total = _sum(here)
+                here = likely * jump[low:high]
             else:
-                low, high = min(low, ends[at[i - 1]][0]), max(high, ends[at[i - 1]][1])
-                q = forward[i - 1, low:high]
-                up = q.tolist()
-                down = up[::-1]
-                near = w0 * q + w1 * np.array(_running(up, r)) + w2 * np.array(_running(up, g))
-                near += jumps[low:high]
-                near += w1 * np.array(_fading(down, r))[::-1]
-                near += w2 * np.array(_fading(down, g))[::-1]
-                here = table[row, low:high] * near
-                total = _sum(here[::-1])
+                near, far = reach.steps(low, high, by)
+                here = likely * ((near + far) * scales[-1] + jumped[low:high])
+            forward[ends[i] - (high - low) : ends[i]] = here
+            total = reach.take(here, low, high)
             evidence += math.log(total)
-            forward[i] = 0.0
-            forward[i, low:high] = here * (1.0 / total)
+            scales.append(1.0 / total)
         if moves.size == 0:
             return evidence
         back = np.ones(jump.size)
+        jumps, stays, larges = np.zeros(jump.size), np.zeros(jump.size), np.zeros(jump.size)
         for i in range(len(at) - 1, -1, -1):
-            row = at[i]
-            low, high = ends[row]
+            low, high, begin = at[i]
+            here = forward[ends[i] - (high - low) : ends[i]]
             if mean.size > 0:
-                p = forward[i, low:high] * back[low:high]
-                e1 = first[row, low:high]
+                p = here * back[low:high]
+                e1 = first[rows[i], low:high]
                 total = _sum(p)
                 mean[i] = _sum(p * e1) / total
-                within[i] = _sum(p * second[row, low:high]) / total
+                within[i] = _sum(p * second[rows[i], low:high]) / total
                 between[i] = max(_sum(p * e1 * e1) / total - mean[i] * mean[i], 0.0)
             if i == 0:
                 if starts.size > 0:
-                    here = forward[i, low:high] * back[low:high]
-                    starts[low:high] += here / _sum(here)
+                    starts[low:high] += here * back[low:high] * scales[0]
                 break
-            low, high = min(low, ends[at[i - 1]][0]), max(high, ends[at[i - 1]][1])
-            q = forward[i - 1, low:high]
-            v = table[row, low:high] * back[low:high]
-            up = v.tolist()
-            down = up[::-1]
-            small = np.array(_running(up, r)) + np.array([0.0, *_running(down[:-1], r)])[::-1] * r
-            large = np.array(_running(up, g)) + np.array([0.0, *_running(down[:-1], g)])[::-1] * g
-            c0, c3 = w0 * _sum(q * v), _sum(jump[low:high] * v)
-            c1, c2 = w1 * _sum((q * small)[::-1]), w2 * _sum((q * large)[::-1])
-            c3 *= w3
-            f = 1.0 / (c0 + c1 + c2 + c3)
-            for kind, c in enumerate((c0, c1, c2, c3)):
-                moves[kind] += c * f
-            back[low:high] = (w0 * v + w1 * small + w2 * large + c3) * f
-            if starts.size > 0:
-                starts[low:high] += w3 * f * jump[low:high] * v
+            v = table[begin : begin + high - low] * back[low:high] * scales[i]
+            jumps[low:high] += v
+            reach.take(v, low, high)
+            jumping = _product(jumped[low:high], v)
+            to_low, to_high, _ = at[i - 1]
+            q = forward[ends[i - 1] - (to_high - to_low) : ends[i - 1]] * scales[i - 1]
+            bottom, top = max(low, to_low), min(high, to_high)
+            if top > bottom:
+                stays[bottom:top] += q[bottom - to_low : top - to_low] * v[bottom - low : top - low]
+            near, far = reach.steps(to_low, to_high, by)
+            back[to_low:to_high] = near + far + jumping
+            larges[to_low:to_high] += q * far
+        jumps *= jumped
+        jumped_in, stayed, far_off = _sum(jumps), _sum(w0 * stays), _sum(larges)
+        moves[0] += stayed
+        moves[1] += max((len(at) - 1) - (stayed + far_off + jumped_in), 0.0)
+        moves[2] += far_off
+        moves[3] += jumped_in
+        if starts.size > 0:
+            starts += jumps
         return evidence
 
 
