@@ -201,6 +201,10 @@ def test_a_person_starts_in_a_browser(look, visits, tmp_path):
         for width, scheme, script in ((400, "light", False), (400, "dark", True), (1280, "light", True)):
             watched = look(f"http://127.0.0.1:{port}/?token=known", width=width, scheme=scheme, script=script)
             page = watched.page
+            # What can be written is a list, one form a line.
+            forms = page.locator("form#start ul li").all_inner_texts()
+            assert len(forms) >= 6
+            assert not any("·" in form for form in forms)
             page.get_by_role("textbox", name="age (").fill("0 to 99")
             page.get_by_role("textbox", name="sex (").fill("F, M")
             page.get_by_label("What will people look up?").or_(page.locator("[name=workload]")).first.fill(

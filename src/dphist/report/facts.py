@@ -131,15 +131,15 @@ def plain_words(release: Release) -> list[str]:
     if budget.pure:
         odds = e ** float(budget.amount)
         said.append(
-            f"How nearly is a number, called ε, of {_short(budget.amount)} here: somebody who thought it even odds "
-            "that a person is in the data can, having seen the release, become at most "
+            f"How nearly is said by a number called ε, which is {_short(budget.amount)} here: somebody who thought it "
+            "even odds that a person is in the data can, having seen the release, become at most "
             f"{100 * odds / (1 + odds):.0f} % sure of it. The smaller ε, the stronger the protection; at 0 the release "
             "could say nothing."
         )
     else:
         said.append(
-            f"How nearly is a number, called ρ, of {_short(budget.amount)} here. The smaller ρ, the stronger the "
-            "protection; at 0 the release could say nothing."
+            f"How nearly is said by a number called ρ, which is {_short(budget.amount)} here. The smaller ρ, the "
+            "stronger the protection; at 0 the release could say nothing."
         )
     said.append(
         "An interval says where the true number most likely lies. A wide one is no fault of the data: it is the "
