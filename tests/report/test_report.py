@@ -69,6 +69,11 @@ def test_two_ways_to_a_figure_give_the_same_one(release):
         next(iter(drawn.get("datasets", {}).values()), drawn["data"].get("values"))
         == quick["datasets"]["numbers"]
     )
+    # Both axes are named, the upright one above its labels, which may be long.
+    assert drawn["encoding"]["x"]["title"] == "age"
+    assert drawn["encoding"]["y"]["title"] == "hour"
+    assert drawn["encoding"]["y"]["axis"]["titleAngle"] == 0
+    assert drawn["encoding"]["y"]["axis"]["titleY"] < 0
 
 
 @pytest.mark.parametrize("names", [["age"], ["place"], ["age", "hour"], ["place", "hour"]])

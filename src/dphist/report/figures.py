@@ -234,7 +234,7 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour) -> alt
         .encode(
             x=alt.X("start:Q", scale=domains[0], title=across.title, axis=_ticks(across)),
             x2="stop:Q",
-            y=alt.Y("bottom:Q", scale=domains[1], title=None, axis=_ticks(up, most=14, across=False)),
+            y=alt.Y("bottom:Q", scale=domains[1], title=up.title, axis=_ticks(up, most=14, across=False)),
             y2="top:Q",
             color=shade,
             tooltip=[
@@ -340,8 +340,10 @@ def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
         "labelBaseline": "top",
     }
     long = across and isinstance(cuts.attribute, Nominal) and letters > _ROOM
+    # Above the axis: beside it the title would stand on long names.
+    above = {"titleAngle": 0, "titleAnchor": "end", "titleAlign": "left", "titleX": 0, "titleY": -12}
     return alt.Axis(
-        **(aslant if long else {}),
+        **(aslant if long else {} if across else above),
         values=[float(place) for place in names],
         labelExpr=f"{json.dumps(names)}[datum.value]",
         grid=False,

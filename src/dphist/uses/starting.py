@@ -44,7 +44,7 @@ def columns(source: str) -> list[tuple[str, str]]:
         Names, and types in a few words.
     """
     return [
-        (column.name, "not declared in the file" if column.family == "undeclared" else column.type.lower())
+        (column.name, "the file gives no type" if column.family == "undeclared" else column.type.lower())
         for column in columns_of(source)
     ]
 
