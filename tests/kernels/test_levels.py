@@ -8,10 +8,9 @@ import pytest
 from scipy import integrate, stats
 
 from dphist.kernels.levels import fit
-from dphist.kernels.levels.chain import evidence_of, expect, infer, packed
+from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS, evidence_of, expect, infer, packed
 from dphist.kernels.levels.fit import _clump, denoise
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
-from dphist.kernels.levels.twins import LARGE_STEPS, SMALL_STEPS
 
 
 def _noise(z, rate):

@@ -18,11 +18,15 @@ from numpy.typing import NDArray
 
 from dphist.kernels.compile import foresee, kernel, kernel_with_twin
 from dphist.kernels.levels import twins
-from dphist.kernels.levels.twins import LARGE_STEPS, SMALL_STEPS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# How many levels below and above a step reaches, and the share of steps that reach so far: anywhere in reach is as
+# likely. Small steps stay within a level or three, large ones within thirty. (Here, since machine code that is kept is
+# made anew when its own file changes.)
+SMALL_STEPS = ((0, 0.1875), (1, 0.375), (3, 0.4375))
+LARGE_STEPS = ((6, 0.29), (14, 0.39), (28, 0.32))
 # What running sums have room for beyond the lowest and the highest level. Unsigned, as levels are: of signed numbers
 # machine code asks at every look if they count from the end.
 _EDGE = np.uint64(LARGE_STEPS[-1][0] + 1)

@@ -17,11 +17,6 @@ from dphist.kernels.levels.listed import count_weights, normal_base, tail_of
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# How many levels below and above a step reaches, and the share of steps that reach so far: anywhere in reach is as
-# likely. Small steps stay within a level or three, large ones within thirty.
-SMALL_STEPS = ((0, 0.1875), (1, 0.375), (3, 0.4375))
-LARGE_STEPS = ((6, 0.29), (14, 0.39), (28, 0.32))
-
 
 def _sum(values: FloatArray) -> float:
     """One after the other, as a loop adds."""
@@ -126,6 +121,8 @@ def stretch(
     between: FloatArray,
 ) -> float:
     """As `dphist.kernels.levels.chain._stretch`."""
+    from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS
+
     with np.errstate(all="ignore"):
         w0, w1, w2, w3 = weights.tolist()
         of = [share / (2 * reach + 1) for reach, share in SMALL_STEPS + LARGE_STEPS]
