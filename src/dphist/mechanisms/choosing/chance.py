@@ -113,7 +113,7 @@ def outlook(
     other: float,
     seen: Glimpse,
     known: Known | None = None,
-    pairs: tuple[Axes, ...] = (),
+    announced: tuple[Axes, ...] = (),
 ) -> ByChance:
     """What is expected of the product of single attributes, beside another way.
 
@@ -122,7 +122,7 @@ def outlook(
         other: What the other way is expected to be off by.
         seen: What was seen.
         known: What the tables of the other way know, if it is tables that are moved towards smaller ones.
-        pairs: The pairs that count, if they were announced; all of them unless told.
+        announced: The pairs that count, if tables were announced; all of them unless told.
 
     Returns:
         The outlook.
@@ -138,14 +138,14 @@ def outlook(
         (True, False)
     """
     shape, total = forecaster.shape, max(1.0, seen.records or 1.0)
-    pairs = pairs or pairs_of(shape, [tuple(range(len(shape)))])
+    pairs = announced or pairs_of(shape, [tuple(range(len(shape)))])
     found = ByChance(forecaster.law, shape, pairs, pairs, total=total)
     weights = np.array([each.weight for each in forecaster.kinds])
 
     def mean(squares: FloatArray) -> FloatArray:
         return np.asarray(np.exp(0.5 * np.log(np.maximum(squares, 1e-24)) @ weights / weights.sum()))
 
-    low = np.array(forecaster.singles().forecast.errors) ** 2
+    low = np.array(forecaster.singles(announced=bool(announced)).forecast.errors) ** 2
     cells, orders, adds = forecaster.beyond()
     product = mean(low + _held(found, cells, orders) @ adds.T)
     others = np.full(product.size, other)
@@ -188,14 +188,15 @@ def look_at_pairs(
     return look, *look.further(data, seen)
 
 
-def product_of(forecaster: Forecaster) -> Marginals:
+def product_of(forecaster: Forecaster, *, announced: bool = False) -> Marginals:
     """Tables of one attribute with nearly all of the budget, and the cube, so that every answer has an interval.
 
     Args:
         forecaster: Knows what will be asked, of what shape and with what noise.
+        announced: Whether larger tables were announced, for which they stand.
 
     Returns:
         The mechanism.
     """
-    plan = forecaster.singles()
+    plan = forecaster.singles(announced=announced)
     return Marginals(tables=plan.tables, shares=plan.shares, estimator="chance")

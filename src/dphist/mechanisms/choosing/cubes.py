@@ -128,7 +128,7 @@ def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
 def _product(other: _Way, seen: Glimpse, found: ByChance, said: str) -> tuple[Mechanism, str]:
     beside, product = found.expected
     return (
-        product_of(other.forecaster),
+        product_of(other.forecaster, announced=bool(other.pairs)),
         f"{said}, and chance says more of how attributes go together than noise would leave of it, so tables of one "
         f"attribute are measured (marginals): their product is expected to be off by {product:,.3g} of about "
         f"{two_digits(seen.records or 0.0):,} records, the best of the others by {beside:,.3g}",

@@ -50,6 +50,9 @@ _CUBE = 0.15
 # The same beside tables of one attribute alone, if a sum of half of all cells' noise is so large a part of all records
 # that their bounds say more of a cell than its noise: intervals are as wide with less.
 _CUBE_OF_FEW, _FEW = 0.06, 40.0
+# The same beside tables of one attribute that stand for announced ones: who announced tables wants their intervals, and
+# those of a product stand on the cube alone.
+_CUBE_OF_TABLES = 0.3
 # How uneven a residual is taken to be, as a part of its mean.
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 # The same for every attribute more, by the root of how far attributes depend on each other: so many times that, and at
@@ -207,8 +210,11 @@ class Forecaster:
             Known(inside, orders.astype(np.float64), adds, problem.precision(counts / _GRID)),
         )
 
-    def singles(self) -> Plan:
-        """Tables of one attribute that share nearly all, and the cube with the rest: what their noise alone is."""
+    def singles(self, *, announced: bool = False) -> Plan:
+        """Tables of one attribute that share nearly all, and the cube with the rest: what their noise alone is.
+
+        If larger tables were ``announced`` the cube keeps more, for their intervals.
+        """
         every = tuple(range(len(self.shape)))
         some: list[Axes] = [*((axis,) for axis in every if self.shape[axis] > 1), every]
         about: list[Axes] = [(), *some[:-1]]
@@ -219,7 +225,7 @@ class Forecaster:
         adds, _ = self._needs(about, inside)
         orders = np.array([len(axes) for axes in about])
         few = (self.records or 0.0) < _FEW * math.sqrt(float(self.law.variance) * cells[-1])
-        least = _CUBE_OF_FEW if few else _CUBE
+        least = _CUBE_OF_FEW if few else _CUBE_OF_TABLES if announced else _CUBE
         problem = Sharing(
             speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least
         )
