@@ -12,6 +12,7 @@ Everything here reads values that are already private. Arrays in, arrays out.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,7 +120,7 @@ def _extended(
         sums[at] = total
 
 
-@kernel_with_twin(twins.stretch, cost=twins.stretch_cost)
+@kernel_with_twin(partial(twins.stretch, SMALL_STEPS + LARGE_STEPS), cost=twins.stretch_cost)
 def _stretch(
     table: FloatArray,
     spans: IntArray,

@@ -106,6 +106,7 @@ class _Reach:
 
 
 def stretch(
+    steps: tuple[tuple[int, float], ...],
     table: FloatArray,
     spans: IntArray,
     rows: IntArray,
@@ -120,14 +121,12 @@ def stretch(
     within: FloatArray,
     between: FloatArray,
 ) -> float:
-    """As `dphist.kernels.levels.chain._stretch`."""
-    from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS
-
+    """As `dphist.kernels.levels.chain._stretch`, whose small and large ``steps`` these are."""
     with np.errstate(all="ignore"):
         w0, w1, w2, w3 = weights.tolist()
-        of = [share / (2 * reach + 1) for reach, share in SMALL_STEPS + LARGE_STEPS]
+        of = [share / (2 * reach + 1) for reach, share in steps]
         by = (w0 + w1 * of[0], w1 * of[1], w1 * of[2], w2 * of[3], w2 * of[4], w2 * of[5])
-        reach = _Reach(jump.size, tuple(reach for reach, _ in SMALL_STEPS + LARGE_STEPS))
+        reach = _Reach(jump.size, tuple(reach for reach, _ in steps))
         jumped = w3 * jump
         at = [spans[row].tolist() for row in rows.tolist()]
         ends = np.cumsum([high - low for low, high, _ in at]).tolist()
