@@ -38,6 +38,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.nuclear import limit
 from dphist.planning.populations import LIMIT, POPULATIONS, questions
+from dphist.planning.searching import least_amount
 from dphist.planning.wide import wide_error
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
@@ -63,7 +64,6 @@ _RUNS = ((1 << 10, 16), (1 << 13, 8), (1 << 16, 2))
 _ENOUGH, _WITHIN = 4, 0.1
 # A forecast is to be right within this factor, and a range goes by it beyond what was seen.
 BAND = 1.25
-_NARROWEST, _WIDEST = Fraction(1, 10**5), Fraction(10**6)
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ class _Study:
                     f"depends on the data, and {self.domain.size:,} cells are too many to simulate",
                 )
             found = self._simulate(budget)
-            needed = None if wanted is None else self._search(wanted, budget)
+            needed = None if wanted is None else self._search(wanted, budget, _typical(found))
         except DphistError as refusal:
             return Forecast(name, None, None, str(refusal))
         runs = [one for each in found.values() for one in each]
@@ -372,24 +372,13 @@ class _Study:
                     break
         return found
 
-    def _search(self, wanted: float, budget: Budget) -> float | None:
-        """Halve the distance in the logarithm of ε, or of ρ; None if nothing in reach is enough."""
+    def _search(self, wanted: float, budget: Budget, known: float) -> float | None:
+        """The ε, or ρ, that brings errors down to what is wanted, beginning at what is known of this budget."""
 
         def error(amount: Fraction) -> float:
             return _typical(self._simulate(Budget(amount, budget.currency)))
 
-        low, high = _NARROWEST, _WIDEST
-        if error(high) > wanted:
-            return None
-        if error(low) <= wanted:
-            return float(low)
-        for _ in range(12):
-            middle = Fraction(math.sqrt(float(low) * float(high))).limit_denominator(10**9)
-            if error(middle) > wanted:
-                low = middle
-            else:
-                high = middle
-        return float(high)
+        return least_amount(error, wanted, (budget.amount, known), 1.0 if budget.pure else 0.5)
 
 
 def _settled(errors: Sequence[float]) -> bool:
