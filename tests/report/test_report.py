@@ -202,3 +202,9 @@ def test_names_stand_aslant_only_where_none_may_go():
     days, places = (figure(release, names).to_json() for names in (["day", "place"], ["place", "day"]))
     assert "labelAngle" not in days
     assert "labelAngle" in places
+
+
+def test_bars_that_lie_have_few_numbers_below(release):
+    bars = figure(release, "place", width="container").to_dict()["layer"][0]
+    assert bars["encoding"]["x"]["field"] == "estimate"
+    assert bars["encoding"]["x"]["axis"]["tickCount"] <= 10

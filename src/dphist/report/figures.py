@@ -39,6 +39,8 @@ _MOST_GAPS = 120
 _ROOM = 40
 _LETTER = 6.0
 _WIDEST = 100_000
+# About so many numbers along bars that lie.
+_NUMBERS = 8
 # The first figures of many visitors are the same one; it is built for the first, and the others wait for that.
 _building = threading.Lock()
 # What was not measured has no bounds, and gets no line.
@@ -199,7 +201,8 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
         tooltip=_tooltip(title),
     )
     bars = base.mark_bar(cursor="pointer").encode(
-        x=alt.X("estimate:Q", title="records"),
+        # By itself a wide chart has a number every forty pixels, each beside the next.
+        x=alt.X("estimate:Q", title="records", axis=alt.Axis(tickCount=_NUMBERS)),
         color=alt.condition("datum.chosen", alt.value(_BLUE), alt.value(_GREY)),
     )
     interval = (
