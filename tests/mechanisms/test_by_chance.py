@@ -199,3 +199,13 @@ def test_tables_that_are_moved_are_expected_to_be_off_by_less_where_there_is_not
     assert (np.diff(other) > 0.0).all()
     assert other[0] < 0.9 * plan.forecast.score < other[-1]
     assert (outlook(forecaster, plan.forecast.score, seen).ways[0] == plan.forecast.score).all()
+
+
+def test_a_product_that_stands_in_for_announced_tables_keeps_more_for_their_intervals():
+    kept = {}
+    for told in (None, dphist.Workload.marginals(DOMAIN, 2)):
+        named: Any = run(Auto(), _independent(20_000), "0.1", seed=1, workload=told).made_by
+        assert named.chosen.estimator == "chance"
+        kept[told is not None] = named.chosen.shares[-1]
+    assert kept[True] >= Fraction(3, 10)
+    assert kept[False] < Fraction(1, 5)
