@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+from typer.main import get_command
+
+from dphist.cli.application import PANELS, Panels
+from dphist.cli.commands import app
 from dphist.cli.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
@@ -17,3 +21,11 @@ def test_every_option_says_what_it_is():
     rows = [line.split("|") for line in reference().splitlines() if line.startswith("| `")]
     assert len(rows) > 60
     assert [name for _, name, words, *_ in rows if not words.strip()] == []
+
+
+def test_the_help_lists_every_command_once_under_a_heading():
+    whole = get_command(app)
+    assert isinstance(whole, Panels)
+    listed = [name for names in PANELS.values() for name in names]
+    assert list(whole.commands) == listed
+    assert {getattr(each, "rich_help_panel", None) for each in whole.commands.values()} == set(PANELS)

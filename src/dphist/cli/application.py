@@ -4,14 +4,43 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dphist.cli.budgets import ledger_app
 from dphist.cli.schemas import schema_app
 
+# The help lists commands in the order in which a custodian, then a reader, comes to need them.
+PANELS = {
+    "Begin": ("start", "demo"),
+    "Before anything is spent": ("schema", "rehearse", "plan", "mechanisms", "compare"),
+    "Spend and publish": ("ledger", "publish", "add", "uncounted"),
+    "Ask a release": ("show", "query", "sql", "report", "plot", "explore"),
+    "Hand it on": ("export", "records", "dossier"),
+    "Check what is promised": ("verify", "audit", "bench"),
+}
+
+
+class Panels(TyperGroup):
+    """All commands, in the order and under the headings of `PANELS`."""
+
+    def __init__(self, *, commands: dict[str, Any] | None = None, **rest: Any) -> None:
+        given = commands or {}
+        listed = {name: panel for panel, names in PANELS.items() for name in names}
+        for name, command in given.items():
+            command.rich_help_panel = listed.get(name)
+        order = [name for name in listed if name in given] + [name for name in given if name not in listed]
+        super().__init__(commands={name: given[name] for name in order}, **rest)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of commands, as they are listed."""
+        return list(self.commands)
+
+
 app = typer.Typer(
+    cls=Panels,
     help="Publish histograms and data cubes with differential privacy: records in, one private release out.",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
