@@ -1,20 +1,16 @@
-"""What a reader should know of a release before trusting a number in it: promise, price, accuracy, origin."""
+"""What a reader should know of a release before trusting a number in it: promise, price, origin."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from inspect import getdoc
-from math import ceil, e
+from math import e
 from typing import Any
-
-import numpy as np
 
 from dphist.mechanisms.spec import show
 from dphist.model.phrases import counted
-from dphist.model.workload import Workload
 from dphist.private.transcript import Entry
 from dphist.release import Release
 from dphist.release.description import ForeignMechanism
@@ -150,49 +146,6 @@ def plain_words(release: Release) -> list[str]:
 
 def _short(amount: Fraction) -> str:
     return f"{float(amount):.3g}"
-
-
-def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, Any]]:
-    """Say how wide intervals are for answers of several sizes, from one cell to everything.
-
-    Each line is the median over up to 25 ranges of that size, spread evenly over the domain; None where most of them
-    were not measured.
-    """
-    rows: list[dict[str, Any]] = []
-    seen = set()
-    for share in _shares(release.domain.size):
-        lengths = [
-            min(n, max(1, ceil(n * share ** (1 / len(release.domain.shape)) - 1e-9)))
-            for n in release.domain.shape
-        ]
-        cells = int(np.prod(lengths, dtype=np.int64))
-        if cells in seen:
-            continue
-        seen.add(cells)
-        ends = np.array(release.domain.shape) - lengths
-        # Low-discrepancy places: multiples of irrational steps, one per axis.
-        steps = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19, 23, 29][: len(lengths)] or [2])
-        steps = np.resize(steps, len(lengths))
-        low = np.unique((np.outer(np.arange(25), steps) % 1.0 * (ends + 1)).astype(np.int64), axis=0)
-        answers = release.answer(
-            Workload(release.domain, low, low + np.array(lengths)), confidence=confidence
-        )
-        # Nothing is narrower than what was measured: the others come last, and the median may be one of them.
-        width = np.median(np.where(answers.measured, answers.high - answers.low, np.inf)) / 2
-        rows.append(
-            {
-                "cells": cells,
-                "share": cells / release.domain.size,
-                "half_width": float(width) if np.isfinite(width) else None,
-            }
-        )
-    return rows
-
-
-def _shares(size: int) -> Iterator[float]:
-    for share in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1.0):
-        if share == 0 or share * size >= 2:
-            yield share
 
 
 def mechanism_words(release: Release) -> dict[str, str]:

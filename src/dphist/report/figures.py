@@ -254,14 +254,18 @@ def accuracy_figure(rows: Sequence[Mapping[str, Any]], *, width: int | str = 680
     """Draw how wide intervals are against how many cells an answer adds up."""
     alt = _altair()
     measured = [dict(row) for row in rows if row["half_width"] is not None]
+    kinds = list(dict.fromkeys(row["about"] for row in measured))
     base = alt.Chart(alt.Data(values=measured)).encode(
         x=alt.X("cells:Q", scale=alt.Scale(type="log", nice=False), title="cells added up"),
         y=alt.Y("half_width:Q", scale=alt.Scale(type="symlog"), title="± records"),
         tooltip=[
+            *([alt.Tooltip("about:N", title="asked about")] if len(kinds) > 1 else []),
             alt.Tooltip("cells:Q", format=",", title="cells"),
             alt.Tooltip("half_width:Q", format=",.1f", title="±"),
         ],
     )
+    if len(kinds) > 1:
+        base = base.encode(color=alt.Color("about:N", sort=kinds, title="asked about"))
     return base.mark_line(point=alt.OverlayMarkDef(size=60, filled=True), color=_BLUE).properties(
         width=width, height=220
     )

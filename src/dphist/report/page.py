@@ -18,6 +18,8 @@ from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.report import facts, figures
+from dphist.report.accuracy import accuracy as accuracy_of
+from dphist.report.accuracy import relative
 from dphist.report.figures import Colour, specification, table
 from dphist.report.measures import measure_lines
 from dphist.report.pictures import vega_script
@@ -53,12 +55,12 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
     """
     proven = can_guarantee(release)
     shown = [_figure(number, *each) for number, each in enumerate(_tables(release, proven))]
-    rows = facts.accuracy(release)
+    rows = accuracy_of(release)
     accuracy = {
         "id": "accuracy",
         "caption": "Half the width of a 95% interval against how many cells an answer adds up",
         "spec": embed(figures.accuracy_figure(rows, width="container").to_dict()),
-        "rows": rows,
+        "rows": [{**row, "relative": relative(row["part"])} for row in rows],
     }
     asked = example(release)
     return str(
@@ -79,6 +81,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             figures=shown,
             measures=measure_lines(release, Workload.where(release.domain, {}), 0.95),
             accuracy=accuracy,
+            several=len(release.domain.shape) > 1,
             question=question(release.domain, asked),
             python=python(release.domain, asked),
             answer=_answer(release, asked),

@@ -8,8 +8,8 @@ marked.
 from __future__ import annotations
 
 from dphist.model.phrases import so_many
+from dphist.report.accuracy import accuracy, relative
 from dphist.report.dossier.known import Known, to_fill, variant
-from dphist.report.facts import accuracy
 from dphist.report.wording import whole
 
 
@@ -65,11 +65,12 @@ def _promise(known: Known) -> list[tuple[str, str]]:
 def _numbers(known: Known) -> list[tuple[str, str]]:
     """What the noise does to the numbers, and to whom."""
     release = known.release
-    rows = [
-        (row["cells"], "not measured" if row["half_width"] is None else f"± {row['half_width']:,.1f}")
+    widths = "\n".join(
+        f"| {row['about']} | {row['cells']:,} | ± {row['half_width']:,.1f} | {relative(row['part'])} |"
+        if row["half_width"] is not None
+        else f"| {row['about']} | – | not measured | – |"
         for row in accuracy(release)
-    ]
-    widths = "\n".join(f"| {cells:,} | {width} |" for cells, width in rows)
+    )
     flagged, cells = int(known.uncertain.sum()), int(known.uncertain.size)
     polished = (
         f"The counts were polished ({', '.join(release.polish)}), which biases small ones. "
@@ -81,7 +82,8 @@ def _numbers(known: Known) -> list[tuple[str, str]]:
             "Utility",
             f"{whole(release.guarantee)}: {known.total}. Half the width of a 95 % interval, the median over places in "
             "the domain:\n\n"
-            f"| cells added up | half width |\n|---:|---|\n{widths}",
+            "| asked about | cells added up | half width | of the answer |\n|---|---:|---|---|\n"
+            f"{widths}",
         ),
         (
             "Bias, and small groups",

@@ -1,0 +1,191 @@
+"""How accurate the answers of a release are: how wide intervals are, for questions of several kinds and sizes.
+
+Of several attributes few questions bound them all: tables of one and of two are what people read, and whoever announced
+tables may have measured nothing else. So a line is said of questions about one attribute, about two, and about all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.inference.tables import Axes
+from dphist.model.phrases import counted
+from dphist.model.workload import Workload
+from dphist.release import Release
+
+IntArray = NDArray[np.int64]
+
+# So many places a line stands on, and so many tables of as many attributes are tried for having been measured.
+_PLACES, _MOST_TABLES = 25, 1000
+# Questions bound up to so many attributes, or all; more only where all were not measured together.
+_FEW = 2
+# Parts of a table that answers add up; 0 is a single cell.
+_PARTS = (0.0, 0.01, 0.1, 0.5)
+_PARTS_OF_ALL = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 1.0)
+
+
+def accuracy(release: Release, *, confidence: float = 0.95) -> list[dict[str, Any]]:
+    """Say how wide intervals are: for answers about one attribute, two and all, from one cell to everything.
+
+    Each line is the median over up to 25 boxes of that kind, spread evenly over the domain and over the tables that
+    were measured.
+
+    Args:
+        release: What is asked.
+        confidence: Of the intervals.
+
+    Returns:
+        A line for every kind and size: ``about``, the attributes in words; ``cells`` of their table that are added up,
+        and the ``share`` of it that is; ``half_width``, None where that was not measured; and ``part``, the half-width
+        as a part of the answer, None where that is not above zero.
+
+    Example:
+        >>> import dphist, numpy as np
+        >>> domain = dphist.Domain([dphist.Nominal(name, ["a", "b", "c"]) for name in "xyz"])
+        >>> histogram = dphist.Histogram(domain, np.full((3, 3, 3), 100))
+        >>> release = dphist.publish(histogram, epsilon=1, workload="marginals:2")
+        >>> [(row["about"], row["cells"], row["half_width"] is None) for row in accuracy(release)][0]
+        ('1 of 3 attributes', 1, False)
+    """
+    every = tuple(range(len(release.domain.shape)))
+    whole = _measured(release, [every])
+    rows: list[dict[str, Any]] = []
+    inside: list[Axes] = [()]
+    for order in range(1, len(every)):
+        tables = _larger(inside, len(every))
+        inside = _measured(release, tables) if tables else []
+        if not inside:
+            break
+        about = _about(len(inside), math.comb(len(every), order), order, len(every))
+        rows += _lines(release, inside, about, confidence)
+        if whole and order == _FEW:
+            break
+    if whole or len(every) == 1:
+        return rows + _lines(release, [every], "all attributes", confidence)
+    unknown = f"{order} or more of {len(every)} attributes" if not inside else "all attributes"
+    rows.append({"about": unknown, "cells": 1, "share": 0.0, "half_width": None, "part": None})
+    return rows + _everything(release, confidence)
+
+
+def relative(part: float | None) -> str:
+    """A half-width as a part of the answer, in words.
+
+    Args:
+        part: It, or None where the answer is not above zero.
+
+    Returns:
+        Percent, as many as tell something.
+
+    Example:
+        >>> relative(0.0712), relative(3.0), relative(None)
+        ('7.1%', 'over 100%', '–')
+    """
+    if part is None:
+        return "–"
+    if part > 1.0:
+        return "over 100%"
+    return f"{100.0 * part:.0f}%" if part >= 0.1 else f"{100.0 * part:.2g}%"
+
+
+def _larger(inside: Sequence[Axes], attributes: int) -> list[Axes]:
+    """Tables of one attribute more that may have been measured: all that they hold was."""
+    known = set(inside)
+    larger = (
+        (*axes, more)
+        for axes in inside
+        for more in range(axes[-1] + 1 if axes else 0, attributes)
+        if all(axes[:place] + axes[place + 1 :] + (more,) in known for place in range(len(axes)))
+    )
+    return list(islice(larger, _MOST_TABLES))
+
+
+def _about(measured: int, tables: int, order: int, attributes: int) -> str:
+    """Which attributes questions bound, in words; and of how many tables that was measured, if not of all."""
+    some = "" if measured in (tables, _MOST_TABLES) else f" ({counted(measured, 'table')} of {tables:,})"
+    return f"{order} of {attributes} attributes{some}"
+
+
+def _measured(release: Release, tables: Sequence[Axes]) -> list[Axes]:
+    """Those tables a cell of which has an interval."""
+    shape = np.array(release.domain.shape, dtype=np.int64)
+    high = np.array([_lengths(release.domain.shape, axes, 0.0) for axes in tables], dtype=np.int64)
+    low = np.where(high < shape, (shape - high) // 2, 0)
+    answers = release.answer(Workload(release.domain, low, low + high))
+    return [axes for axes, is_so in zip(tables, answers.measured, strict=True) if is_so]
+
+
+def _lines(release: Release, tables: Sequence[Axes], about: str, confidence: float) -> list[dict[str, Any]]:
+    """Lines about these tables, from one cell of each to about half of it; of all attributes to everything."""
+    shape = release.domain.shape
+    rows: list[dict[str, Any]] = []
+    seen = set()
+    for share in _shares(shape, tables):
+        boxes = [(axes, _lengths(shape, axes, share)) for axes in _spread(tables)]
+        cells = int(np.median([math.prod(lengths[a] for a in axes) for axes, lengths in boxes]))
+        size = int(np.median([math.prod(shape[a] for a in axes) for axes, _ in boxes]))
+        if cells in seen:
+            continue
+        seen.add(cells)
+        low = _places(shape, np.array([lengths for _, lengths in boxes], dtype=np.int64))
+        rows.append(_line(release, *low, about, cells, cells / size, confidence))
+    return rows
+
+
+def _everything(release: Release, confidence: float) -> list[dict[str, Any]]:
+    """A table of no attribute has one cell."""
+    shape = np.array([release.domain.shape], dtype=np.int64)
+    return [_line(release, np.zeros_like(shape), shape, "all records", 1, 1.0, confidence)]
+
+
+def _line(
+    release: Release, low: IntArray, high: IntArray, about: str, cells: int, share: float, confidence: float
+) -> dict[str, Any]:
+    answers = release.answer(Workload(release.domain, low, high), confidence=confidence)
+    # Nothing is narrower than what was measured: the others come last, and the median may be one of them.
+    width = float(np.median(np.where(answers.measured, answers.high - answers.low, np.inf))) / 2.0
+    typical = float(np.median(answers.value))
+    known = math.isfinite(width)
+    return {
+        "about": about,
+        "cells": cells,
+        "share": share,
+        "half_width": width if known else None,
+        "part": width / typical if known and typical > 0.0 else None,
+    }
+
+
+def _shares(shape: tuple[int, ...], tables: Sequence[Axes]) -> Iterator[float]:
+    whole = len(tables[0]) == len(shape)
+    size = float(np.median([math.prod(shape[a] for a in axes) for axes in tables]))
+    for share in _PARTS_OF_ALL if whole else _PARTS:
+        if share == 0 or share * size >= 2:
+            yield share
+
+
+def _spread(tables: Sequence[Axes]) -> list[Axes]:
+    """So many tables as there are places: all in turn, or some of many."""
+    return [
+        tables[number * len(tables) // _PLACES if len(tables) > _PLACES else number % len(tables)]
+        for number in range(_PLACES)
+    ]
+
+
+def _lengths(shape: tuple[int, ...], axes: Axes, share: float) -> list[int]:
+    """The sides of a box that holds such a part of a table, about; every other attribute is whole."""
+    root = share ** (1.0 / len(axes))
+    return [min(n, max(1, math.ceil(n * root - 1e-9))) if a in axes else n for a, n in enumerate(shape)]
+
+
+def _places(shape: tuple[int, ...], lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Where boxes with these sides begin and end, each once: multiples of irrational steps, one per axis."""
+    steps = np.resize(np.sqrt([2, 3, 5, 7, 11, 13, 17, 19, 23, 29]), len(shape))
+    ends = np.array(shape, dtype=np.int64) - lengths
+    low = (np.outer(np.arange(len(lengths)), steps) % 1.0 * (ends + 1)).astype(np.int64)
+    boxes = np.unique(np.hstack([low, low + lengths]), axis=0)
+    return boxes[:, : len(shape)], boxes[:, len(shape) :]
