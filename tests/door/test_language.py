@@ -49,6 +49,7 @@ def selected(text):
         ("sex = 'F'", "sex", [0]),
         ("sex = F", "sex", [0]),
         ("sex = 'it''s'", "sex", [2]),
+        ('sex = "it\'s"', "sex", [2]),
         ("sex != 'F'", "sex", [1, 2]),
         ("income = 50", "income", [1]),
         ("income < 10", "income", [0]),
@@ -64,6 +65,18 @@ def test_conditions_select_the_cells_they_say(text, axis, cells):
     found = selected(text)
     assert found.pop(axis) == cells
     assert set(found.values()) == {"all"}
+
+
+def test_quotes_of_either_kind_are_written_twice_inside_their_own():
+    domain = Domain([Nominal("s", ['a"b', "a'b", 'a""b'])])
+    for text, cell in (
+        ('s = "a""b"', 0),
+        ("s = 'a\"b'", 0),
+        ("s = 'a''b'", 1),
+        ('s = "a\'b"', 1),
+        ("s = 'a\"\"b'", 2),
+    ):
+        assert read_question(text, domain).low.tolist() == [[cell]]
 
 
 def test_an_empty_question_is_the_total():

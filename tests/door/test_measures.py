@@ -168,6 +168,7 @@ def test_sums_that_were_not_paid_for_are_refused() -> None:
         ({"measures": [Measure("nothing", 0, 80)]}, DphistError),
         ({"measures": [HOURS], "mechanism": "sparselaplace"}, MechanismError),
         ({"measures": [HOURS], "shares": {"count": 1}}, InputError),
+        ({"shares": {"count": 1}}, InputError),
         ({"measures": [HOURS], "shares": {"count": 1, "hours": 0}}, DphistError),
         ({"measures": [Measure("hours", 0, 2**40)], "epsilon": "1e-9"}, DphistError),
     ],

@@ -34,6 +34,15 @@ class Broken:
         raise MechanismError("cannot go on")
 
 
+def test_what_is_no_ledger_is_refused_by_name():
+    class Almost:
+        def reserve(self) -> None: ...
+
+    for ledger in (Almost(), 3):
+        with pytest.raises(InputError, match="ledger"):
+            dphist.publish(HISTOGRAM, epsilon=1, ledger=ledger, dataset="people")
+
+
 def test_a_release_is_charged_once_and_says_where(ledger):
     release = dphist.publish(HISTOGRAM, epsilon="1/3", ledger=ledger, dataset="people")
     assert ledger.spent("people") == Fraction(1, 3)

@@ -171,6 +171,15 @@ def test_polishing_costs_nothing_keeps_the_total_and_still_verifies(release, tmp
         release.answer(where=question).high,
     )
     assert release.polished(total=1000).counts.sum() == pytest.approx(1000)
+    for wrong in (float("nan"), float("inf"), -5, "many"):
+        with pytest.raises((QueryError, InputError), match="total"):
+            release.polished(total=wrong)
+
+
+def test_whoever_writes_into_bounds_changes_nobody_elses(release):
+    low, _ = release.bounds()
+    with pytest.raises(ValueError, match="read-only"):
+        low += 1
 
 
 def test_frames_have_a_row_per_cell(release):

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import ibis
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -347,6 +348,17 @@ def test_empty_text_in_a_csv_file(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('a,s\n1,""\n1,\n1,F\n')
     assert count(path, Domain([Nominal("s", ["", "F"], other=True)])).counts.tolist() == [1, 1, 1]
+
+
+def test_a_tab_separates_the_fields_of_a_tsv_file_however_its_name_is_written(tmp_path: Path) -> None:
+    for name in ("t.tsv", "T.TSV"):
+        (tmp_path / name).write_text("a,b,c\ts\n1,2\tF\n")
+        assert count(tmp_path / name, Domain([Nominal("s", ["F"])])).counts.tolist() == [1]
+
+
+def test_truth_values_of_numpy_are_truth_values() -> None:
+    frame = pd.DataFrame({"b": pd.Series([np.True_, True, np.False_, None], dtype=object)})
+    assert count(frame, Domain([Nominal("b", ["true", "false"])])).counts.tolist() == [2, 1]
 
 
 @settings(deadline=None, max_examples=8)

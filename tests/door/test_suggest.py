@@ -136,6 +136,13 @@ def test_a_suggestion_is_a_schema_and_pays(tmp_path: Path, state_folder: Path) -
             suggest(people(), ["cost"], 1, ledger=ledger, dataset="people")
 
 
+def test_a_suggestion_of_a_column_with_a_strange_name_is_a_schema_all_the_same() -> None:
+    name = 'paid "net"\nin euros'
+    frame = pd.DataFrame({name: np.tile(np.arange(20, 60), 500)})
+    drafted = Schema.read(suggest(frame, [name], epsilon=1).to_toml())
+    assert drafted.domain.names == (name,)
+
+
 def test_every_histogram_is_noised_for_the_unit() -> None:
     """Of a person who is replaced by another, two numbers of rows move; of two rows each, four cells do."""
     noise = RecordingNoise(seed=3)

@@ -24,6 +24,7 @@ from dphist.model.measure import Measure, Quantity, check_measures
 from dphist.model.unit import Unit
 from dphist.sources.count import count_and_sum
 from dphist.sources.open import connect
+from dphist.sources.people import added_up
 
 DOMAIN = Domain([Ordinal("age", range(4)), Nominal("sex", ["F", "M"])])
 COST = Measure("cost", "-10", 50, step="0.5")
@@ -174,11 +175,43 @@ def test_one_record_moves_one_cell_by_at_most_its_reach() -> None:
             more = pa.concat_tables([base, pa.table({"sex": ["F"], "cost": pa.array([value], pa.float64())})])
             after = count_and_sum(more, domain, Unit(), [quantity])
             rows = after[0].counts - before[0].counts
-            moved = after[1][0] - before[1][0] - centre * rows
+            moved = after[1][0] - before[1][0]
             assert rows.tolist() in ([1, 0], [0, 0])
             assert moved[1] == 0
             assert abs(moved[0]) <= quantity.reach == quantity.in_steps(Unit()).steps
             assert (rows[0] == 0) == (value is None or math.isnan(value))
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit(id="user")], ids=str)
+def test_a_record_moves_a_large_sum_no_further_than_a_small_one(unit: Unit) -> None:
+    """A cell whose values add up to more than 2⁶⁰ steps: centred one by one they do not, and nothing is cut."""
+    measure = Measure("x", 2**40 - 10, 2**40)
+    quantity = Quantity(measure, centre=2**40 - 5)
+    domain, rows = Domain([Nominal("sex", ["F"])]), 2**20 + 64
+    moved = []
+    for more in (0, 1):
+        table = pa.table(
+            {
+                "user": np.arange(rows + more),
+                "sex": pa.array(["F"] * (rows + more)),
+                "x": np.full(rows + more, 2**40, dtype=np.int64),
+            }
+        )
+        _, (total,) = count_and_sum(table, domain, unit, [quantity])
+        moved.append(int(total[0]))
+    assert moved == [5 * rows, 5 * (rows + 1)]
+    assert moved[1] - moved[0] <= quantity.reach
+
+
+def test_sums_that_do_not_fit_are_cut_and_never_wrap() -> None:
+    far = 2**60
+    many = np.full(40, far - 1, dtype=np.int64)
+    for sign in (1, -1):
+        assert added_up(np.zeros(40, dtype=np.int64), sign * many, 1).tolist() == [sign * far]
+    mixed = np.concatenate([many, -many, [7]])
+    assert added_up(np.zeros(81, dtype=np.int64), mixed, 1).tolist() == [7]
+    assert added_up(np.repeat([0, 1], [1, 2]), np.array([-far, 3 - far, -3]), 2).tolist() == [-far, -far]
+    assert added_up(np.zeros(0, dtype=np.int64), many[:0], 2).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -418,3 +418,11 @@ def test_a_model_is_fitted_when_it_is_asked_for_and_once(
         release.verify()
     assert len(fits) == 2
     assert "fitting a model to the tables: 50 %" in said[len(said) // 2]
+
+
+def test_an_id_may_be_an_attribute_too(tmp_path: Path) -> None:
+    rows = [{"user": f"u{i % 3}", "sex": "FM"[i % 2]} for i in range(12)]
+    pd.DataFrame(rows).to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    domain = dphist.Domain([dphist.Nominal("user", ["u0", "u1", "u2"]), dphist.Nominal("sex", ["F", "M"])])
+    found = coded(tmp_path / "t.jsonl", domain, Unit(rows=2, id="user")).tables([(0,)])
+    assert found[0].tolist() == [2, 2, 2]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +17,6 @@ from dphist.private.ledger.units import changes, charged
 from dphist_bench.measurements import composition
 
 TINY = Fraction(1, 10**9)
-OLD = Path(__file__).with_name("ledger_before_rho.sql")
 
 
 @pytest.fixture
@@ -255,46 +251,7 @@ def test_a_spend_for_another_unit_is_converted_and_replayed(ledger):
 # ---- files ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def old(tmp_path):
-    path = tmp_path / "old.db"
-    with closing(sqlite3.connect(path)) as file:
-        file.executescript(OLD.read_text(encoding="utf-8"))
-    return path
-
-
-def test_a_file_from_before_opens_unchanged(old):
-    before = old.read_bytes()
-    with Ledger.open(old) as ledger:
-        assert (ledger.total("adults"), ledger.spent("adults")) == (Fraction(3, 2), Fraction(1))
-        assert (ledger.total("children"), ledger.spent("children")) == (Fraction(2), Fraction(1, 10))
-        assert [(e.epsilon, e.cost, e.status) for e in ledger.entries("adults")] == [
-            (Fraction(1, 2), Fraction(1, 2), "published"),
-            (Fraction(1, 20), Fraction(1, 2), "reserved"),
-        ]
-        assert ledger.verify().number == 9
-        assert len(ledger.history()) == 9
-    assert len(old.read_bytes()) == len(before)
-    with closing(sqlite3.connect(old)) as file:
-        assert file.execute("PRAGMA user_version").fetchone() == (1,)
-        assert file.execute("SELECT count(*) FROM lines").fetchone() == (9,)
-
-
-def test_a_file_from_before_goes_on_in_either_way(old):
-    with Ledger.open(old) as ledger:
-        ledger.reserve("children", "0.9", "as ever")
-        assert ledger.history()[-1].amount == "9/10"
-        ledger.raise_total("children", purpose="compose from now on", epsilon=10, delta="1e-9")
-        ledger.reserve("children", Rho(Fraction(1, 100)), "rho")
-        ledger.create("others", rho="1/2")
-    with Ledger.open(old) as ledger:
-        ledger.verify()
-        assert ledger.account("children").rho_spent == Fraction(1, 100) + sum(
-            rho_of_epsilon(Fraction(e)) for e in ("1/10", "9/10")
-        )
-
-
-def test_pure_budgets_are_written_as_they_always_were(ledger):
+def test_pure_budgets_are_written_as_plain_numbers(ledger):
     ledger.create("adults", epsilon="3/2")
     ledger.reserve("adults", "1/2", "x", unit=Unit(rows=10))
     amounts = [line.amount for line in ledger.history()]

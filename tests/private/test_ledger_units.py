@@ -14,7 +14,7 @@ from dphist.model.unit import Unit
 from dphist.private.ledger import Ledger
 from dphist.private.ledger.lines import Books, Line
 from dphist.private.ledger.totals import Spend
-from dphist.private.ledger.units import charged, factor, read, written
+from dphist.private.ledger.units import factor, read, written
 
 HALF = Spend(epsilon=Fraction(1, 2))
 
@@ -150,13 +150,14 @@ def test_units_are_read_back(ledger, tmp_path):
     for number, unit in enumerate([*ROWS, *PEOPLE]):
         ledger.create(f"d{number}", 1, unit=unit)
         assert read(written(unit, HALF)) == (unit, HALF)
-        assert read(unit.describe()) == (unit, None)
+        # A description is words like any other: it says nothing that could be converted.
+        assert read(unit.describe()) == (unit.describe(), None)
     with Ledger.open(tmp_path / "budget.db") as again:
         assert [again.unit(f"d{number}") for number in range(7)] == [*ROWS, *PEOPLE]
 
 
 def history(*spends: tuple[str, str]) -> Books:
-    """Follow a history as older versions wrote it: the unit in words, the amount as asked."""
+    """Follow the lines of a budget of nine: each spend by its amount and what the line says of its unit."""
     books = Books()
     lines = [Line(number=1, kind="began"), Line(number=2, kind="created", dataset="d", amount="9")]
     lines += [
@@ -175,22 +176,23 @@ def history(*spends: tuple[str, str]) -> Books:
     return books
 
 
-def test_an_old_history_opens_as_it_is_and_gets_the_unit_of_its_first_spend():
-    books = history(("1/2", ""), ("1/2", Unit(rows=10).describe()), ("1/2", Unit().describe()))
-    budget = books.budgets["d"]
-    assert budget.unit == Unit(rows=10)
-    assert budget.sums.price == Fraction(3, 2)  # amounts stand as they were written
-    assert charged(budget.unit, Unit(), HALF) == Spend(epsilon=Fraction(5))  # from now on
-    assert history(("1/2", "household of my own")).budgets["d"].unit == "household of my own"
-
-
 def test_a_history_whose_spends_were_not_converted_is_refused():
     good = written(Unit(rows=10), HALF)
     history(("1/2", good), ("5", written(Unit(), HALF)))
     with pytest.raises(ValueError, match="not converted"):
         history(("1/2", good), ("1/2", written(Unit(), HALF)))
+    # A unit that says nothing of what was asked for it could hide a conversion.
+    with pytest.raises(ValueError, match="not converted"):
+        history(("1/2", written(Unit(rows=10))))
+    with pytest.raises(ValueError, match="not converted"):
+        history(("1/2", good), ("1/2", "household of my own"))
     with pytest.raises(ValueError, match="cannot be read"):
         history(("1/2", '{"rows":0}'))
+
+
+def test_words_of_the_users_own_are_a_unit():
+    books = history(("1/2", ""), ("1/2", "household of my own"))
+    assert books.budgets["d"].unit == "household of my own"
 
 
 def test_a_tampered_unit_is_noticed(ledger, tmp_path):

@@ -95,9 +95,9 @@ class Transcript(Sequence[Entry]):
         """Draw an answer and write it down."""
         if draw is None:
             raise VerificationError("there are no counts behind this gate to answer from")
-        if self._pay is not None:
+        if (pay := self._pay) is not None:
             # Durable before the first bit of noise, and once: a crash from here on leaves the budget spent.
-            self._pay()
+            pay()
             self._pay = None
         answer = draw()
         # The release and the transcript share this array, and the memory it may be a view of; nobody may edit history.

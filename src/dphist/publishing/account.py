@@ -74,13 +74,13 @@ def account(
     """Open the ledger, and refuse at once what it would refuse later: no long work is done in vain."""
     if (ledger is None) != (dataset is None):
         raise InputError("ledger and dataset belong together: give both or neither")
-    if ledger is not None and not hasattr(ledger, "reserve") and not isinstance(ledger, str | PathLike):
-        raise InputError(f"ledger: a dphist.Ledger, its path or its URL, not a {type(ledger).__name__}")
     if ledger is None or dataset is None:
         yield Account(budget, unit, purpose)
         return
     from dphist.private.ledger import Ledger
 
+    if not isinstance(ledger, Ledger | str | PathLike):
+        raise InputError(f"ledger: a dphist.Ledger, its path or its URL, not a {type(ledger).__name__}")
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     try:
         book.check(dataset, budget, unit, delta=delta)

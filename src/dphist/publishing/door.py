@@ -119,7 +119,7 @@ def publish(
     """
     unknown = domain.undeclared if isinstance(domain, Domain) and not isinstance(source, Histogram) else None
     if domain is not None and unknown is not None:
-        if workload is not None or partition_by is not None or measures:
+        if workload is not None or partition_by is not None or measures or shares is not None:
             raise InputError("discover: no workload, measures or partitions while the keys are not known")
         share = allowed_share(allow_dropped)
         if not unattended:
@@ -160,6 +160,8 @@ def publish(
         recipe = ByPart(by=by, inner=recipe)
     told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
     added = check_measures(measures, protected)
+    if shares is not None and not added:
+        raise InputError("shares: they divide the budget between counts and measures; name measures too")
     if added and goes_wide(recipe, cells, asked):
         raise InputError(
             "measures: sums are published over every cell, and this domain is published as tables of few attributes; "

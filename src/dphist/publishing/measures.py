@@ -275,8 +275,7 @@ def noised(
     release = make(histogram, part_of(budget, plan.share), plan.counts, unit, workload, noise=noise, pay=pay)
     sums = []
     for quantity, share, total in zip(plan.quantities, plan.shares, totals, strict=True):
-        centred = Sums(histogram.domain, total - quantity.centre * histogram.counts)
-        moved = quantity.in_steps(unit)
+        centred, moved = Sums(histogram.domain, total), quantity.in_steps(unit)
         made = make(centred, part_of(budget, share), plan.mechanism, moved, workload, noise=noise)
         sums.append(MeasuredSums(quantity, made))
     return replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release._estimate)

@@ -19,6 +19,7 @@ import numpy as np
 from dphist.errors import InputError, SourceError
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
+from dphist.model.domain.written import quote
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
 from dphist.model.measure import LARGEST_REACH, Measure, measures_to_toml
@@ -98,9 +99,9 @@ class Suggestion:
             "",
         ]
         for part in self.parts:
-            said = f"# {part.name}: ε = {part.epsilon}. {part.reason}"
+            said = f"# {' '.join(part.name.split())}: ε = {part.epsilon}. {part.reason}"
             if part.rows is not None:
-                blocks += [said, f'# unit = {{rows = {part.rows}, id = "{part.name}"}}', ""]
+                blocks += [said, f"# unit = {{rows = {part.rows}, id = {quote(part.name)}}}", ""]
                 continue
             if part.measure is not None:
                 blocks += [said, _attribute(part), measures_to_toml([part.measure])]
@@ -229,7 +230,7 @@ def _attribute(part: Suggested) -> str:
     if measure is None or width is None:
         return ""
     low, high = Fraction(measure.low) // width * width, -((-Fraction(measure.high)) // width) * width
-    lines = ["[[attribute]]", f'name = "{part.name}"', 'kind = "ordinal"']
+    lines = ["[[attribute]]", f"name = {quote(part.name)}", 'kind = "ordinal"']
     if all(each.denominator == 1 for each in (low, high, width)):
         lines.append(f"edges = {{from = {low}, to = {high}, width = {width}}}")
     else:

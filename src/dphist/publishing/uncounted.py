@@ -7,8 +7,8 @@ count, so it is published as a release of its own, of one cell, through the gate
 itself (`dphist.sources.tally`: a row, a line of a text file or an object, whatever the others hold). So one row more or
 less moves x by at most one: one step, as for any cell, and a unit of L rows by at most L. The gate's noise for a cell
 then makes the answer as private as it says, and beside the release of the other cells it composes sequentially: the
-ledger adds both up. With an id, rows are bounded among those that have a cell, and nothing bounds how many of a
-person's rows have none: such units are refused.
+ledger adds both up. With an id, or a bound on the rows in each cell, rows are bounded among those that have a cell, and
+nothing bounds how many of a person's rows have none: such units are refused.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def publish_uncounted(
         epsilon: What this number may cost, beside the release of the cells.
         rho: The same in the other currency.
         delta: The δ that goes with ``epsilon``.
-        unit: Who is protected; without an id.
+        unit: Who is protected; rows alone, neither an id nor cells.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
         unattended: For pipelines: no reminders.
@@ -73,9 +73,10 @@ def publish_uncounted(
         (('rows',), Fraction(1, 1))
     """
     protected = Unit.parse(unit)
-    if protected.id is not None:
+    if protected.id is not None or protected.cells is not None:
         raise InputError(
-            "unit: with an id, nothing bounds how many of a person's rows have no cell; such a number is not published"
+            "unit: with an id, or rows bounded by cell, nothing bounds how many of a person's rows have no cell; such "
+            "a number is not published"
         )
     if isinstance(source, Histogram):
         raise InputError("source: a histogram does not say what was not counted in it; give the records")

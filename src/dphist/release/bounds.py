@@ -170,5 +170,8 @@ def every_bound(release: Release, confidence: float) -> Pair:
     if confidence not in kept:
         kept.clear()
         kept[confidence] = known_bounds(release, 0, int(release.cells.numbers.size), confidence)
+        for ends in kept[confidence]:
+            # Whoever gets them shares them with whoever asks next.
+            ends.setflags(write=False)
     low, high = kept[confidence]
     return low, high

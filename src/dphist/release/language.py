@@ -185,7 +185,8 @@ class _Tokens:
         if kind == "sign":
             raise QueryError(f"expected a value; {_HINT}")
         if kind != "number":
-            return text.replace("''", "'") if kind == "text" else text
+            twice = {"text": "'", "quoted": '"'}.get(kind)
+            return text if twice is None else text.replace(2 * twice, twice)
         # Python refuses to read integers of thousands of digits; as a float such a number is infinite, which will do.
         whole = len(text) <= _LONGEST_NUMBER and re.fullmatch(r"[-+]?\d+", text)
         return int(text) if whole else float(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
@@ -338,9 +339,12 @@ def _nonnegative_step(total: float | None) -> str:
     if total is None:
         return "nonnegative"
     try:
-        return f"nonnegative total {float(total)!r}"
-    except (TypeError, ValueError):
-        raise QueryError("total: a number that is public knowledge") from None
+        wanted = float(total)
+    except (TypeError, ValueError, OverflowError):
+        wanted = math.nan
+    if not 0 <= wanted < math.inf:
+        raise QueryError("total: a number of records that is public knowledge, finite and not below zero")
+    return f"nonnegative total {wanted!r}"
 
 
 # How a release becomes a file: `dphist.release.file`, which knows releases, puts itself here when imported.

@@ -35,7 +35,7 @@ from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.sources.allowance import available_memory
-from dphist.sources.count import column_of, occupied, pass_through
+from dphist.sources.count import column_of, needed_columns, occupied, pass_through
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Bound, Engine, Key
 from dphist.sources.keys import place, read
@@ -132,9 +132,7 @@ class Passes:
 
 
 def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Engine, list[Key], Bound | None]:
-    needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
-    # A column that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
-    engine = open_source(source, needed, unit)
+    engine = open_source(source, needed_columns(domain, unit), unit)
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     keys = [place(each, column, engine) for each, column in zip(domain.attributes, columns, strict=True)]
     return engine, keys, None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)

@@ -18,6 +18,7 @@ from dphist.sources.engine import Bound, Column, Engine
 from dphist.sources.few import count_few
 from dphist.sources.keys import amount, place, read
 from dphist.sources.open import open_source
+from dphist.sources.people import added_up
 from dphist.sources.tally import tally_of
 from dphist.tracebacks import closed
 
@@ -62,19 +63,15 @@ def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
 def count_and_sum(
     source: Any, domain: Domain | None, unit: Unit, quantities: Sequence[Quantity]
 ) -> tuple[Histogram, list[IntArray]]:
-    """Count the rows and add up what they have of each quantity, cell by cell, before any centring."""
+    """Count the rows and add up what they have of each quantity, cell by cell, less its centre."""
     if isinstance(source, Histogram):
         raise SourceError("measures: a histogram holds counts alone; give the records that sums are made of")
     if domain is None:
         raise SourceError("domain: say what the cells are; taken from the records it would tell about them")
     check_memory(domain)
     cells, rows, sums = occupied(source, domain, unit, quantities)
-    flat = []
-    for each in (rows, *sums):
-        total = np.zeros(domain.size, dtype=np.int64)
-        np.add.at(total, cells, each)
-        flat.append(total.reshape(domain.shape))
-    return Histogram(domain, flat[0]), flat[1:]
+    counts, *totals = (added_up(cells, each, domain.size).reshape(domain.shape) for each in (rows, *sums))
+    return Histogram(domain, counts), totals
 
 
 @closed
@@ -132,11 +129,7 @@ def _occupied(
     few = None if quantities else count_few(source, domain, unit)
     if few is not None:
         return *few, ()
-    needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
-    needed += [quantity.measure.source for quantity in quantities]
-    needed = list(dict.fromkeys(needed))
-    # A column that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
-    engine = open_source(source, needed, unit)
+    engine = open_source(source, needed_columns(domain, unit, quantities), unit)
     tally = tally_of(source)
     engine.watching = tally is not None
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
@@ -166,6 +159,15 @@ def _occupied(
         engine.watch(tally)
         tally.placed = int(groups.rows[kept].sum())
     return flat[kept], groups.rows[kept], [total[kept] for total in groups.sums]
+
+
+def needed_columns(domain: Domain, unit: Unit, quantities: Sequence[Quantity] = ()) -> list[str]:
+    """The columns that counting reads, each once.
+
+    One that is not needed is not looked at: what it holds, or that somebody has it, changes nothing.
+    """
+    person = [] if unit.id is None else [unit.id]
+    return list(dict.fromkeys([*domain.names, *person, *(each.measure.source for each in quantities)]))
 
 
 def column_of(engine: Engine, name: str) -> Column:

@@ -77,7 +77,7 @@ def _header(line: bytes, source: str) -> tuple[list[str], str]:
         text = ""
     if not text or "\0" in text or "\r" in text:
         raise unreadable(source, hint + ", in UTF-8")
-    separators = "\t" if ".tsv" in Path(source).suffixes else ",;\t|"
+    separators = "\t" if ".tsv" in Path(source.lower()).suffixes else ",;\t|"
     separator = max(separators, key=text.count)
     try:
         (fields,) = csv.reader([text], delimiter=separator, skipinitialspace=True, strict=True)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dphist.errors import SourceError
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
-from dphist.sources.count import column_of
+from dphist.sources.count import column_of, needed_columns
 from dphist.sources.engine import Bound
 from dphist.sources.keys import place
 from dphist.sources.open import open_source
@@ -55,8 +55,7 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     if unknown is None:
         raise SourceError("keys are discovered of an attribute that says so: Nominal(…, discover=True)")
     known = [each for each in domain.attributes if each is not unknown]
-    needed = [*domain.names, *([unit.id] if unit.id is not None else [])]
-    engine = open_source(source, list(dict.fromkeys(needed)), unit)
+    engine = open_source(source, needed_columns(domain, unit), unit)
     if not isinstance(engine, Duck | Remote):
         raise SourceError(
             "keys cannot be discovered on this engine; give the records as files, a data frame, or a table of DuckDB, "

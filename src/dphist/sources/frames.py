@@ -133,7 +133,7 @@ def _text(value: Any) -> str | None:
         except UnicodeEncodeError:
             return None
         return value
-    if isinstance(value, bool) or type(value).__name__ == "bool_":
+    if isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool":
         return "true" if value else "false"
     if isinstance(value, int | float | Decimal) or hasattr(value, "dtype"):
         return _number(value)

@@ -80,8 +80,10 @@ def place(attribute: Attribute, column: Column, engine: Engine) -> Key:
 def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
     """What a row adds for a measure, in whole steps: ⌊value ÷ step + ½⌋ within the bounds, NULL for no value.
 
-    Every engine computes it in 64-bit floats, whatever type the column has, so the same row gives the same number. The
-    result is cut to the bounds once more: what the gate relies on must not hang on how a float is rounded.
+    The quantity's centre is taken off row by row: a sum is cut where it would not fit in 64 bits, and one that was cut
+    first and centred afterwards would move by the centre, not by the reach. Every engine computes in 64-bit floats,
+    whatever type the column has, so the same row gives the same number. The result is cut to the bounds once more: what
+    the gate relies on must not hang on how a float is rounded.
     """
     measure = quantity.measure
     value = engine.real(_number(column, engine)[0])
@@ -93,19 +95,24 @@ def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
     known = engine.between(value, -math.inf, math.inf)
     below = engine.before(value, engine.literal(float(Fraction(measure.low))))
     inside = engine.before(value, engine.literal(float(Fraction(measure.high))))
+    bounds = quantity.bounds[0] - quantity.centre, quantity.bounds[1] - quantity.centre
+
+    def centred(counted: Expression, limit: int | None = None) -> Value:
+        return Value(engine.steps(counted, quantity.centre, 1) if quantity.centre else counted, bounds, limit)
+
     if quantity.clipped:
         beyond = engine.before(engine.literal(float(Fraction(measure.high))), value)
         outside = engine.when(below, 1, engine.when(beyond, 1, 0))
         found = engine.when(known, outside, None)
-        return Value(found if measure.missing is None else engine.otherwise(found, 0), quantity.bounds)
+        return centred(found if measure.missing is None else engine.otherwise(found, 0))
     clipped = engine.when(below, low, engine.when(inside, steps, high))
     found = engine.when(known, clipped, None)
     if measure.missing is not None:
         found = engine.otherwise(found, int(Fraction(measure.missing) / measure.size))
     if quantity.squared:
         away = engine.steps(found, measure.middle, 1)
-        return Value(engine.times(away, away), quantity.bounds)
-    return Value(found, quantity.bounds, None if measure.per_person is None else measure.limit)
+        return centred(engine.times(away, away))
+    return centred(found, None if measure.per_person is None else measure.limit)
 
 
 def _found(attribute: Attribute, categories: Sequence[Any], column: Column, engine: Engine) -> Key:

@@ -16,7 +16,7 @@ from typing import Any
 from dphist.errors import SourceError
 from dphist.model.domain import Attribute, Domain, Nominal
 from dphist.model.unit import Unit
-from dphist.sources.count import column_of
+from dphist.sources.count import column_of, needed_columns
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Column
 from dphist.sources.keys import place
@@ -63,8 +63,7 @@ def unmatched(source: Any, domain: Domain, unit: Unit) -> Unmatched:
     Returns:
         What was found, as private as the records.
     """
-    needed = list(dict.fromkeys([*domain.names, *([unit.id] if unit.id is not None else [])]))
-    engine = open_source(source, needed, unit)
+    engine = open_source(source, needed_columns(domain, unit), unit)
     if not isinstance(engine, Duck | Remote):
         raise SourceError(
             "a rehearsal reads files, data frames, DuckDB, PostgreSQL and Spark tables; rehearse with a file of them"

@@ -131,6 +131,13 @@ def _releases(
         yield noised(_release, plan, budget, Unit(), workload, *counted, noise=noise)
 
 
+def _uncentred(plan: Plan, histogram: Histogram, totals: list[IntArray]) -> list[IntArray]:
+    """The true sums, with the centres that were taken off every record."""
+    return [
+        total + each.centre * histogram.counts for each, total in zip(plan.quantities, totals, strict=True)
+    ]
+
+
 def _coverage(budget: Budget, draws: int, data: Path | None, quick: bool) -> Iterator[Line]:
     for name, frame, domain, measures in _cases(data, quick):
         plan = plan_measures(domain, measures, Auto(), Unit(), None, None, budget)
@@ -142,7 +149,10 @@ def _coverage(budget: Budget, draws: int, data: Path | None, quick: bool) -> Ite
         for release in _releases(plan, budget, None, counted, draws):
             for kind, asked in _kinds(domain).items():
                 count = asked.answer(counted[0].counts).astype(float)
-                one, two = (asked.answer(total) * step for total, step in zip(counted[1], steps, strict=True))
+                one, two = (
+                    asked.answer(total) * step
+                    for total, step in zip(_uncentred(plan, *counted), steps, strict=True)
+                )
                 with np.errstate(divide="ignore", invalid="ignore"):
                     wanted = {"sum": one, "mean": one / count, "ratio": one / two}
                 answers = {
@@ -204,7 +214,7 @@ def _range_line(
     plan = plan_measures(domain, [each], Auto(), Unit(), told, None, budget)
     counted = count_and_sum(frame, domain, Unit(), plan.quantities)
     once = time.process_time() - begin
-    truth = asked.answer(counted[1][0]) * float(each.size)
+    truth = asked.answer(_uncentred(plan, *counted)[0]) * float(each.size)
     begin = time.process_time()
     mine = _range_error(plan, budget, told, counted, draws, each.name, asked, truth)
     release_cpu = (time.process_time() - begin) / draws

@@ -81,8 +81,7 @@ def _cells(source: Any, towns: range, unit: Unit) -> Found:
 def _sums(source: Any, towns: range, unit: Unit) -> Found:
     made, totals = count_and_sum(source, in_towns(towns), unit, list(_QUANTITIES.values()))
     found = [("cells", "", made.counts)]
-    for (name, quantity), total in zip(_QUANTITIES.items(), totals, strict=True):
-        found.append((name, "", total - quantity.centre * made.counts))
+    found += [(name, "", total) for name, total in zip(_QUANTITIES, totals, strict=True)]
     return _flat(found)
 
 

@@ -15,6 +15,7 @@ from fractions import Fraction
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
+from dphist.model.unit import Unit
 from dphist.private.ledger.totals import ZERO, Spend, Sums, Total
 from dphist.private.ledger.units import Protected, charged, described, read
 
@@ -158,8 +159,8 @@ class Books:
         spend = Spend.read(line.amount)
         when = datetime.fromisoformat(line.time)
         unit, asked = read(line.unit)
-        # Lines from before units were kept say no ε of their own: their amounts stand as they were written.
-        if asked is not None and charged(budget.unit, unit, asked) != spend:
+        # A unit of ours says what was asked for it; words of the user's own, or none, are in the budget's unit.
+        if (asked is None) == isinstance(unit, Unit) or charged(budget.unit, unit, asked or spend) != spend:
             raise ValueError("a spend was not converted to its budget's unit")
         sums = budget.sums.with_(spend, budget.total)
         if not sums.fits(budget.total):

@@ -14,7 +14,7 @@ from dphist.model.unit import Unit
 from dphist.private.ledger.amounts import amount_of
 from dphist.private.ledger.lines import Fund
 from dphist.private.ledger.totals import ZERO, Spend, Sums
-from dphist.private.ledger.units import Protected, charged, described, read
+from dphist.private.ledger.units import Protected, charged, described
 from dphist.private.ledger.wording import exhausted, foreign, one_line
 
 if TYPE_CHECKING:
@@ -56,13 +56,13 @@ class Reservation:
 
 
 def protected_by(unit: Unit | str | None) -> Protected:
-    """Accept a unit, its description, words of the user's own, or nothing."""
+    """Accept a unit, words of the user's own, or nothing."""
     if unit is None or isinstance(unit, Unit):
         return unit
     text = one_line(unit, "unit", blank=True)
     if text.startswith("{"):
         raise errors.InputError("unit: must be a Unit, or words that do not begin with a brace")
-    return read(text)[0]
+    return text or None
 
 
 def spend_of(budget: Number | Budget, delta: Number | None = None) -> Spend:

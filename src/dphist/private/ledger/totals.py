@@ -27,8 +27,8 @@ part of δ is set aside when the total is set (``discover``), not taken from wha
 at most ``discover`` on every path, the rules above run with δ − ``discover``, and together they lose at most δ. Under
 a ρ total ``delta`` is that part and nothing else.
 
-How it is written. A pure total, and a spend of one, are plain numbers, as they always were. Anything else is words
-and numbers, ``epsilon 10 delta 1/1000000000 order 5.18``, which an older dphist refuses to read, as it should.
+How it is written. A pure total, and a spend of one, are plain numbers; anything else is words and numbers,
+``epsilon 10 delta 1/1000000000 order 5.18``.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ one change. The δ of discovered keys is a promise to S alone: it is only spent 
 from __future__ import annotations
 
 import json
-import re
 from fractions import Fraction
 
 from dphist.errors import InputError
@@ -37,17 +36,6 @@ from dphist.private.ledger.totals import ZERO, Spend
 
 # A unit of ours; a user's own words for one, which only equal words can match; or nothing said.
 Protected = Unit | str | None
-
-_ADDED, _REPLACED = "added or removed", "replaced by any other"
-_SAID = (
-    # How ledgers were written before units were kept as such. These words stay, whatever `Unit.describe` says later.
-    re.compile(rf"(?P<rows>one) row, which may be (?P<how>{_ADDED}|{_REPLACED})"),
-    re.compile(rf"a group of up to (?P<rows>\d{{1,18}}) rows, which may be (?P<how>{_ADDED}|{_REPLACED})"),
-    re.compile(
-        rf"one person, who may be (?P<how>{_ADDED}|{_REPLACED}): all the rows that share a value of (?P<id>.+), "
-        r"of which at most (?P<rows>\d{1,18}) (?:is|are) counted"
-    ),
-)
 
 
 def factor(budget: Unit, spend: Unit) -> Fraction | None:
@@ -112,28 +100,21 @@ def written(unit: Protected, asked: Spend | None = None) -> str:
 
 
 def read(text: str) -> tuple[Protected, Spend | None]:
-    """Read back what `written` wrote, or what an older ledger says in words; damage is a ValueError."""
-    if text.startswith("{"):
-        try:
-            told = json.loads(text)
-            asked = {name: fraction(told.pop(name)) for name in ("epsilon", "rho", "delta") if name in told}
-            unit = Unit.from_json(told)
-        except (InputError, ValueError, TypeError, RecursionError):
-            raise ValueError("a unit that cannot be read") from None
-        if not asked:
-            return unit, None
-        spend = Spend(epsilon=asked.get("epsilon"), rho=asked.get("rho"), delta=asked.get("delta", ZERO))
-        if (spend.epsilon is None) == (spend.rho is None) or spend.amount <= 0 or spend.delta < 0:
-            raise ValueError("a unit that cannot be read")
-        return unit, spend
-    for form in _SAID:
-        match = form.fullmatch(text)
-        if match:
-            found = match.groupdict()
-            rows = 1 if found["rows"] == "one" else int(found["rows"])
-            if rows:
-                return Unit(rows=rows, replace=found["how"] == _REPLACED, id=found.get("id")), None
-    return text or None, None
+    """Read back what `written` wrote; damage is a ValueError."""
+    if not text.startswith("{"):
+        return text or None, None
+    try:
+        told = json.loads(text)
+        asked = {name: fraction(told.pop(name)) for name in ("epsilon", "rho", "delta") if name in told}
+        unit = Unit.from_json(told)
+    except (InputError, ValueError, TypeError, RecursionError):
+        raise ValueError("a unit that cannot be read") from None
+    if not asked:
+        return unit, None
+    spend = Spend(epsilon=asked.get("epsilon"), rho=asked.get("rho"), delta=asked.get("delta", ZERO))
+    if (spend.epsilon is None) == (spend.rho is None) or spend.amount <= 0 or spend.delta < 0:
+        raise ValueError("a unit that cannot be read")
+    return unit, spend
 
 
 def _beyond(unit: Unit) -> dict[str, object]:
