@@ -124,8 +124,8 @@ MUTANTS = [
     ),
     dict(
         file=_LINES,
-        old="if asked is not None and charged(budget.unit, unit, asked) != spend:",
-        new="if asked is not None and charged(unit, unit, asked) is None:",
+        old="or charged(budget.unit, unit, asked or spend) != spend:",
+        new="or charged(unit, unit, asked or spend) is None:",
         tests=_U,
         why="a history that did not convert is believed",
     ),

@@ -58,8 +58,8 @@ MUTANTS = [
     ),
     _bug(
         _MEASURES,
-        "        moved = quantity.in_steps(unit)\n        made",
-        "        moved = unit\n        made",
+        "centred, moved = Sums(histogram.domain, total), quantity.in_steps(unit)",
+        "centred, moved = Sums(histogram.domain, total), unit",
         _DOOR,
         "sums are noised as counts are",
     ),
@@ -107,8 +107,8 @@ MUTANTS = [
     ),
     _bug(
         _UNCOUNTED,
-        "if protected.id is not None:",
-        "if False:",
+        "if protected.id is not None or protected.cells is not None:",
+        "if protected.cells is not None:",
         _TOLD,
         "any number of a person's rows may have no cell",
     ),
