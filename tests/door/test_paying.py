@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,8 @@ def test_what_is_no_ledger_is_refused_by_name():
     class Almost:
         def reserve(self) -> None: ...
 
-    for ledger in (Almost(), 3):
+    wrong: list[Any] = [Almost(), 3]
+    for ledger in wrong:
         with pytest.raises(InputError, match="ledger"):
             dphist.publish(HISTOGRAM, epsilon=1, ledger=ledger, dataset="people")
 
