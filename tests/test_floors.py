@@ -26,7 +26,6 @@ BY_STRING = {
     "dphist/extras.py",
     "dphist/kernels/machine.py",
     "dphist_bench/catalogue.py",
-    "dphist_bench/mutants/planted.py",
     "dphist_bench/mutants/server.py",
     "dphist_bench/peers/inside.py",
 }

@@ -4,7 +4,7 @@ A mutant is one edit of the trusted code: a text that occurs exactly once in its
 make of it. The command works on copies of the tree, plants one mutant, runs the quick tests named beside it and takes
 it out again. A mutant is *killed* if a test fails (or never ends), *stale* if its text is gone (the code has changed:
 write it anew), and a *survivor* if nothing was noticed: then a test is missing. New code in ``private/``, ``sources/``,
-``publishing/`` and the file writer comes with its mutants, one list a room.
+``publishing/`` and the file writer comes with its mutants, one list a room: the text files here.
 """
 
 from __future__ import annotations

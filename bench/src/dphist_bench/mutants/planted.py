@@ -1,12 +1,11 @@
-"""What a mutant is, and the list of all, room by room."""
+"""What a mutant is, and the list of all, room by room: a text file each, beside this one."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -37,8 +36,48 @@ class Planted:
 
 def every() -> Iterator[Planted]:
     """All mutants, room by room."""
-    for found in sorted(iter_modules([str(Path(__file__).parent)]), key=lambda module: module.name):
-        for entry in getattr(import_module(f"{__package__}.{found.name}"), "MUTANTS", ()):
-            tests = entry["tests"]
-            listed = tuple(tests.split()) if isinstance(tests, str) else tuple(tests)
-            yield Planted(found.name, entry["file"], entry["old"], entry["new"], listed, entry["why"])
+    for place in sorted(Path(__file__).parent.glob("*.txt")):
+        yield from read(place.stem, place.read_text(encoding="utf-8"))
+
+
+def read(room: str, text: str) -> Iterator[Planted]:
+    r"""Read the mutants of a room, which are written as changes are: what goes after ``-``, what comes after ``+``.
+
+    ``@`` names the file of all that follow, ``?`` the tests, a plain line says what would go wrong.
+
+    Args:
+        room: The list's name.
+        text: The list.
+
+    Returns:
+        Its mutants.
+
+    Example:
+        >>> for mutant in read("here", "@ a.py\n? tests/a.py -k one\nhalf of it\n-x = 2\n+x = 1\n"):
+        ...     mutant.file, mutant.tests, mutant.why, mutant.old, mutant.new
+        ('a.py', ('tests/a.py', '-k', 'one'), 'half of it', 'x = 2', 'x = 1')
+    """
+    file = why = ""
+    tests: tuple[str, ...] = ()
+    sides: dict[str, list[str]] = {"-": [], "+": []}
+
+    def finished() -> Iterator[Planted]:
+        if why:
+            yield Planted(room, file, "\n".join(sides["-"]), "\n".join(sides["+"]), tests, why)
+        for side in sides.values():
+            side.clear()
+
+    for line in text.split("\n"):
+        mark, rest = line[:1], line[1:]
+        if mark in sides:
+            sides[mark].append(rest)
+            continue
+        yield from finished()
+        why = ""
+        if mark == "@":
+            file = rest.strip()
+        elif mark == "?":
+            tests = tuple(shlex.split(rest))
+        elif mark != "#":
+            why = line
+    yield from finished()

@@ -242,9 +242,8 @@ def _shared(copies: list[Copy], jobs: Sequence[Any], run: Any, say: Any) -> list
                 say(f"{told} {outcome.outcome:8}{how} {outcome.seconds:5.1f} s  {job.room}: {job.why}")
             elif isinstance(outcome, Answer):
                 failed = "" if outcome.noticed == "no" else f" FAIL WITHOUT A BUG ({outcome.noticed})"
-                say(
-                    f"{told} {outcome.seconds:5.1f} s, {outcome.processor:5.1f} s of the processor: {' '.join(job)}{failed}"
-                )
+                took = f"{outcome.seconds:5.1f} s, {outcome.processor:5.1f} s of the processor"
+                say(f"{told} {took}: {' '.join(job)}{failed}")
 
     with ThreadPoolExecutor(len(copies)) as threads:
         for finished in [threads.submit(work, copy) for copy in copies]:
