@@ -134,3 +134,27 @@ def test_cells_asked_all_at_once_are_cells_asked_with_others() -> None:
     mixed = np.vstack([low, low[:1]]), np.vstack([low + 1, [SHAPE]])
     assert errors.shrunk.squares(low, low + 1).tolist() == errors.shrunk.squares(*mixed)[:-1].tolist()
     assert errors.fitted(low, low + 1).tolist() == errors.fitted(*mixed)[:-1].tolist()
+
+
+def test_least_squares_does_not_answer_where_it_has_more_noise_than_there_are_records():
+    domain = Domain([Ordinal(name, range(n)) for name, n in zip("xyz", (16, 16, 8), strict=True)])
+    histogram = Histogram(domain, np.ones(domain.shape, dtype=np.int64))
+    shares = Fraction(32, 100), Fraction(32, 100), Fraction(30, 100), Fraction(6, 100)
+    product = Marginals(tables=((0,), (1,), (2,), (0, 1, 2)), shares=shares, estimator="chance")
+    boxes = Workload.random(domain, 200, seed=1)
+    # With this noise sums of some 128 cells seem to be biased, and the cube's own sums are off by thousands.
+    released = run(product, histogram, 0.1, seed=56)
+    assert isinstance(released.errors, TableNoise)
+    assert released.errors._biased.any()
+    summed = np.asarray(boxes.answer(released.counts), dtype=np.float64)
+    answers = released.errors.answer(boxes, summed)
+    assert answers.max() < released.counts.sum() < 2_100
+    assert np.sqrt(np.mean((answers - boxes.answer(histogram.counts)) ** 2)) < 20.0
+    held = released.errors.interval(boxes, answers, 0.95)
+    truth = boxes.answer(histogram.counts)
+    assert np.mean((held.low <= truth) & (truth <= held.high)) > 0.93
+    # A question of two boxes has two bounds.
+    whole = Workload(
+        domain, np.zeros((2, 3), dtype=np.int64), np.array([domain.shape] * 2), query=np.zeros(2, int)
+    )
+    assert released.errors._most(whole).tolist() == pytest.approx([2.0 * released.counts.sum()])

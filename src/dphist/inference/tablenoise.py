@@ -73,7 +73,7 @@ class TableNoise(LeastSquaresNoise):
 
         That is where a sum departs by more than six deviations from the unbiased one, where sums of about so many
         cells do so by more than noise explains, and wherever the published cells merely follow the measured ones, as
-        little was won by shrinking there.
+        little was won by shrinking there. But nowhere where least squares has more noise than the sum can be off by.
         """
         if self.counts is None:
             return summed
@@ -88,7 +88,23 @@ class TableNoise(LeastSquaresNoise):
         departs = (plain - summed) ** 2 > _FAR * noise
         departs |= self._biased[_magnitude(workload.cells_in_each, self._biased.size)]
         known = ~(np.isnan(plain) | np.isnan(noise))
+        # A cube that a product keeps little for may have far more noise than there are records.
+        known &= noise < np.maximum(summed, self._most(workload) - summed) ** 2
         return np.asarray(known & (workload.cells_in_each > 1) & (self._follows | departs), dtype=np.bool_)
+
+    def _most(self, workload: Workload) -> FloatArray:
+        """What a question holds at most by the published tables of one attribute."""
+        counts = (
+            np.zeros(self.tables.shape) if self.counts is None else self.counts.reshape(self.tables.shape)
+        )
+        most = np.full(len(workload.low), np.inf)
+        for axis in range(counts.ndim):
+            table = counts.sum(axis=tuple(other for other in range(counts.ndim) if other != axis))
+            below = np.append(0.0, np.cumsum(table))
+            most = np.minimum(most, below[workload.high[:, axis]] - below[workload.low[:, axis]])
+        if workload.query is not None:
+            most = np.asarray(np.bincount(workload.query, most, len(workload)), dtype=np.float64)
+        return most
 
     def interval(
         self,
