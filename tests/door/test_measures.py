@@ -212,17 +212,13 @@ def test_linear_mechanisms_are_right_about_signed_sums(mechanism: Any) -> None:
 
 def test_the_plan_reads_public_facts_alone() -> None:
     money, narrow = Measure("money", 0, 1000), Measure("year", 1990, 2030)
-    plan = plan_measures(DOMAIN, [money, narrow], Auto(), Unit())
+    plan = plan_measures(DOMAIN, [money, narrow], Auto())
     assert [quantity.centre for quantity in plan.quantities] == [500, 2010]
     assert plan.share + sum(plan.shares) == 1
     line = dphist.Domain([dphist.Ordinal("x", range(512))])
-    assert isinstance(
-        plan_measures(line, [money], Auto(), Unit(), dphist.Workload.all_ranges(line)).mechanism, Tree
-    )
-    assert isinstance(
-        plan_measures(line, [money], Auto(), Unit(), dphist.Workload.cells(line)).mechanism, Laplace
-    )
-    adapts = plan_measures(line, [money], Posterior(), Unit())
+    assert isinstance(plan_measures(line, [money], Auto(), dphist.Workload.all_ranges(line)).mechanism, Tree)
+    assert isinstance(plan_measures(line, [money], Auto(), dphist.Workload.cells(line)).mechanism, Laplace)
+    adapts = plan_measures(line, [money], Posterior())
     assert isinstance(adapts.counts, Posterior)
     assert signed(adapts.mechanism) == adapts.mechanism
 
@@ -261,7 +257,7 @@ def test_answers_hold_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> N
     measures = [Measure("cost", -20, 100, squares=True), HOURS]
     data["c"], data["h"] = np.clip(np.floor(data.cost + 0.5), -20, 100), np.clip(data.hours, 0, 80)
     groups = data.groupby(["age", "sex"])
-    plan = plan_measures(DOMAIN, measures, Laplace(), Unit())
+    plan = plan_measures(DOMAIN, measures, Laplace())
     counted = count_and_sum(data, DOMAIN, Unit(), plan.quantities)
     monkeypatch.setattr("dphist.publishing.measures.count_and_sum", lambda *_: counted)
     for _ in range(30):
@@ -288,6 +284,10 @@ def test_what_may_be_empty_is_not_known() -> None:
     assert np.mean(np.isinf(ratio.high) & np.isinf(ratio.low)) > 0.6
     with pytest.raises(QueryError, match="squares"):
         by.variance("hours")
+    with pytest.raises(QueryError, match="confidence"):
+        dphist.publish(frame(), DOMAIN, 1, measures=[Measure("hours", 0, 80, squares=True)]).std(
+            "hours", confidence=0
+        )
     with pytest.raises(QueryError, match="no measure"):
         by.variance("age")
     for ask in (release.quantiles, release.cdf):

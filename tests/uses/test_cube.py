@@ -173,6 +173,17 @@ def test_quantiles_and_cdf_are_monotone():
         assert np.array_equal(backwards.low, table.low[::-1])
 
 
+@pytest.mark.parametrize("levels", [[0.5, float("nan")], [0.0], [1.0], []])
+def test_levels_that_are_no_shares_are_refused(release, levels):
+    with pytest.raises(QueryError, match="levels"):
+        Cube(release).quantiles("age", levels)
+
+
+def test_a_confidence_is_checked_before_it_is_divided(release):
+    with pytest.raises(QueryError, match="confidence"):
+        Cube(release).quantiles("age", [0.25, 0.75], confidence=-0.5, simultaneous=True)
+
+
 def test_long_lines_and_unions_are_wider_never_narrower():
     domain = Domain([Ordinal("x", range(500)), Nominal("y", ["a", "b", "c"])])
     release = publish(Histogram(domain, np.full((500, 3), 20)), epsilon=1, mechanism="laplace")

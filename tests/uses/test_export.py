@@ -54,6 +54,19 @@ def test_a_csv_and_its_description(release, tmp_path):
     check(pd.read_csv(export(release, tmp_path / "out.tsv")[0], sep="\t"), release)
 
 
+def test_any_name_has_its_description(tmp_path):
+    domain = dphist.Domain([dphist.Ordinal("a\nb", range(2)), dphist.Nominal("c: d, e", ["u", "v"])])
+    release = dphist.publish(dphist.Histogram(domain, np.full((2, 2), 9)), epsilon=1, mechanism="laplace")
+    _, beside = export(release, tmp_path / "odd.csv")
+    told = {
+        each["name"]: each["dc:description"]
+        for each in json.loads(beside.read_text())["tableSchema"]["columns"]
+    }
+    assert list(told) == ["a\nb", "c: d, e", "estimate", "low", "high"]
+    assert all(told.values())
+    assert told["low"] == told["high"]
+
+
 def test_a_spreadsheet_explains_itself(release, tmp_path):
     export(release, tmp_path / "out.xlsx")
     book = pd.read_excel(tmp_path / "out.xlsx", sheet_name=None)

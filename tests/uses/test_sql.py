@@ -30,6 +30,8 @@ def test_sums_are_those_of_the_estimate(release):
     assert [row[1] for row in found.rows] == pytest.approx(release.counts[5:].sum(axis=0).tolist())
     assert found.records()[0]["sex"] == "F"
     assert len(ask_sql(release, "select * from release", rows=3).rows) == 3
+    with pytest.raises(QueryError, match="rows"):
+        ask_sql(release, "select * from release", rows=-1)
     assert ask_sql(release, "select count(*) from release where age = ?", parameters=[4]).rows == [(2,)]
 
 

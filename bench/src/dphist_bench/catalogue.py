@@ -39,12 +39,6 @@ GROUPS: dict[str, Group] = {
     "scale": Group("How cost grows", "dphist_bench.scale", paper=False),
 }
 
-# What the papers' groups were called before they had names.
-ALIASES = {
-    f"paper-00{place}": name
-    for place, name in enumerate(("xu2013", "dpcube", "kellaris", "efpa", "privelet"))
-}
-
 
 @cache
 def group(name: str) -> dict[str, Experiment]:
@@ -61,8 +55,6 @@ def every() -> dict[str, Experiment]:
 def load(name: str) -> Experiment:
     """Find an experiment by its name, or by a table or figure that it covers."""
     where, _, what = name.partition("/")
-    if where in ALIASES:
-        return load(f"{ALIASES[where]}/{what}")
     for experiment in group(where).values() if where in GROUPS else ():
         if name == experiment.name or what in experiment.covers:
             return experiment
@@ -71,7 +63,6 @@ def load(name: str) -> Experiment:
 
 def chosen(pattern: str) -> list[str]:
     """Give the names that a user means: one experiment, all of a paper, or "all"."""
-    pattern = ALIASES.get(pattern, pattern)
     if pattern == "all":
         return list(every())
     if pattern in GROUPS:

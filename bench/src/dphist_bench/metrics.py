@@ -8,7 +8,6 @@ Without a workload every function compares cell by cell; with one it compares th
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -52,21 +51,9 @@ def mean_squared_error(truth: ArrayLike, estimate: ArrayLike, workload: Question
     return float(np.mean(_errors(truth, estimate, workload) ** 2))
 
 
-def root_mean_squared_error(
-    truth: ArrayLike, estimate: ArrayLike, workload: Questions | None = None
-) -> float:
-    """Square root of :func:`mean_squared_error`: the same unit as a count."""
-    return math.sqrt(mean_squared_error(truth, estimate, workload))
-
-
 def mean_absolute_error(truth: ArrayLike, estimate: ArrayLike, workload: Questions | None = None) -> float:
     """Average absolute error over the cells, or over the queries of a workload."""
     return float(np.mean(np.abs(_errors(truth, estimate, workload))))
-
-
-def largest_absolute_error(truth: ArrayLike, estimate: ArrayLike, workload: Questions | None = None) -> float:
-    """Worst absolute error over the cells, or over the queries of a workload."""
-    return float(np.max(np.abs(_errors(truth, estimate, workload))))
 
 
 def mean_relative_error(

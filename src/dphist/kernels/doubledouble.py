@@ -154,9 +154,9 @@ def _powers(coarse: FloatArray, fine: FloatArray, out: FloatArray) -> None:
         )
 
 
-def widen_integer(value: int, digits: int = _DIGITS) -> tuple[float, float]:
+def widen_integer(value: int) -> tuple[float, float]:
     """Write ``value`` ÷ 2^digits as a wide number: two roundings, so 106 bits are right."""
-    exact = Fraction(value, 2**digits)
+    exact = Fraction(value, 2**_DIGITS)
     high = float(exact)
     return high, float(exact - Fraction(high))
 

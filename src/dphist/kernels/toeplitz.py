@@ -35,10 +35,10 @@ def _length(n: int) -> int:
     return 1 << max(1, (2 * n - 1).bit_length())
 
 
-def limb_bits(n: int, norm: float, terms: int = 1) -> int:
-    """How many bits a limb of n numbers may have beside a series of this norm, if so many products are added up."""
+def limb_bits(n: int, norm: float) -> int:
+    """How many bits a limb of n numbers may have beside a series of this norm."""
     size = _length(n)
-    allowed = _FORGIVEN / (_MARGIN * _UNIT * math.log2(size) * norm * math.sqrt(n) * terms)
+    allowed = _FORGIVEN / (_MARGIN * _UNIT * math.log2(size) * norm * math.sqrt(n))
     return math.floor(math.log2(allowed))
 
 

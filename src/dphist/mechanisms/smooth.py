@@ -92,7 +92,7 @@ class Smooth:
     ) -> IntArray:
         """The same on values that are already noisy: nothing is spent."""
         if self.metric == "absolute":
-            return self._absolute(values, scales, lengths)
+            return self._absolute(values, scales)
         n = values.size
         x = values.astype(np.float64)
         if self.sizes == "tree":
@@ -118,7 +118,7 @@ class Smooth:
             return AbsoluteDeviation(price=scales, sizes=lengths, centre=self.centre, grid=grid)
         return AbsoluteDeviation(price=scales[0], sizes=self.sizes, centre=self.centre, grid=grid)
 
-    def _absolute(self, values: IntArray, scales: tuple[Fraction, ...], lengths: tuple[int, ...]) -> IntArray:
+    def _absolute(self, values: IntArray, scales: tuple[Fraction, ...]) -> IntArray:
         if self.sizes == "tree":
             raise MechanismError("smooth: blocks of a tree cannot be found on a copy; leave the order out")
         limit = LARGEST_SUM // max(1, values.size)

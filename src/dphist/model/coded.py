@@ -75,6 +75,11 @@ class CodedColumns:
                     f"columns: codes of {attribute.name} must be whole, from 0 to {attribute.size - 1}"
                 )
 
+    @staticmethod
+    def nobody(domain: Domain) -> CodedColumns:
+        """No records at all."""
+        return CodedColumns(domain, tuple(np.zeros(0, dtype=code_type(size)) for size in domain.shape))
+
     @property
     def rows(self) -> int:
         """How many records there are: as secret as they are."""

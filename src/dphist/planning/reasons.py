@@ -44,8 +44,8 @@ def reason(attribute: Attribute, text: str | None) -> str:
     match attribute.scale:
         case Steps(categories=categories):
             return _category(categories, text)
-        case Dates(start=start, stop=stop):
-            return _date(text, start, stop)
+        case Dates(start=start):
+            return _date(text, start)
         case Integers(values=values):
             return _number(text, values[0], values[-1], values.step)
         case Bins(edges=edges):
@@ -62,7 +62,7 @@ def _category(categories: Sequence[str | int | bool], text: str) -> str:
     return "not in the schema's list"
 
 
-def _date(text: str, start: dt.date, stop: dt.date) -> str:
+def _date(text: str, start: dt.date) -> str:
     try:
         day = dt.datetime.fromisoformat(text).date()
     except ValueError:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from dphist.inference.tables import Axes
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.residuals import Residuals
 from dphist.model.budget import Budget
-from dphist.model.coded import CodedColumns, code_type
+from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -48,7 +46,7 @@ def wide_error(
         return math.inf
     recipe = mechanism if isinstance(mechanism, Residuals) else Residuals()
     # Nobody's records and a test's noise: only the variances are read, and they are those of any data.
-    nobody = CodedColumns(domain, tuple(np.zeros(0, dtype=code_type(size)) for size in domain.shape))
+    nobody = CodedColumns.nobody(domain)
     noise = Noise(Keystream.for_tests(0))
     right, _ = open_records_gate(nobody, budget, unit, workload=hint, noise=noise)
     known = recipe.measured(right)[1]

@@ -13,7 +13,7 @@ from dphist.mechanisms.added import Added
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
-from dphist.model.coded import CodedColumns, Countable, code_type
+from dphist.model.coded import CodedColumns, Countable
 from dphist.model.exact import Number
 from dphist.model.workload import Workload
 from dphist.private.noise import Noise
@@ -107,7 +107,7 @@ def add_tables(
             source = source if isinstance(source, Tallied) else Tallied(source)
             payer.before = partial(refuse_dropped, source.tally, share)
         records = coded(source, release.domain, unit)
-        nobody = CodedColumns(release.domain, tuple(_none(size) for size in release.domain.shape))
+        nobody = CodedColumns.nobody(release.domain)
         preflight(budget, unit, lambda dry: added_release(release, nobody, tables, budget, noise=dry))
         made = added_release(release, records, tables, budget, pay=payer.pay, noise=noise)
         return made if payer.receipt is None else made.with_receipt(*payer.receipt)
@@ -164,9 +164,3 @@ def _tables(workload: Workload) -> tuple[Axes, ...]:
     if workload.kind != "marginals" or workload.tables is None:
         raise InputError("workload: name the tables to add, such as 'marginals:age,sex;sex,region'")
     return workload.tables
-
-
-def _none(size: int) -> Any:
-    import numpy as np
-
-    return np.zeros(0, dtype=code_type(size))

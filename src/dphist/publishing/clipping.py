@@ -23,7 +23,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
-from dphist.publishing.measures import part_of, plan_measures
+from dphist.publishing.measures import plan_measures
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,16 @@ def bound_cost(
     budget, protected = Budget.of(epsilon), unit or Unit()
     recipe = parse(mechanism) if isinstance(mechanism, str) else mechanism
     asked = None if workload is None else Workload.parse(domain, workload)
-    plan = plan_measures(domain, [measure], recipe, protected, asked, None, budget)
+    plan = plan_measures(domain, [measure], recipe, asked, None, budget)
     looked = asked if asked is not None and asked.query is None else Workload.where(domain, {})
     looked = looked if looked.size <= 500 else looked.spread(500)
     nothing = np.zeros(domain.shape, dtype=np.int64)
     count = _errors(
-        plan.counts, Histogram(domain, nothing), part_of(budget, plan.share), protected, asked, looked
+        plan.counts, Histogram(domain, nothing), budget.part(plan.share), protected, asked, looked
     )
     quantity = plan.quantities[0]
     moved = quantity.in_steps(protected)
-    steps = _errors(
-        plan.mechanism, Sums(domain, nothing), part_of(budget, plan.shares[0]), moved, asked, looked
-    )
+    steps = _errors(plan.mechanism, Sums(domain, nothing), budget.part(plan.shares[0]), moved, asked, looked)
     noise, people = steps, count
     step, width = float(measure.size), float(measure.highest - measure.lowest)
     total = math.sqrt(noise + quantity.centre**2 * people) * step

@@ -76,7 +76,6 @@ def plan_measures(
     domain: Domain,
     measures: Sequence[Measure],
     mechanism: Mechanism,
-    unit: Unit,
     workload: Workload | None = None,
     shares: Mapping[str, Number] | None = None,
     budget: Budget | None = None,
@@ -87,7 +86,6 @@ def plan_measures(
         domain: What the cells are.
         measures: What is added up.
         mechanism: Who measures; `auto` chooses by forecast.
-        unit: Who is protected.
         workload: What will be asked.
         shares: What each part gets: ``count``, the names of the measures, names with ² for squares and with " clipped"
             for clipped records.
@@ -99,7 +97,7 @@ def plan_measures(
     Example:
         >>> import dphist
         >>> domain = dphist.Domain([dphist.Ordinal("age", range(100))])
-        >>> plan = plan_measures(domain, [dphist.Measure("cost", 0, 100)], Auto(), dphist.Unit())
+        >>> plan = plan_measures(domain, [dphist.Measure("cost", 0, 100)], Auto())
         >>> plan.share, plan.quantities[0].centre, show(plan.mechanism)
         (Fraction(2, 5), 50, 'laplace')
     """
@@ -219,11 +217,6 @@ def _some(workload: Workload) -> Workload:
     return workload if few else workload.spread(_QUESTIONS)
 
 
-def part_of(budget: Budget, share: Fraction) -> Budget:
-    """A share of a budget, of the same currency: both add up."""
-    return budget.part(share)
-
-
 def publish_measured(
     make: Callable[..., Release],
     source: Any,
@@ -243,10 +236,10 @@ def publish_measured(
     """
     if domain is None:
         raise InputError("domain: say what the cells are; taken from the records it would tell about them")
-    plan = plan_measures(domain, measures, mechanism, unit, workload, shares, budget)
-    own = part_of(budget, plan.share)
+    plan = plan_measures(domain, measures, mechanism, workload, shares, budget)
+    own = budget.part(plan.share)
     parts = [
-        (quantity, part_of(budget, share), quantity.in_steps(unit))
+        (quantity, budget.part(share), quantity.in_steps(unit))
         for quantity, share in zip(plan.quantities, plan.shares, strict=True)
     ]
     nobody = empty(domain)
@@ -272,10 +265,10 @@ def noised(
     noise: Noise | None = None,
 ) -> Release:
     """The release of counts and sums that were counted: the first noise is that of the counts, and pays for all."""
-    release = make(histogram, part_of(budget, plan.share), plan.counts, unit, workload, noise=noise, pay=pay)
+    release = make(histogram, budget.part(plan.share), plan.counts, unit, workload, noise=noise, pay=pay)
     sums = []
     for quantity, share, total in zip(plan.quantities, plan.shares, totals, strict=True):
         centred, moved = Sums(histogram.domain, total), quantity.in_steps(unit)
-        made = make(centred, part_of(budget, share), plan.mechanism, moved, workload, noise=noise)
+        made = make(centred, budget.part(share), plan.mechanism, moved, workload, noise=noise)
         sums.append(MeasuredSums(quantity, made))
     return replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release._estimate)

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by, with_reason
 from dphist.model.budget import Budget
-from dphist.model.coded import CodedColumns, Countable, code_type
+from dphist.model.coded import CodedColumns, Countable
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -42,7 +42,7 @@ def publish_wide(
 ) -> Release:
     """Read the records as codes, and let the mechanism use the one right to ask about them."""
     records = coded(source, domain, unit)
-    nobody = CodedColumns(records.domain, tuple(_none(size) for size in records.domain.shape))
+    nobody = CodedColumns.nobody(records.domain)
     preflight(budget, unit, lambda dry: tables_release(nobody, budget, mechanism, unit, workload, noise=dry))
     return tables_release(records, budget, mechanism, unit, workload, pay=pay, noise=noise)
 
@@ -73,9 +73,3 @@ def tables_release(
         test=noise is not None and noise.keystream.test,
         known=estimate,
     )
-
-
-def _none(size: int) -> Any:
-    import numpy as np
-
-    return np.zeros(0, dtype=code_type(size))

@@ -24,14 +24,7 @@ _SOFTWARE = re.compile(r"dphist \d+\.\d+\.\d+[\w.+-]{0,40}")
 
 def readable(release: Release, confidence: float, columns: Mapping[str, str]) -> dict[bytes, bytes]:
     """The words of a file, by key; ``columns`` names the columns of numbers."""
-    estimate, low, high = (columns[name] for name in ("estimate", "low", "high"))
-    percent = f"{100 * confidence:g}"
-    told = [f"{column.name}: {column.words}" for column in label_columns(release.domain)]
-    told.append(f"{estimate}: how many records the cell is estimated to hold; noise was added on purpose")
-    told.append(f"{low}, {high}: the true count lies between them with {percent} % confidence")
-    told += column_words(
-        release, {column.name for column in label_columns(release.domain)} | set(columns.values())
-    )
+    low, high, percent = columns["low"], columns["high"], f"{100 * confidence:g}"
     words = release.about.given() | {
         "guarantee": release.guarantee.describe(),
         "confidence": f"{confidence:g}",
@@ -39,10 +32,29 @@ def readable(release: Release, confidence: float, columns: Mapping[str, str]) ->
             f"{low} and {high} are the ends of a {percent} % interval for the true count of each cell by itself; "
             "they are empty where a cell was not measured"
         ),
-        "columns": "\n".join(told),
+        "columns": "\n".join(
+            f"{', '.join(names)}: {text}"
+            for names, text in told_columns(release, confidence, columns).items()
+        ),
         "software": f"dphist {__version__}",
     }
     return {name.encode(): text.encode() for name, text in words.items()}
+
+
+def told_columns(
+    release: Release, confidence: float, columns: Mapping[str, str]
+) -> dict[tuple[str, ...], str]:
+    """What the columns of a file hold, in their order; both bounds are told of at once."""
+    labels = {(column.name,): column.words for column in label_columns(release.domain)}
+    sums = column_words(release, {*(name for (name,) in labels), *columns.values()})
+    return {
+        **labels,
+        (columns["estimate"],): "how many records the cell is estimated to hold; noise was added on purpose",
+        (columns["low"], columns["high"]): (
+            f"the true count lies between them with {100 * confidence:g} % confidence"
+        ),
+        **{(name,): text for name, text in sums.items()},
+    }
 
 
 def check_words(found: Mapping[bytes, bytes], expected: Mapping[bytes, bytes]) -> None:

@@ -93,11 +93,11 @@ def sum_columns(release: Release, taken: set[str]) -> dict[str, FloatArray]:
     return columns
 
 
-def column_words(release: Release, taken: set[str]) -> list[str]:
+def column_words(release: Release, taken: set[str]) -> dict[str, str]:
     """What these columns hold, for people."""
     plain = [sums.measure for sums in release.sums if sums.quantity.plain]
-    return [
-        f"{name}: the estimated sum of {measure.name} over the cell's records, each value clipped to "
+    return {
+        name: f"the estimated sum of {measure.name} over the cell's records, each value clipped to "
         f"{float(Fraction(measure.low)):g} to {float(Fraction(measure.high)):g}; noise was added on purpose"
         for name, measure in zip(sum_columns(release, taken), plain, strict=True)
-    ]
+    }

@@ -79,7 +79,7 @@ class Tables:
     def _columns(self, confidence: float | None) -> dict[str, pyarrow.Array]:
         numbers, names = self.cells.numbers, number_names(self.domain)
         if isinstance(self.cells, TableCells):
-            columns = self.cells.labels(self.domain)
+            columns = self.cells.label_rows(0, numbers.size)
         else:
             flat = self.cells.positions(np.arange(numbers.size, dtype=np.int64))
             columns = label_table(self.domain, places(self.domain, flat))

@@ -98,16 +98,12 @@ class TableCells:
         """The cells of a table are no cells of the product."""
         raise TooLargeError("rows of tables have no place in the whole product")
 
-    def labels(self, domain: Domain) -> dict[str, Any]:
-        """The table of every row, and each attribute's labels, empty where a table does not keep it."""
-        return self.label_rows(0, int(self.starts[-1]))
-
     def table_column(self) -> str:
         """The name of the column that says which table a row belongs to."""
         return free("table", {column.name for column in label_columns(self.domain)})
 
     def label_rows(self, begin: int, end: int) -> dict[str, Any]:
-        """The label columns of some rows."""
+        """The table of some rows, and each attribute's labels, empty where a table does not keep it."""
         import pyarrow as pa
 
         rows = np.arange(begin, end, dtype=np.int64)

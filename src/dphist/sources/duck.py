@@ -66,7 +66,6 @@ class Duck(Sql):
         undeclared: Callable[[str], bool] = lambda _: False,
         inferred: bool = False,
         sized: bool = False,
-        check: Callable[[], None] = lambda: None,
     ) -> None:
         self.connection = connection
         self.relation = relation
@@ -74,7 +73,6 @@ class Duck(Sql):
         self.counts_by_position = 0
         # Whether the number of rows is known without reading them.
         self.sized = sized
-        self.check = check
         # Values that are searched in a list of edges on the way: the SQL that gives each, and its edges.
         self._bins: dict[str, tuple[str, npt.NDArray[Any]]] = {}
         described = self._run(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -198,7 +196,6 @@ class Duck(Sql):
 
     def group(self, keys: Sequence[Key], values: Sequence[Value] = ()) -> Groups:
         """Count the rows by their keys, and add their values up."""
-        self.check()
         if self.sized:
             ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
             count_by_position(self.connection, int(rows))
@@ -222,7 +219,6 @@ class Duck(Sql):
         The sorted rows are held in memory. People are therefore taken in K groups by a hash of the id, and the counts
         added: a person lies in one group, so the rows that are kept are the same whatever K is.
         """
-        self.check()
         if (sql := self.too_large(bound.id)) is not None and self._run(sql).fetchall() != [(0,)]:
             raise refuse_floats(bound.id)
         ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
@@ -246,7 +242,6 @@ class Duck(Sql):
 
     def table_of(self, sql: str) -> Any:
         """What a query gives, as an Arrow table."""
-        self.check()
         with shown_progress(self.connection, 1) as done:
             answer = self._run(sql)
             found = (
@@ -282,7 +277,6 @@ class Duck(Sql):
         """The codes of the rows that count, block by block: an array for every attribute, in no order."""
         import duckdb
 
-        self.check()
         sql = None if bound is None else self.too_large(bound.id)
         if bound is not None and sql is not None and self._run(sql).fetchall() != [(0,)]:
             raise refuse_floats(bound.id)
@@ -303,7 +297,6 @@ class Duck(Sql):
 
     def crowd(self, person: Column) -> tuple[Integers, Integers]:
         """Numbers of rows, and how many people have as many."""
-        self.check()
         if (sql := self.too_large(person)) is not None and self._run(sql).fetchall() != [(0,)]:
             raise refuse_floats(person)
         found = self._run(self.crowd_statement(person)).fetchnumpy()

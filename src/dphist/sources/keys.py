@@ -198,7 +198,7 @@ def _integers(attribute: Attribute, values: range, column: Column, engine: Engin
 def _bins(
     attribute: Attribute, edges: range | tuple[int | float, ...], column: Column, engine: Engine
 ) -> Reading:
-    value, family = _whole(column, engine, [edge for edge in (edges[0], edges[-1]) if math.isfinite(edge)])
+    value, family = _whole(column, engine, (edges[0], edges[-1]))
     last = len(edges) - 2
     if family == "integer":
         # For integers x ≥ 2.5 says the same as x ≥ 3, without a detour through floats.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
 from dphist.errors import QueryError
+from dphist.inference.intervals import read_confidence
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
@@ -20,9 +21,6 @@ from dphist.uses.groups import Level, group_boxes
 from dphist.uses.measures import clipped, is_measure, means, ratios, sums, variances
 from dphist.uses.moments import Line, read_line
 from dphist.uses.tables import Pivot, Table
-
-if TYPE_CHECKING:
-    pass
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -277,9 +275,9 @@ class Cube:
             A cell for every level.
         """
         wanted = np.asarray(levels, dtype=np.float64)
-        if wanted.ndim != 1 or wanted.size == 0 or bool(((wanted <= 0) | (wanted >= 1)).any()):
+        if wanted.ndim != 1 or wanted.size == 0 or not bool(((wanted > 0) & (wanted < 1)).all()):
             raise QueryError("levels must lie strictly between 0 and 1, for example [0.25, 0.5, 0.75]")
-        each = 1 - (1 - confidence) / wanted.size if simultaneous else confidence
+        each = 1 - (1 - read_confidence(confidence)) / wanted.size if simultaneous else confidence
         return self._lines(name, lambda line: _quantiles(line, name, wanted, each, confidence))
 
     def cdf(self, name: str, *, confidence: float = 0.95) -> Table:

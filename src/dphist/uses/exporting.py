@@ -14,7 +14,7 @@ from dphist.extras import need
 from dphist.release import Release
 from dphist.release.atomic import atomic
 from dphist.release.columns import label_columns, number_names
-from dphist.release.readable import readable
+from dphist.release.readable import readable, told_columns
 
 if TYPE_CHECKING:
     import pyarrow
@@ -90,9 +90,8 @@ def _on_the_web(
     release: Release, table: pyarrow.Table, name: str, words: dict[str, str], mark: str
 ) -> dict[str, Any]:
     """What "CSV on the Web" (W3C) wants to know of a file."""
-    told = dict(line.split(": ", 1) for line in words["columns"].split("\n"))
-    # Both bounds are told of in one line.
-    told |= {name: text for names, text in told.items() if ", " in names for name in names.split(", ")}
+    columns = told_columns(release, float(words["confidence"]), number_names(release.domain))
+    told = {name: text for names, text in columns.items() for name in names}
     dublin = {
         "title": "dc:title", "publisher": "dc:publisher", "licence": "dc:license", "purpose": "dc:description",
         "created": "dc:created", "version": "dc:hasVersion", "contact": "schema:contactPoint",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import QueryError
 from dphist.inference.estimate import Errors, Words
-from dphist.inference.intervals import Spread
+from dphist.inference.intervals import Spread, read_confidence
 from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
 from dphist.model.workload import Workload
 from dphist.release import Release
@@ -182,7 +182,7 @@ def variances(
         True
     """
     first, second = measured(release, name), measured(release, name, squared=True)
-    each = 1 - (1 - confidence) / 2
+    each = 1 - (1 - read_confidence(confidence)) / 2
     # Squares are of distances from the measure's middle; the mean must be one of these, too.
     shift = first.quantity.centre - first.measure.middle
     mean = [end + shift for end in _mean(release, first, workload, each)]

@@ -69,6 +69,8 @@ def ask_sql(
     """
     import duckdb
 
+    if rows is not None and rows < 0:
+        raise QueryError("rows: how many rows to give at most, from 0 on")
     held = release if isinstance(release, Release) else load(release)
     connection = duckdb.connect(":memory:")
     try:

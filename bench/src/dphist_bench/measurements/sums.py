@@ -140,7 +140,7 @@ def _uncentred(plan: Plan, histogram: Histogram, totals: list[IntArray]) -> list
 
 def _coverage(budget: Budget, draws: int, data: Path | None, quick: bool) -> Iterator[Line]:
     for name, frame, domain, measures in _cases(data, quick):
-        plan = plan_measures(domain, measures, Auto(), Unit(), None, None, budget)
+        plan = plan_measures(domain, measures, Auto(), None, None, budget)
         counted = count_and_sum(frame, domain, Unit(), plan.quantities)
         steps = [float(each.size) for each in measures]
         width = float(Fraction(measures[0].high) - Fraction(measures[0].low)) * (1 - 1e-9)
@@ -211,7 +211,7 @@ def _range_line(
     told = Workload.all_ranges(domain)
     asked = Workload.random(domain, 300, seed=11)
     begin = time.process_time()
-    plan = plan_measures(domain, [each], Auto(), Unit(), told, None, budget)
+    plan = plan_measures(domain, [each], Auto(), told, None, budget)
     counted = count_and_sum(frame, domain, Unit(), plan.quantities)
     once = time.process_time() - begin
     truth = asked.answer(_uncentred(plan, *counted)[0]) * float(each.size)
@@ -219,7 +219,7 @@ def _range_line(
     mine = _range_error(plan, budget, told, counted, draws, each.name, asked, truth)
     release_cpu = (time.process_time() - begin) / draws
     # Whoever wants sums more than counts says so: a twentieth is left for the counts.
-    alone = plan_measures(domain, [each], Auto(), Unit(), told, {"count": 1, each.name: 19}, budget)
+    alone = plan_measures(domain, [each], Auto(), told, {"count": 1, each.name: 19}, budget)
     most = _range_error(alone, budget, told, counted, draws, each.name, asked, truth)
     reach = max(abs(each.lowest), abs(each.highest))
     random = np.random.default_rng(5)  # noqa: TID251 -- peers

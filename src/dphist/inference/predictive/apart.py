@@ -94,7 +94,7 @@ class Distances:
             A column for nothing, then one for each of `strengths_of_parts`.
         """
         logs = [self._of_axis(axis, engine, counts, mass) for axis in range(counts.ndim)]
-        return np.array(logs if counts.ndim == 1 else [*logs, self._of_cells(engine, counts, mass)])
+        return np.array(logs if counts.ndim == 1 else [*logs, self._of_cells(engine, counts)])
 
     def _of_axis(self, axis: int, engine: Engine, counts: FloatArray, mass: FloatArray) -> FloatArray:
         n = counts.shape[axis]
@@ -116,7 +116,7 @@ class Distances:
         expected = np.sqrt(even[:, None] + (2.0 * inside[:, None] * np.append(0.0, _PARTS)) ** 2).sum(axis=0)
         return self._likely(axis, expected, float((_REST * known + inside).sum()))
 
-    def _of_cells(self, engine: Engine, counts: FloatArray, mass: FloatArray) -> FloatArray:
+    def _of_cells(self, engine: Engine, counts: FloatArray) -> FloatArray:
         """Of all cells of several attributes.
 
         If a part is in the wrong place, that part of the cells of a leaf has nothing and the others have all, give or

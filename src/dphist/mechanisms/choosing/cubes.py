@@ -216,7 +216,7 @@ def _announced(data: PrivateCounts, asked: tuple[Asked, ...], seen: Glimpse, *, 
 
         tables = tables_of(data.workload)
         pairs = pairs_of(data.shape, tables)
-        own = residual_error(data.law(), data.shape, tables, by_cells=True)
+        own = residual_error(data.law(), data.shape, tables)
         if own < _RESIDUALS * mean:
             precise = planned_precisions(
                 data.law(), data.shape, wanted_tables(data.shape, tables), by_cells=True

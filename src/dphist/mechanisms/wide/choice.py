@@ -74,16 +74,13 @@ def publish_tables(
     return said, look, plain_tables, plain_tables.estimate_tables(rest)
 
 
-def residual_error(
-    law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes], *, by_cells: bool = False
-) -> float:
-    """The root mean squared error that cells of announced tables would have if residuals are measured.
+def residual_error(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> float:
+    """The root mean squared error that cells of announced tables would have if residuals are measured, all cells alike.
 
     Args:
         law: Of the whole budget.
         shape: How many values each attribute has.
         tables: What was announced.
-        by_cells: Whether the plan, too, counts every cell alike; every table, unless told.
 
     Returns:
         The error, over all cells alike.
@@ -94,7 +91,7 @@ def residual_error(
         1.0
     """
     every = [tuple(sorted(axis for axis in axes if shape[axis] > 1)) for axes in tables]
-    variances, _ = planned_variances(law, shape, wanted_tables(shape, every), every, by_cells=by_cells)
+    variances, _ = planned_variances(law, shape, wanted_tables(shape, every), every, by_cells=True)
     cells = np.array([math.prod(shape[axis] for axis in axes) for axes in every], dtype=np.float64)
     return math.sqrt(float(variances @ cells / cells.sum()))
 
@@ -121,4 +118,4 @@ def beside_cube(law: NoiseLaw, shape: Sequence[int], tables: Sequence[Axes]) -> 
 
     cut = tuple(sorted({tuple(sorted(set(axes))) for axes in tables}))
     cube = Forecaster(tuple(shape), (asked_tables("tables", tuple(shape), cut),), law).tables().forecast.score
-    return residual_error(law, shape, cut, by_cells=True), float(cube)
+    return residual_error(law, shape, cut), float(cube)

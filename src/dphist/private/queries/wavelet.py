@@ -96,20 +96,26 @@ def numerators_fit(axes: Sequence[Axis], law: NoiseLaw) -> bool:
     return denominator * fullest <= _LARGEST and denominator * 100 * noise <= 2**60
 
 
-@proven
 @dataclass(frozen=True)
-class Wavelet:
-    """Every wavelet coefficient, with the axes in ``plain`` left alone. The module's docstring has the proof."""
+class _Transformed:
+    """What both questions say of the transform: the axes that are left alone, and how nominal ones are weighed."""
 
     plain: tuple[int, ...] = ()
     calibration: Calibration = "tight"
 
     def __post_init__(self) -> None:
-        _check_calibration(self.calibration)
+        if self.calibration not in ("tight", "paper"):
+            raise MechanismError("calibration must be 'tight' or 'paper'")
 
     def axes(self, layout: Layout) -> tuple[Axis, ...]:
         """How each axis is transformed."""
         return wavelet_axes(layout.shape, layout.domain, self.plain, self.calibration)
+
+
+@proven
+@dataclass(frozen=True)
+class Wavelet(_Transformed):
+    """Every wavelet coefficient, with the axes in ``plain`` left alone. The module's docstring has the proof."""
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Transform a copy of the counts, exactly."""
@@ -150,22 +156,12 @@ class Wavelet:
 
 @proven
 @dataclass(frozen=True)
-class WaveletCells:
+class WaveletCells(_Transformed):
     """The cells, rebuilt from noisy wavelet coefficients without holding those.
 
     The module's docstring has the proof. The draws are taken in the same order as `Wavelet` takes them, so
     with the same entropy both see the same noise.
     """
-
-    plain: tuple[int, ...] = ()
-    calibration: Calibration = "tight"
-
-    def __post_init__(self) -> None:
-        _check_calibration(self.calibration)
-
-    def axes(self, layout: Layout) -> tuple[Axis, ...]:
-        """How each axis is transformed."""
-        return wavelet_axes(layout.shape, layout.domain, self.plain, self.calibration)
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Give the counts, which is what the cells would be without noise."""
@@ -182,11 +178,6 @@ class WaveletCells:
     def perturb(self, counts: IntArray, layout: Layout, noise: PricedNoise) -> NDArray[np.float64]:
         """Draw coefficients of pure noise, transform them back, and add the counts in the last pass."""
         return _Rebuild(self.axes(layout), noise).cells(counts).reshape(layout.shape)
-
-
-def _check_calibration(calibration: str) -> None:
-    if calibration not in ("tight", "paper"):
-        raise MechanismError("calibration must be 'tight' or 'paper'")
 
 
 class _Rebuild:
