@@ -36,7 +36,7 @@ schema = '[[attribute]]\\nname = "age"\\nkind = "ordinal"\\nrange = [0, 50]\\n'
 schema += '[[attribute]]\\nname = "sex"\\nkind = "nominal"\\ncategories = ["F", "M"]\\n'
 (place / "s.toml").write_text(schema)
 run("schema", "new", str(place / "d.csv"))
-run("ledger", "open", str(place / "b.db"), "people", "10")
+run("ledger", "create", str(place / "b.db"), "people", "10")
 for kind in ("csv", "jsonl", "parquet"):
     run("publish", str(place / f"d.{kind}"), "--schema", str(place / "s.toml"), "--epsilon", "1", "--ledger",
         str(place / "b.db"), "--dataset", "people", "-o", str(place / f"{kind}.release.parquet"))

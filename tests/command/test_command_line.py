@@ -59,7 +59,7 @@ def published(room):
     assert done.returncode == 3, "a budget that was never opened must refuse"
     assert "visits" in done.stderr
     assert not (room / "first.parquet").exists()
-    assert dphist("ledger", "open", "budget.db", "visits", "3/2", cwd=room).returncode == 0
+    assert dphist("ledger", "create", "budget.db", "visits", "3/2", cwd=room).returncode == 0
     done = dphist(
         "publish", "visits.csv", "--schema", "visits.toml", "--epsilon", "1", "--mechanism", "laplace",
         "--ledger", "budget.db", "--dataset", "visits", "-o", "out.parquet", cwd=room,
@@ -166,7 +166,7 @@ def test_an_audit_attacks_the_claim_that_is_named():
         (["query", "out.parquet", "", "--confidence", "7"], 2, "confidence"),
         (["verify", "visits.csv"], 2, "visits.csv"),
         (["ledger", "show", "missing.db"], 1, "missing.db"),
-        (["ledger", "open", "new.db", "visits", "-3"], 2, "total"),
+        (["ledger", "create", "new.db", "visits", "-3"], 2, "total"),
         (["audit", "nonsense"], 2, "nonsense"),
         (["audit", "gaussian", "--rho", "1", "--epsilon", "1"], 2, "one claim at a time"),
         (["no-such-command"], 2, "no-such-command"),

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
+from dphist.cli.checking import verify_release
 from dphist.errors import DphistError, InputError, MechanismError, QueryError
 from dphist.mechanisms import AdaptiveTree, Auto, Laplace, Marginals, Posterior, Privelet, Tree
 from dphist.mechanisms.signed import signed
@@ -93,12 +94,15 @@ def test_what_a_person_adds_up_to_bounds_the_noise() -> None:
     ]
 
 
-def test_a_release_comes_back_from_its_file_and_verifies(tmp_path: Path) -> None:
+def test_a_release_comes_back_from_its_file_and_verifies(tmp_path: Path, capsys: Any) -> None:
     release = dphist.publish(frame(), DOMAIN, 1, measures=[COST, HOURS], workload="ranges")
     release.verify()
     release.save(tmp_path / "r.parquet")
     again = dphist.load(tmp_path / "r.parquet")
     again.verify()
+    verify_release(tmp_path / "r.parquet")
+    assert f"{again.questions} paid answers, spent 1 of 1" in capsys.readouterr().out
+    assert again.questions > len(again.transcript)
     for name in ("cost", "hours"):
         assert again.by("sex").mean(name).value.tolist() == release.by("sex").mean(name).value.tolist()
         assert again.sum(name).high == release.sum(name).high

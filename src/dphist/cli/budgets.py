@@ -30,7 +30,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to r
 
 
 @ledger_app.command("create")
-@ledger_app.command("open", hidden=True)
 def ledger_create(
     ledger: Annotated[str, typer.Argument(help="The ledger's file or address; made if missing.")],
     dataset: Dataset,

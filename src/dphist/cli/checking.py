@@ -28,5 +28,5 @@ def verify_release(
     if as_json:
         screen.line(json.dumps(facts))
     else:
-        paid = f"{counted(len(loaded.transcript), 'paid answer')}, spent {spent} of {budget.amount}"
+        paid = f"{counted(loaded.questions, 'paid answer')}, spent {spent} of {budget.amount}"
         screen.line(f"verified: {paid}, and nothing else")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def check_choice(release: Release) -> None:
     """Insist that the same choice is made again, for the same reason, of the public facts and the same answers."""
     if show(release.mechanism, filled=True) == show(release.mechanism):
-        # Nobody chose, or the file is older than names of what was chosen, and its replay did choose again.
+        # Nobody chose.
         return
     recipe = bare(release.mechanism)
     again = replace(release, mechanism=recipe)._replay()

@@ -34,14 +34,6 @@ class Uses(Protocol):
         """Read the release as a cube, restricted."""
         ...
 
-    def sum(self, release: Release, name: str, where: Where | None, confidence: float) -> Answer:
-        """Add an attribute's values up over the records."""
-        ...
-
-    def mean(self, release: Release, name: str, where: Where | None, confidence: float) -> Answer:
-        """Average an attribute over the records."""
-        ...
-
     def asked(self, release: Release, request: Request, confidence: float) -> Answer:
         """Answer what is asked of measures."""
         ...
@@ -143,7 +135,7 @@ class Doors(Asking):
             >>> release.sum("age", where={"age": (0, 49)}).value < release.sum("age").value
             True
         """
-        return _uses().sum(self._release, name, where, confidence)
+        return _uses().cube(self._release, where).sum(name, confidence=confidence).only()
 
     def mean(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Average a measure over the records, or an attribute, where bins count as their middles.
@@ -164,7 +156,7 @@ class Doors(Asking):
             >>> 45 < release.mean("age", where={"sex": "F"}).value < 54
             True
         """
-        return _uses().mean(self._release, name, where, confidence)
+        return _uses().cube(self._release, where).mean(name, confidence=confidence).only()
 
     def variance(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Give the variance of a measure over the records; it must have been published with ``squares=True``.

@@ -25,14 +25,6 @@ class ReleaseUses:
             raise QueryError("where must map attributes to what is asked of them")
         return Cube(release).dice(**(where or {}))
 
-    def sum(self, release: Release, name: str, where: Mapping[str, Any] | None, confidence: float) -> Answer:
-        """Add an attribute's values up over the records."""
-        return self.cube(release, where).sum(name, confidence=confidence).only()
-
-    def mean(self, release: Release, name: str, where: Mapping[str, Any] | None, confidence: float) -> Answer:
-        """Average an attribute over the records."""
-        return self.cube(release, where).mean(name, confidence=confidence).only()
-
     def asked(self, release: Release, request: Request, confidence: float) -> Answer:
         """Answer what is asked of measures."""
         return ask(release, request, confidence)

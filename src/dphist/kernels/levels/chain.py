@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,22 @@ def _extended(
         sums[at] = total
 
 
+@kernel
+def _reached(sums: FloatArray, at: np.uint64, steps: Any, ends: Any, begins: Any) -> tuple[float, float]:
+    """What reaches a level by small steps, and by large ones: of running sums, differences over each step's width."""
+    near = (
+        steps[0] * (sums[at + ends[0]] - sums[at + begins[0]])
+        + steps[1] * (sums[at + ends[1]] - sums[at + begins[1]])
+        + steps[2] * (sums[at + ends[2]] - sums[at + begins[2]])
+    )
+    far = (
+        steps[3] * (sums[at + ends[3]] - sums[at + begins[3]])
+        + steps[4] * (sums[at + ends[4]] - sums[at + begins[4]])
+        + steps[5] * (sums[at + ends[5]] - sums[at + begins[5]])
+    )
+    return near, far
+
+
 @kernel_with_twin(partial(twins.stretch, SMALL_STEPS + LARGE_STEPS), cost=twins.stretch_cost)
 def _stretch(
     table: FloatArray,
@@ -154,9 +171,9 @@ def _stretch(
     e3, e4, e5 = _EDGE + np.uint64(d3), _EDGE + np.uint64(d4), _EDGE + np.uint64(d5)
     b0, b1, b2 = _EDGE - np.uint64(d0 + 1), _EDGE - np.uint64(d1 + 1), _EDGE - np.uint64(d2 + 1)
     b3, b4, b5 = _EDGE - np.uint64(d3 + 1), _EDGE - np.uint64(d4 + 1), _EDGE - np.uint64(d5 + 1)
+    ends, begins = (e0, e1, e2, e3, e4, e5), (b0, b1, b2, b3, b4, b5)
     w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
-    v0, v1, v2 = w0 + w1 * u0, w1 * u1, w1 * u2
-    v3, v4, v5 = w2 * u3, w2 * u4, w2 * u5
+    steps = (w0 + w1 * u0, w1 * u1, w1 * u2, w2 * u3, w2 * u4, w2 * u5)
     c = np.empty(levels + 2 * int(_EDGE))
     scales = np.empty(n)
     jumped = np.empty(levels)
@@ -180,16 +197,7 @@ def _stretch(
             _extended(c, was_low, was_high, low, high, total)
             for k in range(size):
                 at = low + k
-                near = (
-                    v0 * (c[at + e0] - c[at + b0])
-                    + v1 * (c[at + e1] - c[at + b1])
-                    + v2 * (c[at + e2] - c[at + b2])
-                )
-                far = (
-                    v3 * (c[at + e3] - c[at + b3])
-                    + v4 * (c[at + e4] - c[at + b4])
-                    + v5 * (c[at + e5] - c[at + b5])
-                )
+                near, far = _reached(c, at, steps, ends, begins)
                 a[k] = b[k] * ((near + far) * scale + jumped[at])
         total = _summed(a, size, c, low + _EDGE)
         evidence += math.log(total)
@@ -250,16 +258,7 @@ def _stretch(
         _extended(c, low, high, to_low, to_high, total)
         for k in range(to_size):
             at = to_low + k
-            near = (
-                v0 * (c[at + e0] - c[at + b0])
-                + v1 * (c[at + e1] - c[at + b1])
-                + v2 * (c[at + e2] - c[at + b2])
-            )
-            far = (
-                v3 * (c[at + e3] - c[at + b3])
-                + v4 * (c[at + e4] - c[at + b4])
-                + v5 * (c[at + e5] - c[at + b5])
-            )
+            near, far = _reached(c, at, steps, ends, begins)
             back[at] = near + far + jumping
             larges[at] += q[k] * scale * far
     stay, far, jumping = 0.0, 0.0, 0.0
