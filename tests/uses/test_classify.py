@@ -14,6 +14,7 @@ from dphist.errors import (
     InputError,
     MechanismError,
     NotPrivate,
+    SourceError,
     VerificationError,
 )
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -113,6 +114,8 @@ def test_interactive_id3_learns_with_enough_budget():
     assert model.score(test, test["class"]) > 0.9
     with pytest.raises(MechanismError, match="depth"):
         private_id3(histogram(train), "class", 1, depth=0)
+    with pytest.raises(SourceError, match="ids"):
+        private_id3(histogram(train), "class", 1, unit=Unit(rows=2, id="user"))
 
 
 def test_interactive_id3_spends_exactly_its_budget(monkeypatch):

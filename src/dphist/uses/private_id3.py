@@ -24,6 +24,7 @@ from dphist.private.transcript import Transcript
 from dphist.publishing.account import account
 from dphist.publishing.preflight import empty, preflight
 from dphist.release.guarantee import Guarantee
+from dphist.sources.count import pass_through
 from dphist.uses.classify import ReleaseID3
 from dphist.uses.id3 import Node
 
@@ -80,7 +81,7 @@ def private_id3(
         target: The attribute to be guessed.
         epsilon: What the whole tree may cost; a `Budget` may be one of ρ.
         depth: How many levels of splits; three at most if it is not said.
-        unit: Who is protected; one row if it is not said.
+        unit: Who is protected, without an id; one row if it is not said.
         ledger: Where the budget is kept; charged before the first choice. With ``dataset``, or neither.
         dataset: Which budget.
         noise: For tests: leave it out.
@@ -97,6 +98,9 @@ def private_id3(
         Fraction(1, 1)
         >>> tree.verify()
     """
+    spend, protected = Budget.of(epsilon), unit or Unit()
+    # A histogram has no ids: rows of a person that nobody bounded are not what such a unit promises.
+    pass_through(histogram, None, protected)
     histogram.domain.axis(target)
     names = [name for name in histogram.domain.names if name != target]
     levels = min(len(names), 3 if depth is None else depth)
@@ -104,7 +108,6 @@ def private_id3(
         raise MechanismError(
             "private_id3: depth must be 1 or more, and an attribute besides the target is needed"
         )
-    spend, protected = Budget.of(epsilon), unit or Unit()
     purpose = f"private_id3 on {target}, {so_many(levels, 'level')}"
     model = PrivateID3(target, features=names, max_depth=levels)
     with account(ledger, dataset, budget=spend, unit=protected, purpose=purpose) as payer:
