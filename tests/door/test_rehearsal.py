@@ -178,6 +178,7 @@ def test_reasons(attribute, text, why):
 
 
 def test_a_noised_number_of_rows_not_counted_is_paid_for(tmp_path):
+    from dphist.publishing.checking import verify_file
     from dphist.publishing.uncounted import publish_uncounted
 
     (tmp_path / "x.csv").write_text("age,sex\n" + "1,F\n" * 300 + "1,f\n" * 200 + "broken\n" * 100)
@@ -193,6 +194,8 @@ def test_a_noised_number_of_rows_not_counted_is_paid_for(tmp_path):
     assert abs(release.answer().value - 300) < 60
     with dphist.Ledger.open(tmp_path / "b.db") as ledger:
         assert ledger.spent("people") == 1
+        # The ledger knows the file, as it does of any release.
+        assert verify_file(place, ledger).receipt == release.receipt
     assert isinstance(CliRunner().invoke(app, words).exception, dphist.errors.OutputError)
     # One line more or less, whatever it holds, moves the number by at most one: the sensitivity that the noise is for.
     lines = ["1,F", "1,f", "broken", "\u00e9", "300,M", ",", "1,F,3"]

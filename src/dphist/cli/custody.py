@@ -83,17 +83,24 @@ def uncounted(
     force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
 ) -> None:
     """Publish a noised number of the rows that have no cell, for readers of the release of the others."""
+    from contextlib import nullcontext
+
     from dphist.cli.publishing import check_output, read_declared, unit_of
+    from dphist.private.ledger import Ledger
+    from dphist.publishing.checking import save_noted
     from dphist.publishing.uncounted import publish_uncounted
 
     declared = read_declared(schema)
     unit = unit_of(declared, rows, replace, None)
     check_output(output, force)
-    with screen.progress("counting records"):
+    with (
+        screen.progress("counting records"),
+        nullcontext() if ledger is None else Ledger.open(ledger) as book,
+    ):
         release = publish_uncounted(
-            source, declared.domain, epsilon, unit=unit, ledger=ledger, dataset=dataset, unattended=unattended
+            source, declared.domain, epsilon, unit=unit, ledger=book, dataset=dataset, unattended=unattended
         )
-    release.save(output)
+        save_noted(release, output, book)
     screen.line(f"{output}: {release.answer()} rows were not counted")
 
 

@@ -11,7 +11,7 @@ from dphist.cli.showing import draw
 from dphist.model.domain import Domain
 from dphist.model.phrases import counted
 from dphist.private.ledger import Ledger
-from dphist.publishing.checking import digest
+from dphist.publishing.checking import save_noted
 from dphist.publishing.door import publish
 from dphist.release import load
 from dphist.release.language import read_question
@@ -74,9 +74,7 @@ def run_demo(folder: Path, rows: int) -> None:
         if "visits" not in book.datasets():
             book.create("visits", 10)
         release = publish(source, Domain.from_toml(schema), 1, ledger=book, dataset="visits")
-        release.save(out)
-        if release.receipt is not None:
-            book.complete(release.receipt[1], digest(out))
+        save_noted(release, out, book)
         left = book.remaining("visits")
     screen.line(f"release   {out} in {time.perf_counter() - began:.1f} s, ε = 1, {left} left in {ledger}")
 

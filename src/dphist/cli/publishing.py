@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace as change
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.ledger import Ledger
 from dphist.publishing.adding import add_tables
-from dphist.publishing.checking import digest
+from dphist.publishing.checking import save_noted
 from dphist.publishing.custody import ALLOWED
 from dphist.publishing.door import DEFAULT_MECHANISM, publish
 from dphist.release import Release, load
@@ -61,17 +62,7 @@ def publish_file(
     recipe = mechanism or DEFAULT_MECHANISM
     hint = asked_of(declared, workload, marginals)
     added = _added(declared, measures)
-    if ledger is None or dataset is None:
-        release = publish(
-            source, domain, epsilon, recipe, rho=rho, delta=delta,
-            unit=unit, workload=hint, partition_by=partition_by, about=about,
-            measures=added, allow_dropped=allow_dropped, unattended=unattended,
-        )  # fmt: skip
-        say("writing the release")
-        release = release.polished(nonnegative=nonnegative, integer=integer)
-        release.save(output)
-        return release
-    with Ledger.open(ledger) as book:
+    with nullcontext() if ledger is None else Ledger.open(ledger) as book:
         release = publish(
             source, domain, epsilon, recipe, rho=rho, delta=delta,
             unit=unit, workload=hint, partition_by=partition_by,
@@ -80,9 +71,7 @@ def publish_file(
         )  # fmt: skip
         say("writing the release")
         release = release.polished(nonnegative=nonnegative, integer=integer)
-        release.save(output)
-        if release.receipt is not None:
-            book.complete(release.receipt[1], digest(output))
+        save_noted(release, output, book)
     return release
 
 
@@ -101,8 +90,6 @@ def add_to_file(
     say: Callable[[str], None],
 ) -> Release:
     """Add tables to a release in a file, and write the larger one to another."""
-    from contextlib import nullcontext
-
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
     check_output(output, force)
@@ -113,9 +100,7 @@ def add_to_file(
             ledger=book, dataset=dataset,
         )  # fmt: skip
         say("writing the release")
-        made.save(output)
-        if book is not None and made.receipt is not None:
-            book.complete(made.receipt[1], digest(output))
+        save_noted(made, output, book)
     return made
 
 

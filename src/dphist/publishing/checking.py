@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
 
 
+def save_noted(release: Release, path: str | PathLike[str], ledger: Ledger | None = None) -> None:
+    """Save a release, and have the ledger that paid remember which file came of it: `verify_file` asks for that.
+
+    Args:
+        release: What to save.
+        path: Where; what was there is replaced.
+        ledger: The ledger that paid, if one did.
+    """
+    release.save(path)
+    if ledger is not None and release.receipt is not None:
+        ledger.complete(release.receipt[1], digest(path))
+
+
 def verify_file(
     path: str | PathLike[str], ledger: Ledger | None = None, *, choice: bool = False, exact: bool = False
 ) -> Release:
@@ -40,7 +53,7 @@ def verify_file(
 
     Example:
         >>> import dphist, numpy as np, pathlib, tempfile
-        >>> from dphist.publishing.checking import digest, verify_file
+        >>> from dphist.publishing.checking import save_noted, verify_file
         >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder) / "sex.parquet"
@@ -49,8 +62,7 @@ def verify_file(
         ...         release = dphist.publish(
         ...             dphist.Histogram(domain, np.array([5, 9])), epsilon=1, ledger=ledger, dataset="people"
         ...         )
-        ...         release.save(path)
-        ...         ledger.complete(release.receipt[1], digest(path))
+        ...         save_noted(release, path, ledger)
         ...         verify_file(path, ledger).epsilon
         Fraction(1, 1)
     """

@@ -22,7 +22,7 @@ from dphist.model.workload import Workload
 from dphist.planning.forecast import plan
 from dphist.planning.rehearsal import Rehearsal, rehearse
 from dphist.private.ledger import Ledger
-from dphist.publishing.checking import digest
+from dphist.publishing.checking import save_noted
 from dphist.publishing.door import publish
 from dphist.release import Release
 from dphist.release.atomic import atomic
@@ -194,7 +194,5 @@ class Start:
                 self.source, self.domain, self.epsilon.strip(), unit=self.unit, workload=self.workload,
                 ledger=book, dataset=self.population, allow_dropped=allow_dropped,
             )  # fmt: skip
-            release.save(place)
-            if release.receipt is not None:
-                book.complete(release.receipt[1], digest(place))
+            save_noted(release, place, book)
         return release
