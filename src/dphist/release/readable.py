@@ -45,10 +45,10 @@ def told_columns(
     release: Release, confidence: float, columns: Mapping[str, str]
 ) -> dict[tuple[str, ...], str]:
     """What the columns of a file hold, in their order; both bounds are told of at once."""
-    labels = {(column.name,): column.words for column in label_columns(release.domain)}
-    sums = column_words(release, {*(name for (name,) in labels), *columns.values()})
+    labels = label_columns(release.domain)
+    sums = column_words(release, {*(column.name for column in labels), *columns.values()})
     return {
-        **labels,
+        **{(column.name,): column.words for column in labels},
         (columns["estimate"],): "how many records the cell is estimated to hold; noise was added on purpose",
         (columns["low"], columns["high"]): (
             f"the true count lies between them with {100 * confidence:g} % confidence"
