@@ -16,7 +16,8 @@ import pytest
 import dphist
 from dphist.errors import DomainError, EngineError, InputError, MechanismError, VerificationError
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.bypart import ByPart, PartErrors
+from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -77,6 +78,49 @@ def test_intervals_are_those_of_plain_laplace() -> None:
     assert (
         np.allclose(widths[0], widths[1], equal_nan=True) or np.nanmax(np.abs(widths[0] - widths[1])) < 1e-6
     )
+
+
+def test_a_question_about_one_part_has_the_answer_and_the_interval_of_that_part() -> None:
+    parts = Domain([Ordinal("x", range(60)), Nominal("part", ["a", "b"])])
+    counts = np.stack([np.arange(60), np.where(np.arange(60) < 30, 40, 0)], axis=1)
+    inner = parse("posterior")
+    estimate = run(ByPart(by=("part",), inner=inner), Histogram(parts, counts), "1/2", seed=11)
+    errors = estimate.errors
+    assert isinstance(errors, PartErrors)
+    line = parts.project(["x"])
+    whole = Workload.random(line, 25, seed=4)
+    pieces = Workload(line, np.array([[0], [40], [7]]), np.array([[5], [60], [9]]), np.array([0, 0, 1]))
+    for place in (0, 1):
+        for alone in (whole, Workload.cells(line), pieces):
+            low, high = (
+                np.column_stack([end, np.full(len(end), place + more)])
+                for end, more in ((alone.low, 0), (alone.high, 1))
+            )
+            asked = Workload(parts, low, high, alone.query)
+            own, cells = errors.errors[place], errors.counts[place]
+            answer = own.answer(alone, np.asarray(alone.answer(cells.reshape(60)), dtype=np.float64))
+            summed = np.asarray(asked.answer(estimate.counts.reshape(parts.shape)), dtype=np.float64)
+            assert np.allclose(errors.answer(asked, summed), answer)
+            expected, found = own.interval(alone, answer, 0.9), errors.interval(asked, answer, 0.9)
+            assert np.allclose(found.low, expected.low)
+            assert np.allclose(found.high, expected.high)
+
+
+def test_parts_that_may_all_be_too_high_reach_down_together() -> None:
+    parts = Domain([Ordinal("x", range(60)), Nominal("part", list("abcdefgh"))])
+    nobody = Histogram(parts, np.zeros(parts.shape, dtype=np.int64))
+    rows = Workload(
+        parts,
+        np.stack([np.arange(60), np.zeros(60, int)], 1),
+        np.stack([np.arange(1, 61), np.full(60, 8)], 1),
+    )
+    held = []
+    for seed in range(8):
+        estimate = run(ByPart(by=("part",), inner=parse("posterior")), nobody, "1/10", seed=seed)
+        summed = np.asarray(rows.answer(estimate.counts.reshape(parts.shape)), dtype=np.float64)
+        found = estimate.errors.interval(rows, estimate.errors.answer(rows, summed), 0.95)
+        held.append(float(np.mean(found.low <= 0.0)))
+    assert np.mean(held) > 0.93
 
 
 def test_people_in_several_parts_are_steps_wherever_their_rows_lie() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -31,7 +31,7 @@ from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 
 
 @checked
@@ -67,7 +67,7 @@ class ByPart:
         runs = self.runs(len(rights))
         estimates = [run.estimate(right) for run, right in zip(runs, rights, strict=True)]
         counts = joined(domain, self.by, [estimate.counts for estimate in estimates])
-        errors = part_errors(domain, self.by, tuple(estimate.errors for estimate in estimates))
+        errors = part_errors(domain, self.by, estimates)
         return Estimate(counts, errors, made_by=self.named([each.made_by for each in estimates]))
 
     def runs(self, parts: int) -> tuple[Mechanism, ...]:
@@ -98,14 +98,23 @@ def joined(domain: Domain, by: tuple[str, ...], parts: list[FloatArray]) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class PartErrors:
-    """Errors of a cube whose pieces carry independent noise: variances of the pieces that a range meets add up.
+    """Errors of a cube whose pieces carry independent noise: what every piece answers, with its own intervals.
 
-    Pieces whose errors are a law of noise make one law of noise (`PartNoise`); else the law's means and variances add.
+    Pieces whose errors are a law of noise make one law of noise (`PartNoise`). Else a question is asked of every piece
+    that it meets, and how far the pieces' intervals reach below and above adds up by squares; where pieces lean to the
+    same side of what is published, their leaning adds up plainly. A question about one piece has that piece's answer.
+
+    Args:
+        domain: The cube.
+        by: What it was cut along.
+        errors: Those of every piece.
+        counts: The published cells of every piece.
     """
 
     domain: Domain
     by: tuple[str, ...]
     errors: tuple[Errors, ...]
+    counts: tuple[FloatArray, ...]
 
     @property
     def words(self) -> Words:
@@ -118,20 +127,25 @@ class PartErrors:
 
     def variance(self, workload: Workload) -> FloatArray:
         """Add the variances of the pieces that each question meets."""
-        return self._gather(workload, lambda errors, inside: errors.variance(inside), deviations=True)
+        total = np.zeros(len(workload))
+        for part, asked, inside in meetings(self.domain, self.by, workload):
+            total[asked] += self.errors[part].variance(inside)
+        return total
 
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on what is published, and lean as far as the pieces' laws do together."""
-
-        def means(errors: Errors, inside: Workload) -> FloatArray:
-            stand, lean = errors.stand(inside, np.zeros(len(inside)))
-            return stand + lean
-
-        return published, self._gather(workload, means) - published
+        means = np.zeros(len(workload))
+        for part, asked, inside in meetings(self.domain, self.by, workload):
+            stand, lean = self.errors[part].stand(inside, np.zeros(len(inside)))
+            means[asked] += stand + lean
+        return published, means - published
 
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
-        """The sums of the published cells."""
-        return summed
+        """Add up what the pieces answer."""
+        total = np.zeros(len(workload))
+        for part, asked, inside in meetings(self.domain, self.by, workload):
+            total[asked] += self._answered(part, inside)
+        return total
 
     def interval(
         self,
@@ -143,29 +157,34 @@ class PartErrors:
         guaranteed: bool = False,
         simultaneous: bool = False,
     ) -> Interval:
-        """Give or take the root of what is expected of the squared error."""
+        """Put the pieces' intervals together, around what they answer."""
         if guaranteed:
             raise no_theorem()
-        lean = self.stand(workload, published)[1]
-        deviations = normal_quantile(shared_confidence(confidence, len(workload), simultaneous))
-        width = deviations * np.sqrt(self.variance(workload) + lean**2)
+        share = shared_confidence(confidence, len(workload), simultaneous)
+        middle, below, above, leans, squares = (np.zeros(len(workload)) for _ in range(5))
+        for part, asked, inside in meetings(self.domain, self.by, workload):
+            errors, answer = self.errors[part], self._answered(part, inside)
+            found = errors.interval(inside, answer, share)
+            lean = errors.stand(inside, answer)[1]
+            up, down = found.high - answer, np.maximum(answer - found.low, 0.0)
+            middle[asked] += answer
+            # Bounds of one piece are cut at zero, which says nothing of sums: many pieces may be too high together.
+            below[asked] += np.where(found.low > 0.0, down, np.maximum(up, down)) ** 2
+            above[asked] += up**2
+            leans[asked] += lean
+            squares[asked] += lean**2
+        together = normal_quantile(share) ** 2 * np.maximum(leans**2 - squares, 0.0)
         # Loaded here: publishing asks for no interval, and the law of every split is much to load.
         from dphist.inference.predictive.errors import whole_counts
 
-        return Interval(*whole_counts(published, width))
+        low, high = whole_counts(middle, np.sqrt(below + together), np.sqrt(above + together))
+        return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
 
-    def _gather(
-        self, workload: Workload, ask: Callable[[Errors, Workload], FloatArray], *, deviations: bool = False
-    ) -> FloatArray:
-        """Add up over the pieces, and over the boxes of a question (of variances, their deviations)."""
-        total = np.zeros(len(workload.low))
-        for part, met, inside in meetings(self.domain, self.by, workload):
-            total[met] += ask(self.errors[part], inside)
-        if workload.query is None:
-            return total
-        gathered = np.zeros(len(workload))
-        np.add.at(gathered, workload.query, np.sqrt(total) if deviations else total)
-        return gathered**2 if deviations else gathered
+    def _answered(self, part: int, inside: Workload) -> FloatArray:
+        """What one piece answers."""
+        cells = self.counts[part].reshape(inside.domain.shape)
+        summed = np.asarray(inside.answer(cells), dtype=np.float64)
+        return self.errors[part].answer(inside, summed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +221,8 @@ class PartNoise(NoiseErrors):
         boxes = len(workload.low)
         variance, largest, terms = np.zeros(boxes), np.zeros(boxes), np.zeros(boxes, dtype=np.int64)
         laws: set[Any] = set()
-        for part, met, inside in meetings(self.domain, self.by, workload):
+        plain = Workload(workload.domain, workload.low, workload.high)
+        for part, met, inside in meetings(self.domain, self.by, plain):
             found = self.laws[part].spread(inside)
             variance[met] += found.variance
             largest[met] = np.maximum(largest[met], found.largest)
@@ -214,16 +234,19 @@ class PartNoise(NoiseErrors):
         return Spread(variance, largest)
 
 
-def part_errors(domain: Domain, by: tuple[str, ...], errors: tuple[Errors, ...]) -> Errors:
+def part_errors(domain: Domain, by: tuple[str, ...], estimates: Sequence[Estimate]) -> Errors:
     """Put the errors of the pieces together."""
+    errors = tuple(estimate.errors for estimate in estimates)
     laws = tuple(each for each in errors if isinstance(each, NoiseErrors))
-    return PartNoise(domain, by, laws) if len(laws) == len(errors) else PartErrors(domain, by, errors)
+    if len(laws) == len(errors):
+        return PartNoise(domain, by, laws)
+    return PartErrors(domain, by, errors, tuple(estimate.counts for estimate in estimates))
 
 
 def meetings(
     domain: Domain, by: tuple[str, ...], workload: Workload
-) -> Iterator[tuple[int, BoolArray, Workload]]:
-    """The pieces that any box meets, which boxes those are, and what they ask there."""
+) -> Iterator[tuple[int, IntArray, Workload]]:
+    """The pieces that any question meets, which questions those are, and what they ask there."""
     axes = [domain.axis(name) for name in by]
     kept = [axis for axis in range(len(domain.shape)) if axis not in axes]
     inner = domain.project([domain.names[axis] for axis in kept])
@@ -234,5 +257,10 @@ def meetings(
         met = np.ones(len(low), dtype=bool)
         for axis, cell in zip(axes, place, strict=True):
             met &= (low[:, axis] <= cell) & (cell < high[:, axis])
-        if met.any():
-            yield part, met, Workload(inner, low[met][:, kept], high[met][:, kept])
+        if not met.any():
+            continue
+        if workload.query is None:
+            asked, query = np.flatnonzero(met), None
+        else:
+            asked, query = np.unique(workload.query[met], return_inverse=True)
+        yield part, asked, Workload(inner, low[met][:, kept], high[met][:, kept], query)

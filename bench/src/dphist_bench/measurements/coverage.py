@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -124,12 +125,14 @@ def outcomes(
     """Try every mechanism on some counts; kinds that are announced alike share their runs.
 
     With ``rho`` ε²/2 of ρ is spent instead, which gives a cell Gaussian noise of deviation 1/ε. With ``guaranteed``
-    the intervals are those that a theorem vouches for.
+    the intervals are those that a theorem vouches for. Each set of counts has noise of its own, which its mechanisms
+    share: the same noise for all would let one unlucky draw fail many cases together.
     """
     half = Fraction(epsilon) ** 2 / 2
     budget: Budget | str = Budget.of(rho=half) if rho else epsilon
     spent = f"ρ = {half}" if rho else f"ε = {epsilon}"
     domain, counts = data.histogram.domain, data.histogram.counts
+    first = zlib.crc32(f"{data.name}, {records}, {spent}".encode())
     asked = questions(data.sort, domain)
     truths = {kind: np.asarray(each.answer(counts), dtype=np.float64) for kind, each in asked.items()}
     for name in mechanisms:
@@ -142,7 +145,7 @@ def outcomes(
             tallies = {kind: _Tally() for kind in kinds}
             for draw in range(draws):
                 try:
-                    estimate = run(mechanism, data.histogram, budget, seed=1000 + draw, workload=hint)
+                    estimate = run(mechanism, data.histogram, budget, seed=first + draw, workload=hint)
                 except DphistError:
                     break  # it does not take such data
                 for kind in kinds:
