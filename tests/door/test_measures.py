@@ -173,6 +173,18 @@ def test_sums_that_were_not_paid_for_are_refused() -> None:
         ({"measures": [HOURS], "mechanism": "sparselaplace"}, MechanismError),
         ({"measures": [HOURS], "shares": {"count": 1}}, InputError),
         ({"shares": {"count": 1}}, InputError),
+        # Parts that go by one name would each get all of its share.
+        ({"measures": [Measure("count", 0, 80, column="hours")], "shares": {"count": 1}}, InputError),
+        (
+            {
+                "measures": [
+                    Measure("x", 0, 9, column="hours", squares=True),
+                    Measure("x²", 0, 9, column="hours"),
+                ],
+                "shares": {"count": 1, "x": 1, "x²": 1},
+            },
+            InputError,
+        ),
         ({"measures": [HOURS], "shares": {"count": 1, "hours": 0}}, DphistError),
         ({"measures": [Measure("hours", 0, 2**40)], "epsilon": "1e-9"}, DphistError),
     ],

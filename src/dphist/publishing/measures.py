@@ -27,6 +27,7 @@ from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget, Currency
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.exact import Number, exact
+from dphist.model.exact import shares as insist_on_shares
 from dphist.model.histogram import Histogram
 from dphist.model.measure import Measure, Quantity, Sums
 from dphist.model.unit import Unit
@@ -132,6 +133,11 @@ def _shares(
     names = [share_name(each) for each in quantities]
     if given is None:
         return _COUNTS, ((1 - _COUNTS) / len(quantities),) * len(quantities)
+    if len({"count", *names}) <= len(names):
+        # One share would be handed out twice.
+        raise InputError(
+            "shares: two parts go by one name; call the measure otherwise, with column= for its column"
+        )
     if not isinstance(given, Mapping) or set(given) != {"count", *names}:
         raise InputError(f"shares: give one for each of {', '.join(['count', *names])}")
     weights = {name: exact(value, f"shares: {name}") for name, value in given.items()}
@@ -265,6 +271,8 @@ def noised(
     noise: Noise | None = None,
 ) -> Release:
     """The release of counts and sums that were counted: the first noise is that of the counts, and pays for all."""
+    # Gates of their own are not split from one right, so it is insisted here that they cost no more than was paid.
+    insist_on_shares((plan.share, *plan.shares))
     release = make(histogram, budget.part(plan.share), plan.counts, unit, workload, noise=noise, pay=pay)
     sums = []
     for quantity, share, total in zip(plan.quantities, plan.shares, totals, strict=True):
