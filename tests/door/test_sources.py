@@ -356,6 +356,13 @@ def test_a_tab_separates_the_fields_of_a_tsv_file_however_its_name_is_written(tm
         assert count(tmp_path / name, Domain([Nominal("s", ["F"])])).counts.tolist() == [1]
 
 
+def test_a_moment_beyond_the_calendar_is_one_row_without_a_cell() -> None:
+    west, east = (dt.timezone(dt.timedelta(hours=hours)) for hours in (-5, 5))
+    moments = [dt.datetime.max.replace(tzinfo=west), dt.datetime.min.replace(tzinfo=east)]
+    frame = pd.DataFrame({"d": pd.Series([*moments, dt.datetime(2024, 1, 1, tzinfo=dt.UTC)], dtype=object)})
+    assert count(frame, Domain([Ordinal("d", dates=("2024-01-01", "2024-01-03"))])).counts.tolist() == [1, 0]
+
+
 def test_truth_values_of_numpy_are_truth_values() -> None:
     frame = pd.DataFrame({"b": pd.Series([np.True_, True, np.False_, None], dtype=object)})
     assert count(frame, Domain([Nominal("b", ["true", "false"])])).counts.tolist() == [2, 1]

@@ -141,8 +141,12 @@ def _text(value: Any) -> str | None:
         # NaT says that it is a time too; it is the only one that is not equal to itself.
         if value != value:
             return None
-        zoned = value.tzinfo is not None
-        return (value.astimezone(dt.UTC).replace(tzinfo=None) if zoned else value).isoformat(" ")
+        try:
+            value = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+        except OverflowError:
+            # In UTC it is before the year 1 or after 9999, where no calendar of ours goes.
+            return None
+        return value.isoformat(" ")
     return value.isoformat() if isinstance(value, dt.date) else None
 
 
