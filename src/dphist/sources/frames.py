@@ -142,11 +142,11 @@ def _text(value: Any) -> str | None:
         if value != value:
             return None
         try:
-            value = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+            moment: dt.datetime = value if value.tzinfo is None else value.astimezone(dt.UTC)
         except OverflowError:
             # In UTC it is before the year 1 or after 9999, where no calendar of ours goes.
             return None
-        return value.isoformat(" ")
+        return moment.replace(tzinfo=None).isoformat(" ")
     return value.isoformat() if isinstance(value, dt.date) else None
 
 
