@@ -179,6 +179,18 @@ def test_levels_that_are_no_shares_are_refused(release, levels):
         Cube(release).quantiles("age", levels)
 
 
+def test_attributes_may_be_called_like_the_columns_of_an_answer():
+    domain = Domain([Ordinal("level", range(3)), Ordinal("value", range(4)), Nominal("to", ["a", "b"])])
+    release = publish(Histogram(domain, np.full((3, 4, 2), 500)), epsilon=1, mechanism="laplace")
+    found = release.by("level", "to").quantiles("value", [0.25, 0.5])
+    assert list(found.labels) == ["level", "to", "level_", "value", "from", "to_"]
+    assert {len(texts) for texts in found.labels.values()} == {12}
+    frame = found.to_pandas()
+    assert list(frame.columns) == [*found.labels, "value_", "low", "high"]
+    assert frame["level_"].tolist() == ["0.25", "0.5"] * 6
+    assert release.by("value").count().to_pandas()["value"].tolist() == ["0", "1", "2", "3"]
+
+
 def test_a_confidence_is_checked_before_it_is_divided(release):
     with pytest.raises(QueryError, match="confidence"):
         Cube(release).quantiles("age", [0.25, 0.75], confidence=-0.5, simultaneous=True)

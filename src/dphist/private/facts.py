@@ -79,7 +79,7 @@ class Facts:
 
     @property
     def cells(self) -> IntArray:
-        """Which cells of the right that `select` or `arrange` was called on these are."""
+        """The place of each of these cells among those of the right that `select` or `arrange` was called on."""
         return np.arange(self.size, dtype=np.int64) if self._layout.cells is None else self._layout.cells
 
     @property

@@ -29,7 +29,9 @@ class Remote(Sql):
 
     name = "the engine"
     fence = ""
+    """What keeps an engine from working a subquery out again wherever it is used."""
     sent = ""
+    """What sends the rows of a person to one place before they are gathered."""
     _seen: int | None = None
 
     @property

@@ -17,6 +17,7 @@ from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
 from dphist.release import Release
 from dphist.release.answers import NOT_MEASURED, Answers
+from dphist.release.columns import free
 from dphist.uses.groups import Level, group_boxes
 from dphist.uses.measures import clipped, is_measure, means, ratios, sums, variances
 from dphist.uses.moments import Line, read_line
@@ -371,15 +372,17 @@ def _without(where: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _quantiles(line: Line, name: str, wanted: FloatArray, each: float, confidence: float) -> Table:
     """The quantiles of one line; each interval holds with ``each``, and says that it does with ``confidence``."""
     cells, low, high = line.quantiles(wanted, each)
-    labels = {"level": [f"{level:g}" for level in wanted], name: [line.labels[cell] for cell in cells]}
+    # An attribute may be called like one of these columns.
+    level, first, last = (free(word, set(line.release.domain.names)) for word in ("level", "from", "to"))
+    labels = {level: [f"{each:g}" for each in wanted], name: [line.labels[cell] for cell in cells]}
     numbers = line.values if line.values is not None else np.arange(len(line.labels), dtype=np.float64)
     if line.measured:
         labels |= {
-            "from": [line.labels[cell] for cell in low],
-            "to": [line.labels[cell] for cell in high],
+            first: [line.labels[cell] for cell in low],
+            last: [line.labels[cell] for cell in high],
         }
         bounds = numbers[low], numbers[high]
     else:
-        labels |= {end: [NOT_MEASURED] * wanted.size for end in ("from", "to")}
+        labels |= {end: [NOT_MEASURED] * wanted.size for end in (first, last)}
         bounds = np.full(wanted.size, np.nan), np.full(wanted.size, np.nan)
     return Table(labels, numbers[cells], *bounds, confidence, *line.said(confidence))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dphist.extras import need
 from dphist.release.answers import NOT_MEASURED, Answer
+from dphist.release.columns import free
 
 if TYPE_CHECKING:
     import pandas
@@ -47,8 +48,10 @@ class Table:
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row for each group (needs pandas)."""
         pd = need("pandas", "frames")
-        numbers = {"value": self.value, "low": self.low, "high": self.high}
-        made: pandas.DataFrame = pd.DataFrame({**self.labels, **numbers})
+        columns: dict[str, object] = dict(self.labels)
+        for name, numbers in (("value", self.value), ("low", self.low), ("high", self.high)):
+            columns[free(name, set(columns))] = numbers
+        made: pandas.DataFrame = pd.DataFrame(columns)
         return made
 
 
