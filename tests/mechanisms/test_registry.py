@@ -143,3 +143,12 @@ def test_epsilon_is_asked_for() -> None:
     with pytest.raises(EpsilonError, match="epsilon is missing"):
         dphist.publish(histogram)
     assert dphist.publish(histogram, None, "1/2", "laplace").epsilon == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["tree(fanout=4, fanout=8)", "tree()(fanout=4)", "blocks(inner=tree(fanout=4, fanout=8))", "laplace()()"],
+)
+def test_no_option_is_dropped_without_a_word(text):
+    with pytest.raises(MechanismError, match=r"twice|cannot read"):
+        parse(text)

@@ -96,7 +96,7 @@ def named(text: str) -> Any:
         call = ast.parse(f"f({rest}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise MechanismError(f"cannot read the options of {name!r}: write name(option=value, …)") from None
-    if not isinstance(call, ast.Call):
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise MechanismError(f"cannot read the options of {name!r}: write name(option=value, …)")
     return build(name, _arguments(name, call))
 
@@ -104,6 +104,8 @@ def named(text: str) -> Any:
 def _arguments(name: str, call: ast.Call) -> dict[str, Any]:
     if call.args or any(word.arg is None for word in call.keywords):
         raise MechanismError(f"options of {name!r} must be written option=value")
+    if len({word.arg for word in call.keywords}) != len(call.keywords):
+        raise MechanismError(f"an option of {name!r} is written twice")
     return {str(word.arg): _value(word.value) for word in call.keywords}
 
 
