@@ -264,6 +264,9 @@ def test_expressions_row_by_row_are_counted() -> None:
 def test_expressions_that_repeat_rows_need_a_unit_of_as_many() -> None:
     table = ibis.duckdb.connect().create_table("t", pa.table(TABLE))
     twice = table.union(table)
+    # Both of them may lie in one cell, of which this unit says that it holds one row of anybody.
+    with pytest.raises(SourceError, match="1 row in a cell"):
+        count(twice, DOMAIN, Unit(cells=5))
     with pytest.raises(SourceError, match="up to 2 times"):
         count(twice, DOMAIN)
     assert count(twice, DOMAIN, Unit(rows=2)).counts.sum() == 8

@@ -28,6 +28,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dphist.errors import SourceError
+from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 
 _WAY_OUT = (
@@ -40,10 +41,13 @@ def check_expression(table: Any, unit: Unit) -> None:
     """Refuse an expression in which one person's records could move others' rows, or more rows than the unit says."""
     occurs = _Walk(unit.id is not None).occurrences(table.op(), unit.id)
     factor = max(occurs.values(), default=1)
-    if unit.id is None and factor > unit.rows:
+    # The same row counted again may lie in the same cell.
+    most = unit.rows if unit.cells is None else unit.per_cell or 1
+    if unit.id is None and factor > most:
+        where = "" if unit.cells is None else " in a cell"
         raise SourceError(
-            f"the expression counts a row up to {factor} times, but the unit is {unit.rows} "
-            f"{'row' if unit.rows == 1 else 'rows'}; take a unit of as many rows (times those of a person), or an id"
+            f"the expression counts a row up to {factor} times, but the unit is {so_many(most, 'row')}{where}; take a "
+            "unit of as many rows (times those of a person), or an id"
         )
 
 
