@@ -350,6 +350,12 @@ def test_empty_text_in_a_csv_file(tmp_path: Path) -> None:
     assert count(path, Domain([Nominal("s", ["", "F"], other=True)])).counts.tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("name", ["no.csv", "no*.csv", "no*.parquet", "no?.jsonl", "no{1,2}.csv"])
+def test_a_pattern_that_names_no_file_says_so(name: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no file"):
+        count(tmp_path / name, Domain([Nominal("s", ["F"])]))
+
+
 def test_a_tab_separates_the_fields_of_a_tsv_file_however_its_name_is_written(tmp_path: Path) -> None:
     for name in ("t.tsv", "T.TSV"):
         (tmp_path / name).write_text("a,b,c\ts\n1,2\tF\n")
@@ -415,7 +421,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         (table, "no column age; `dphist schema new`"),
         (ibis.memtable(table), "no column age; `dphist schema new`"),
         (tmp_path / "none.csv", "no file"),
-        (tmp_path / "none*.parquet", "cannot be read"),
+        (tmp_path / "none*.parquet", "no file"),
         (tmp_path / "bad.parquet", "cannot be read"),
         (tmp_path / "bad.jsonl", "neither one JSON object a line"),
         (f"{tmp_path / 'bad.duckdb'}::t", "cannot be opened"),

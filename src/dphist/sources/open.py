@@ -16,7 +16,7 @@ from dphist.sources.engine import Engine
 from dphist.sources.frames import arrow_of
 from dphist.sources.objects import field_names, open_json
 from dphist.sources.parquet import parquet_files
-from dphist.sources.sqlwords import quote
+from dphist.sources.sqlwords import literal, quote
 from dphist.sources.tally import Tallied
 
 _SUFFIXES = {
@@ -90,11 +90,11 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     kind = file_kind(source)
     if kind == "duckdb":
         raise SourceError(f"{source} is a database: say which table, as in {source}::table")
-    if not any(mark in source for mark in "*?[{") and "://" not in source and not Path(source).is_file():
-        raise SourceError(f"there is no file {source}")
     connection = connect()
     if "://" in source:
         reach_network(connection)
+    elif not Path(source).is_file() and not connection.execute(f"FROM glob({literal(source)})").fetchall():
+        raise SourceError(f"there is no file {source}")
     if kind == "parquet":
         return Duck(connection, parquet_files(connection, source, needed), source, sized=True)
     if kind == "csv":
