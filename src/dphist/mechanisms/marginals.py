@@ -245,7 +245,12 @@ def shrunk_cube(
     found = better({every: (measured.table(every), cube)}, sized=reconcile)[every]
     order = max((len(axes) for axes in wanted), default=0)
     if reconcile:
-        targets = lean(measured, settled, wanted, found, follows)
+        if measured.axes == (every,) and len(every) > 2:
+            # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many
+            # small cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
+            targets = {(): np.asarray(settled[()])}
+        else:
+            targets = lean(measured, settled, wanted, found, follows)
         doubt = left[0] + _NEVER_SURE * cube
         found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
         return found, Shrunk(measured, found, order, doubts, reconciled=True, ordered=ordered)
