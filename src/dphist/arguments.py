@@ -65,7 +65,7 @@ def _unfit(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str
     try:
         bound = signature.bind(*given, **named).arguments
     except TypeError:
-        raise _unknown(function, len(given), tuple(named)) from None
+        raise _unknown(function, given, tuple(named)) from None
     for name, value in bound.items():
         parameter = signature.parameters[name]
         note = parameter.annotation
@@ -79,16 +79,18 @@ def _unfit(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str
             values = list(value.values() if parameter.kind is parameter.VAR_KEYWORD else value)
         for each in values:
             if not _fits(each, asked, getattr(function, "__globals__", {})):
-                return f"{_name(function)}: {name} must be {note}, not {_kind(each)}"
+                return f"{_name(function, given)}: {name} must be {note}, not {_kind(each)}"
     return ""
 
 
-def _unknown(function: Callable[..., object], given: int, named: tuple[str, ...]) -> ArgumentError:
+def _unknown(
+    function: Callable[..., object], given: tuple[Any, ...], named: tuple[str, ...]
+) -> ArgumentError:
     """Too many arguments, too few, or of other names: what there is, and what may have been meant."""
     parameters = inspect.signature(function).parameters
     method = next(iter(parameters), "") in ("self", "cls")
     known = [name for name in parameters if name not in ("self", "cls")]
-    called = _name(function)
+    called = _name(function, given)
     for name in named:
         if name not in parameters:
             near = difflib.get_close_matches(name, known, 1, 0.4)
@@ -99,22 +101,26 @@ def _unknown(function: Callable[..., object], given: int, named: tuple[str, ...]
         for name, each in parameters.items()
         if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
     ]
-    if given > len(places):
+    if len(given) > len(places):
         return ArgumentError(
             f"{called} takes {len(places) - method} arguments by their place; name the others: {', '.join(known)}"
         )
     missing = [
         name
         for place, (name, each) in enumerate(parameters.items())
-        if each.default is each.empty and place >= given and name not in named
+        if each.default is each.empty and place >= len(given) and name not in named
         and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     ]  # fmt: skip
     what = f"needs {', '.join(missing)}" if missing else "was given an argument twice"
     return ArgumentError(f"{called} {what}; there are {', '.join(known)}")
 
 
-def _name(function: Callable[..., Any]) -> str:
-    return function.__qualname__.removesuffix(".__init__")
+def _name(function: Callable[..., Any], given: tuple[Any, ...]) -> str:
+    """How the caller knows it: a method by the class of what it was called on, not by the part that defines it."""
+    if given and next(iter(inspect.signature(function).parameters), "") in ("self", "cls"):
+        owner = given[0] if inspect.isclass(given[0]) else type(given[0])
+        return f"{owner.__name__}.{function.__name__}".removesuffix(".__init__")
+    return function.__qualname__
 
 
 def _kind(value: Any) -> str:

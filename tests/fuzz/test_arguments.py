@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import dphist
 from dphist.arguments import explained
-from dphist.errors import InputError, QueryError
+from dphist.errors import ArgumentError, InputError, QueryError
 
 Kind = Literal["a", "b"]
 
@@ -89,3 +89,18 @@ def test_methods_of_a_class_name_their_arguments():
         domain.project(3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="path: where the release is"):
         dphist.load(3.5)  # type: ignore[arg-type]
+
+
+def test_a_method_is_called_by_the_class_that_people_know():
+    domain = dphist.Domain([dphist.Ordinal("age", range(3))])
+    release: Any = dphist.publish(dphist.Histogram(domain, [1, 2, 3]), epsilon=1, mechanism="laplace")
+    ordinal: Any = dphist.Ordinal
+    parse: Any = dphist.Unit.parse
+    with pytest.raises(ArgumentError, match=r"^Release\.answer has no argument age"):
+        release.answer(age=30)
+    with pytest.raises(InputError, match=r"^Release\.records: count must be"):
+        release.records(2.5)
+    with pytest.raises(ArgumentError, match=r"^Ordinal has no argument bins"):
+        ordinal("age", bins=[1, 2])
+    with pytest.raises(ArgumentError, match=r"^Unit\.parse needs given"):
+        parse()
