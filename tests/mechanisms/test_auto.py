@@ -307,3 +307,34 @@ def test_attributes_of_one_value_go_together_with_nothing(kind):
     domain = Domain([Ordinal("x", range(30)), Nominal("y", ["all"]), Nominal("z", ["every"])])
     release = publish(Histogram(domain, np.full((30, 1, 1), 5)), epsilon=1, workload=kind)
     assert "chance" not in release.note
+
+
+def test_categories_with_habits_of_their_own_are_not_left_to_chance():
+    draws = np.random.default_rng(5)
+    rows, columns = 300, 12
+    weights = draws.dirichlet(np.full(columns, 0.3), rows) / rows
+    counts = draws.multinomial(20_000, weights.reshape(-1)).reshape(rows, columns)
+    domain = Domain([Nominal("code", [str(v) for v in range(rows)]), Ordinal("month", range(columns))])
+    chosen = []
+    for seed in range(6):
+        data = open_counts(Histogram(domain, counts), 0.1, seed=seed, workload=Workload.cells(domain))
+        auto = Auto().estimate(data).made_by
+        assert isinstance(auto, Auto)
+        chosen.append(type(auto.chosen).__name__)
+    assert chosen.count("Posterior") >= 5
+
+
+def test_a_narrow_diagonal_that_blocks_hide_has_a_tree_of_boxes():
+    size = 48
+    place = np.arange(size)
+    narrow = np.exp(-0.5 * ((place[:, None] - (3 * place[None, ::2]) % size) / 1.0) ** 2)
+    counts = np.rint(6_000 * narrow / narrow.sum())[..., None].astype(np.int64).repeat(4, axis=2) // 4
+    domain = Domain([Ordinal("x", range(size)), Ordinal("y", range(size // 2)), Nominal("z", list("abcd"))])
+    boxes = Workload.random(domain, 200, seed=1)
+    for seed in range(3):
+        data = open_counts(Histogram(domain, counts), 1, seed=seed, workload=boxes)
+        auto = Auto().estimate(data).made_by
+        assert isinstance(auto, Auto)
+        assert isinstance(auto.chosen, AdaptiveTree)
+        assert auto.look is not None
+        assert auto.look.pairs > 0

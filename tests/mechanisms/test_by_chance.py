@@ -16,7 +16,7 @@ from dphist.inference.believing import Beside, believe
 from dphist.mechanisms import Auto, Laplace, Marginals
 from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.asked import asked_kinds
-from dphist.mechanisms.choosing.chance import outlook, product_of
+from dphist.mechanisms.choosing.chance import look_at_pairs, outlook, product_of
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import Request
@@ -64,6 +64,18 @@ def test_a_look_is_bought_only_where_it_may_change_something():
     assert outlook(forecaster, 1.5 * _least(forecaster), Glimpse(1e4, 0.01)).look() > 0
     for hopeless in (1e-3, 1e9):
         assert outlook(forecaster, hopeless, Glimpse(1e4, 0.01)).look() == 0
+
+
+def test_where_pairs_may_hide_a_look_is_bought_if_it_is_clear_for_little():
+    shares = {10**6: Fraction(1, 200), 2 * 10**4: Fraction(1, 50), 8_000: Fraction(1, 50), 5_000: Fraction(0)}
+    for records, bought in shares.items():
+        found = outlook(_forecaster(float(records)), 1e-3, Glimpse(float(records), 0.01))
+        data = open_counts(_independent(records).counts, "1/10", seed=1)
+        assert look_at_pairs(Look(), Glimpse(float(records)), data, found)[0].pairs == 0
+        look, seen, _ = look_at_pairs(Look(), Glimpse(float(records)), data, found, hidden=True)
+        assert look.pairs == bought
+        assert (seen.doubt is None) == (not bought)
+        assert seen.doubt is None or seen.doubt <= 0.2
 
 
 def test_tables_of_one_attribute_share_nearly_all_and_the_cube_keeps_a_part():

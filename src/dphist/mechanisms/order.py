@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 from dphist.model.domain import Ordinal
 
 if TYPE_CHECKING:
+    from dphist.model.domain import Domain
     from dphist.private.gate import PrivateCounts
+
+# An ordered attribute of so many values is asked for ranges.
+_LONG = 16
 
 
 def ordered_line(data: PrivateCounts) -> bool:
@@ -44,3 +48,20 @@ def ordered_axes(data: PrivateCounts) -> tuple[int, ...]:
     if data.domain is None:
         return tuple(range(len(data.shape)))
     return tuple(axis for axis, each in enumerate(data.domain.attributes) if isinstance(each, Ordinal))
+
+
+def long_axes(domain: Domain) -> tuple[int, ...]:
+    """Which attributes are ordered and long: ranges are asked of them.
+
+    Args:
+        domain: The domain.
+
+    Returns:
+        Their places.
+
+    Example:
+        >>> from dphist.model.domain import Domain, Nominal
+        >>> long_axes(Domain([Ordinal("age", range(90)), Nominal("sex", ["F", "M"]), Ordinal("rooms", range(9))]))
+        (0,)
+    """
+    return tuple(k for k, a in enumerate(domain.attributes) if isinstance(a, Ordinal) and a.size >= _LONG)

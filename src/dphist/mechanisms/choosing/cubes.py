@@ -20,6 +20,7 @@ from dphist.mechanisms.choosing.chance import ByChance, outlook, pairs_of, produ
 from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.glimpse import Glimpse
 from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.workload import Kind
@@ -94,9 +95,25 @@ def chance_of(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> ByChance
         The outlook.
     """
     if kind == "cells":
-        return _by_chance(_cells_of(data, seen.records or 0.0, seen.dependence or 0.0), seen)
+        return _by_chance(_cells_of(data, seen), seen)
     asked = asked_kinds(data.shape, data.domain, data.workload, kind)
     return _by_chance(_best_other(data, kind, asked, seen, mixed="", shrink=True), seen)
+
+
+def may_hide(data: PrivateCounts) -> bool:
+    """Whether pairs may go together that blocks hide: of two attributes that are all there is, or long and ordered.
+
+    Args:
+        data: A right, of which only public facts are read.
+
+    Returns:
+        Whether it is so.
+    """
+    return len(data.shape) == 2 or len(_long(data)) > 1
+
+
+def _long(data: PrivateCounts) -> tuple[int, ...]:
+    return () if data.domain is None else long_axes(data.domain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +174,7 @@ def _best_other(
     if kind == "marginals":
         return _announced(data, asked, seen, shrink=shrink)
     records, dependence = seen.records, seen.dependence
-    forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
+    forecaster = Forecaster(data.shape, asked, data.law(), records, dependence, seen.beyond, _long(data))
     plan = forecaster.tables()
     many = replace(forecaster, records=None) if len(data.shape) >= _TREE_MANY else forecaster
     tree, wins = many.tree().score, _TREE
@@ -249,15 +266,18 @@ def single_cells(data: PrivateCounts, seen: Glimpse) -> tuple[Mechanism, str]:
     Returns:
         The mechanism, and why.
     """
-    other = _cells_of(data, seen.records or 0.0, seen.dependence or 0.0)
+    other = _cells_of(data, seen)
     found = _by_chance(other, seen)
     if found is not None and found.chosen:
         return _product(other, seen, found, "single cells will be asked for")
     return other.mechanism, other.reason
 
 
-def _cells_of(data: PrivateCounts, records: float, dependence: float) -> _Way:
+def _cells_of(data: PrivateCounts, seen: Glimpse) -> _Way:
     """Single cells, by themselves or moved towards tables of several attributes."""
+    records, dependence = seen.records or 0.0, seen.dependence or 0.0
+    if may_hide(data):
+        dependence = max(dependence, seen.beyond**2)
     asked = asked_kinds(data.shape, data.domain, None, "cells")
     forecaster = Forecaster(data.shape, asked, data.law(), records, dependence)
     plan, alone = forecaster.tables(), forecaster.cells().score

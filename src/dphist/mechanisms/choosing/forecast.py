@@ -105,7 +105,8 @@ class Forecaster:
     """Expected errors of candidates for one shape, one law of noise, some kinds of questions and a number of records.
 
     ``records`` is a noisy total, or None where nothing is known: then all that is measured is taken to be there.
-    ``dependence`` is what a first look (`glimpse`) said of how far attributes depend on each other.
+    ``dependence`` is what a first look (`glimpse`) said of how far attributes depend on each other. ``apart`` is the
+    total variation of pairs of the ``long`` attributes from chance, where a look at pairs found more than that.
     """
 
     shape: tuple[int, ...]
@@ -113,6 +114,8 @@ class Forecaster:
     law: NoiseLaw
     records: float | None = None
     dependence: float | None = None
+    apart: float = 0.0
+    long: tuple[int, ...] = ()
 
     @property
     def together(self) -> float:
@@ -154,12 +157,13 @@ class Forecaster:
     def _chances(self) -> FloatArray:
         return np.zeros(0) if self.records is None else np.array(CONSTANTS.chances)
 
-    def _held(self, cells: float, order: int = 1) -> FloatArray:
+    def _held(self, cells: float, order: int = 1, apart: float = 0.0) -> FloatArray:
         """Possible squares of what one of so many cells departs from what smaller tables say of it."""
         if self.records is None:
             return np.zeros(0)
         mean = np.array(CONSTANTS.densities) * self.records / cells
-        uneven = _UNEVEN * self.together ** max(order - 1, 0)
+        together = max(self.together, min(1.0, _TOGETHER * apart))
+        uneven = _UNEVEN * together ** max(order - 1, 0)
         return np.asarray((uneven * mean) ** 2 + mean, dtype=np.float64)
 
     # ---- tables of few attributes ------------------------------------------------------------------------------
@@ -180,20 +184,22 @@ class Forecaster:
         ) / (cells * float(self.law.variance))
         adds, rest = self._needs(about, inside)
         orders = np.array([len(axes) for axes in about])
+        apart = np.array([self.apart * (len(axes) == 2 and set(axes) <= set(self.long)) for axes in about])
         if some[-1] == tuple(range(len(self.shape))):
             # Residuals that only the cube holds are one more: so much of its cells' variance is left to them.
             only = np.zeros((1, len(some)))
             only[0, -1] = 1.0 / float(self.law.variance)
             speaks, inside = np.vstack([speaks, only]), np.append(inside, cells[-1])
             adds = np.hstack([adds, rest[:, None]])
-            orders = np.append(orders, orders.max() + 1)
+            orders, apart = np.append(orders, orders.max() + 1), np.append(apart, 0.0)
         # What no question needs has no say.
         used = adds.max(axis=0) > 0.0
-        speaks, inside, adds, orders = speaks[used], inside[used], adds[:, used], orders[used]
+        speaks, adds = speaks[used], adds[:, used]
+        inside, orders, apart = inside[used], orders[used], apart[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
-        held, chances = self._priors(inside, orders)
+        held, chances = self._priors(inside, orders, apart)
         problem = Sharing(
-            *(speaks, adds, self._weights, self._departing(held, inside, orders), chances),
+            *(speaks, adds, self._weights, self._departing(held, inside, orders, apart), chances),
             *(self.law.exponent, least),
         )
         orders_of = [len(axes) for axes in some]
@@ -333,21 +339,26 @@ class Forecaster:
                 rest[row] = 0.0
         return adds, rest
 
-    def _priors(self, inside: FloatArray, orders: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _priors(
+        self, inside: FloatArray, orders: IntArray, apart: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
         """What a cell of every residual may hold, in squares, and how likely; nothing if that is not known."""
         if self.records is None:
             return np.zeros((0, inside.size)), np.zeros(0)
-        held = [self._held(float(cells), int(order)) for cells, order in zip(inside, orders, strict=True)]
+        each = zip(inside, orders, np.broadcast_to(apart, inside.shape), strict=True)
+        held = [self._held(float(cells), int(order), float(far)) for cells, order, far in each]
         return np.stack(held, axis=1), self._chances
 
-    def _departing(self, held: FloatArray, inside: FloatArray, orders: IntArray) -> FloatArray:
+    def _departing(
+        self, held: FloatArray, inside: FloatArray, orders: IntArray, apart: FloatArray
+    ) -> FloatArray:
         """The same by how far blocks say that pairs are from chance, where they were looked at, under ε.
 
         Under ρ a table takes less from the others, and on six made-up cubes shares were better as they were.
         """
         if self.records is None or self.dependence is None or self.law.gaussian:
             return held
-        apart = _BY_BLOCKS * math.sqrt(self.dependence) * np.array(_UNLIKE)[:, None]
+        apart = np.maximum(_BY_BLOCKS * math.sqrt(self.dependence) * np.array(_UNLIKE)[:, None], apart)
         return np.where(orders > 1, departing(self.records, apart, inside, orders.astype(np.float64)), held)
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
+from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.wide.outlook import SAMPLING
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Heights, Totals
@@ -38,6 +39,9 @@ TOTAL, BLOCKS = Fraction(1, 128), Fraction(3, 128)
 FOR_LOW = Fraction(4, 5)
 # What is believed of dependence before anything was seen: its mean and how far it may lie from that.
 _EXPECTED, _WITHIN = 0.01, 0.02
+# So many times the root of the dependence that blocks show is the total variation of pairs of which they hide nothing,
+# and so many times what they show of one pair is what it may have; noise mostly makes less than so many times its mean.
+_BY_BLOCKS, _SHOWN, _MOSTLY = 2.0, 1.5, 1.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,8 @@ class Glimpse:
         tall: How many cells are tall, about.
         apart: The mean total variation of the strongest pairs from chance, beyond what sampling makes of it; None if
             nobody asked them.
+        elsewhere: The total variation from chance that blocks show of a pair that is not of two long attributes, beyond
+            what noise makes of it.
     """
 
     records: float | None = None
@@ -75,6 +81,19 @@ class Glimpse:
     low: float | None = None
     tall: float | None = None
     apart: float | None = None
+    elsewhere: float = 0.0
+
+    @property
+    def beyond(self) -> float:
+        """The total variation from chance of two attributes that blocks hide, its noise taken off; 0 if none.
+
+        Blocks hide a narrow diagonal, and categories each of which has habits of its own. What they show of other pairs
+        is not taken for it.
+        """
+        if self.dependence is None or self.apart is None or self.doubt is None:
+            return 0.0
+        found = self.apart - self.doubt
+        return found if found > max(_BY_BLOCKS * math.sqrt(self.dependence), _SHOWN * self.elsewhere) else 0.0
 
 
 @checked
@@ -176,7 +195,10 @@ class Look:
         counts = np.asarray(seen.values, dtype=np.float64).reshape(shape)
         depends = dependence(counts, float(seen.variance), records)
         cells = cells.reshape(shape)
-        return Glimpse(records, depends, crowd=Crowd(counts / cells, cells))
+        long = () if data.domain is None else long_axes(data.domain)
+        others = [pair for pair in combinations(range(len(shape)), 2) if not set(pair) <= set(long)]
+        shown = max((_variation(counts, float(seen.variance), pair) for pair in others), default=0.0)
+        return Glimpse(records, depends, crowd=Crowd(counts / cells, cells), elsewhere=shown)
 
 
 def dependence(blocks: FloatArray, variance: float, records: float) -> float:
@@ -218,6 +240,15 @@ def dependence(blocks: FloatArray, variance: float, records: float) -> float:
     mean = known * energy / against + (1.0 - known) * _EXPECTED
     # What noise may hide is not said to be nothing.
     return min(max(mean, _EXPECTED * math.sqrt(1.0 - known)), 1.0)
+
+
+def _variation(blocks: FloatArray, variance: float, pair: Axes) -> float:
+    """The total variation of a pair from chance that noisy blocks show, beyond what noise makes of it."""
+    table = blocks.sum(axis=tuple(axis for axis in range(blocks.ndim) if axis not in pair))
+    whole = max(float(table.sum()), 1.0)
+    apart = table - np.outer(_parts(table.sum(axis=1)), _parts(table.sum(axis=0))) * whole
+    noise = _MOSTLY**2 * 2.0 / math.pi * variance * blocks.size * table.size
+    return math.sqrt(max(float(np.abs(apart).sum()) ** 2 - noise, 0.0)) / (2.0 * whole)
 
 
 def _by_sampling(shape: tuple[int, ...], pairs: tuple[Axes, ...], records: float) -> tuple[int, ...]:

@@ -9,14 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from dphist.inference.tables import Axes
-from dphist.model.domain import Nominal, Ordinal
+from dphist.mechanisms.order import long_axes
+from dphist.model.domain import Nominal
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
 
 # Ranges up to this many cells are better added up from single cells than read off a tree.
 _SMALL_RANGE = 32
-# An ordered attribute of so many values is asked for ranges.
-_LONG = 16
 # A plane of two such, in up to so many copies, is a space still; in more of them it is a table, of which a look tells.
 _COPIES = 2
 # From so many attributes on a first look is paid for.
@@ -92,9 +91,8 @@ class Request:
         kind = self.kind
         if kind in ("cells", "marginals") or self.data.domain is None or self.parts:
             return False
-        attributes = self.data.domain.attributes
-        long = [k for k, a in enumerate(attributes) if isinstance(a, Ordinal) and a.size >= _LONG]
-        beside = len(long) < len(attributes) and not self.data.law().gaussian
+        long = long_axes(self.data.domain)
+        beside = len(long) < len(self.data.shape) and not self.data.law().gaussian
         if len(long) < 2 or ((kind is None or beside) and self._tabular(long)):
             return False
         if self.data.workload is None or self.data.workload.kind != "ranges" or not self.data.workload.size:
@@ -102,7 +100,7 @@ class Request:
         # Ranges that leave attributes alone are ranges of tables, and it is for the forecast to say who serves them.
         step = math.ceil(len(self.data.workload.low) / _SAMPLE)
         length = (self.data.workload.high - self.data.workload.low)[::step]
-        bounded = (length < np.array(self.data.shape))[:, long].all(axis=1)
+        bounded = (length < np.array(self.data.shape))[:, list(long)].all(axis=1)
         return bool(bounded.mean() >= _MOSTLY)
 
     @cached_property
@@ -110,9 +108,9 @@ class Request:
         """Whether there are two attributes, both ordered and long; or two of which nothing is known."""
         if len(self.data.shape) != 2 or self.data.domain is None:
             return len(self.data.shape) == 2
-        return all(isinstance(each, Ordinal) and each.size >= _LONG for each in self.data.domain.attributes)
+        return len(long_axes(self.data.domain)) == 2
 
-    def _tabular(self, long: list[int]) -> bool:
+    def _tabular(self, long: tuple[int, ...]) -> bool:
         """Whether more than a few planes of long attributes lie beside each other, and a look can tell what pays."""
         plane = math.prod(sorted(self.data.shape[axis] for axis in long)[-2:])
         return self.data.size > _COPIES * plane and self.data.size <= LARGEST_SHRUNK

@@ -67,10 +67,13 @@ def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse,
     data = request.data
     if look.blocks or request.doubted_tables:
         from dphist.mechanisms.choosing.chance import look_at_pairs
-        from dphist.mechanisms.choosing.cubes import chance_of
+        from dphist.mechanisms.choosing.cubes import chance_of, may_hide
 
         found = chance_of(data, request.kind, seen)
-        return (look, seen, data) if found is None else look_at_pairs(look, seen, data, found)
+        if found is None:
+            return look, seen, data
+        hidden = bool(look.blocks) and not request.space and may_hide(data)
+        return look_at_pairs(look, seen, data, found, hidden=hidden)
     if request.few:
         from dphist.mechanisms.choosing.planes import look_higher
 
