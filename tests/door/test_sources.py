@@ -350,7 +350,9 @@ def test_empty_text_in_a_csv_file(tmp_path: Path) -> None:
     assert count(path, Domain([Nominal("s", ["", "F"], other=True)])).counts.tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("name", ["no.csv", "no*.csv", "no*.parquet", "no?.jsonl", "no{1,2}.csv"])
+@pytest.mark.parametrize(
+    "name", ["no.csv", "no*.csv", "no*.parquet", "no?.jsonl", "no{1,2}.csv", "\0*.csv", f"{'n' * 300}.csv"]
+)
 def test_a_pattern_that_names_no_file_says_so(name: str, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="there is no file"):
         count(tmp_path / name, Domain([Nominal("s", ["F"])]))

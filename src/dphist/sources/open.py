@@ -93,13 +93,23 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     connection = connect()
     if "://" in source:
         reach_network(connection)
-    elif not Path(source).is_file() and not connection.execute(f"FROM glob({literal(source)})").fetchall():
+    elif not _named(connection, source):
         raise SourceError(f"there is no file {source}")
     if kind == "parquet":
         return Duck(connection, parquet_files(connection, source, needed), source, sized=True)
     if kind == "csv":
         return open_csv(connection, source, needed)
     return open_json(connection, source, field_names(connection, source) if needed is None else needed)
+
+
+def _named(connection: Any, source: str) -> bool:
+    """Whether a path or pattern names a file; one that no file can have names none."""
+    import duckdb
+
+    try:
+        return Path(source).is_file() or bool(connection.execute(f"FROM glob({literal(source)})").fetchall())
+    except (OSError, ValueError, duckdb.Error):
+        return False
 
 
 def _open_database(path: str, table: str) -> Engine:
