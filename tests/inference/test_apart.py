@@ -95,7 +95,7 @@ def test_the_distance_that_was_asked_is_that_of_what_is_published():
 @pytest.mark.parametrize(("mechanism", "domain"), [(ON_A_LINE, LINE), (ON_A_PLANE, PLANE)])
 def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain, budget):
     """Broken by hand (a tenth of the noise, ten times the share, a variance that is not the noise's) this fails."""
-    truth = np.where(np.arange(domain.size) % 4 == 0, 4 * 4096 // domain.size, 0).reshape(domain.shape)
+    truth = np.where(np.arange(domain.size) % 16 == 0, 16 * 4096 // domain.size, 0).reshape(domain.shape)
     noise, axes = RecordingNoise(seed=3), len(domain.shape)
     estimate = mechanism.estimate(open_counts(Histogram(domain, truth), budget, noise=noise))
     errors: Any = estimate.errors
@@ -107,13 +107,15 @@ def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain,
         return share
 
     # The share is planned by a noisy total of about 2,048 deviations, the same for any near it, and of what first
-    # totals left; attributes have equal parts of it, and the cells of a plane a fifth.
+    # totals left, and on a line the look at how full it is; attributes have equal parts of it, and the cells of a plane
+    # a fifth.
     planned = part_for(domain.shape, 4096.0, NoiseLaw("laplace", 2) if pure else NoiseLaw("gaussian", 4))
     assert planned
     parts = [Fraction(1)] if axes == 1 else [Fraction(2, 5), Fraction(2, 5), Fraction(1, 5)]
     asked, given = noise.drawn[-len(parts) :], noise.given[-len(parts) :]
     assert [each.size for each in asked] == [1] * len(parts)
-    assert [spent(each) for each in asked] == [planned * (1 - spent(noise.drawn[0])) * part for part in parts]
+    before = sum(map(spent, noise.drawn[: 3 - axes]))
+    assert [spent(each) for each in asked] == [planned * (1 - before) * part for part in parts]
     tables = zip(asked_tables(axes), rounded_tables(estimate.counts), strict=True)
     for place, (kept, table) in enumerate(tables):
         size = float(asked[place].amounts[0])

@@ -216,7 +216,7 @@ def test_the_error_is_shared_by_all_that_may_err(shape, monkeypatch):
 
     monkeypatch.setattr(guaranteed, "martingale_widths", reach)
     monkeypatch.setattr(guaranteed, "cut_boxes", cut)
-    counts = np.arange(np.prod(shape)).reshape(shape) % 23
+    counts = np.arange(np.prod(shape)).reshape(shape) % 3
     theorem = _theorem(counts, 1, 2)
     theorem.bounds(np.array([[3] * len(shape)]), np.array([[9] * len(shape)]), 0.9)
     # Blocks of every level but the cells may be pooled, and Laplace noise is beyond x scales with e^−x at most.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.smoothing import smoothed
+from dphist.inference.smoothing import read_bins, smoothed
 from dphist.mechanisms.adaptivetree import AdaptiveTree, counts_of
 from dphist.model.domain import Domain, Nominal
 from dphist.model.histogram import Histogram
@@ -22,8 +22,9 @@ def _errors(counts, epsilon):
 
         class Kept(AdaptiveTree):
             def grow(self, data, kept=None, grown=trees):
-                grown.append(super().grow(data, kept))
-                return grown[-1]
+                found = super().grow(data, kept)
+                grown.append(found[0])
+                return found
 
         best = run(Kept(), counts, epsilon, seed=seed).counts
         for place, each in enumerate((counts_of(trees[0]), best)):
@@ -52,7 +53,7 @@ def test_what_is_not_gentle_stays_as_it_is(kind):
 @pytest.mark.parametrize("size", [1, 3, 63, 64, 65, 100, 257, 1000, 4097])
 def test_any_number_of_cells_will_do(size):
     counts = np.full(size, 20, dtype=np.int64)
-    tree = AdaptiveTree().grow(open_counts(counts, 1))
+    tree = AdaptiveTree().grow(open_counts(counts, 1))[0]
     before = counts_of(tree)
     after = smoothed(tree, before)
     assert after.shape == before.shape
@@ -80,7 +81,27 @@ def test_neighbours_of_a_nominal_attribute_are_none():
 
     class Kept(AdaptiveTree):
         def grow(self, data, kept=None):
-            trees.append(super().grow(data, kept))
-            return trees[0]
+            found = super().grow(data, kept)
+            trees.append(found[0])
+            return found
 
     assert np.array_equal(run(Kept(), histogram, "0.1", seed=1).counts, counts_of(trees[0]))
+
+
+def test_empty_blocks_that_were_measured_together_do_not_speak_for_the_rest_of_their_bin():
+    # A bin of 64 cells in four blocks: two empty ones in a pool, and two full ones by themselves.
+    sides = np.full(64, 64)
+    level = [0.0, *[6_000.0] * 64]
+    low, high = [0, *(64 * np.arange(64))], [4096, *(64 * np.arange(64) + 64)]
+    parent, pool = [-1, *[0] * 64], [False] * 65
+    # The last bin, node 64, is divided: blocks 65 and 66, and a pool 67 of blocks 68 and 69.
+    parent += [64, 64, 64, 67, 67]
+    low += [4048, 4064, 4032, 4032, 4080]
+    high += [4064, 4080, 4096, 4048, 4096]
+    level += [2_900.0, 3_100.0, 0.0, 0.0, 0.0]
+    pool += [False, False, True, False, False]
+    tree = MeasuredTree.of(
+        *((4096,), parent, np.array(low)[:, None], np.array(high)[:, None], level, [np.inf, *[100.0] * 69]), pool=pool
+    )  # fmt: skip
+    precise, weighted, _ = read_bins(tree, 64 * np.arange(64), sides.astype(float))
+    assert np.linalg.solve(precise, weighted) == pytest.approx(np.full(64, 6_000.0), rel=1e-6)

@@ -63,7 +63,7 @@ def smoothed(tree: MeasuredTree, counts: FloatArray) -> FloatArray:
         >>> from dphist.mechanisms.adaptivetree import AdaptiveTree, counts_of
         >>> from dphist.testing import open_counts
         >>> slope = np.linspace(60, 20, 256).astype(np.int64)
-        >>> tree = AdaptiveTree().grow(open_counts(slope, 1))
+        >>> tree = AdaptiveTree().grow(open_counts(slope, 1))[0]
         >>> smoothed(tree, counts_of(tree)).shape
         (256,)
     """
@@ -116,7 +116,8 @@ def read_bins(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Read what was measured of a line as sums of bins.
 
-    Blocks below a bin's size speak for the part of it that they cover, with all that was measured below them.
+    Blocks below a bin's size are added up, with all that was measured below them; so are those that were measured
+    together inside of one bin.
 
     Args:
         tree: What was measured.
@@ -132,23 +133,28 @@ def read_bins(
     asked = np.flatnonzero(wide & np.isfinite(tree.variance))
     rows = [_overlaps(low[asked], high[asked], opens, width)]
     values, noise = [tree.value[asked]], [tree.variance[asked]]
-    pools = np.flatnonzero(tree.pool)
-    if pools.size:
+    alone = np.zeros(len(tree), dtype=bool)
+    if tree.pool.any():
+        pools = np.flatnonzero(tree.pool)
         inside = np.flatnonzero(tree.pool[tree.parent] & (tree.parent >= 0))
-        joint = np.zeros((len(tree), opens.size))
-        np.add.at(joint, tree.parent[inside], _overlaps(low[inside], high[inside], opens, width))
-        rows.append(joint[pools])
-        values.append(tree.value[pools])
-        noise.append(tree.variance[pools])
-    small = np.flatnonzero(~wide & ~tree.pool & (tree.parent >= 0))
-    small = small[(wide | tree.pool)[tree.parent[small]]]
-    if small.size:
-        bins = low[small] // int(side)
-        covered = np.bincount(bins, (high - low)[small], minlength=opens.size) / width
+        joint = np.zeros((pools.size, opens.size))
+        of = np.searchsorted(pools, tree.parent[inside])
+        np.add.at(joint, of, _overlaps(low[inside], high[inside], opens, width))
+        # Blocks are measured together because they are alike, so they do not speak for what else there is in a bin.
+        whole = np.isclose(joint, np.rint(joint)).all(axis=1)
+        rows.append(joint[whole])
+        values.append(tree.value[pools[whole]])
+        noise.append(tree.variance[pools[whole]])
+        alone[pools[~whole & (np.count_nonzero(joint, axis=1) == 1)]] = True
+    small = ~wide & ~tree.pool & (tree.parent >= 0) & (wide | tree.pool)[tree.parent] & ~alone[tree.parent]
+    units = np.flatnonzero(small | alone)
+    if units.size:
+        bins = low[units] // int(side)
+        covered = np.bincount(bins, tree.size[units], minlength=opens.size) / width
         here = covered > 0.0
         rows.append(np.diag(covered)[here])
         for each, wanted in ((best, values), (variance, noise)):
-            sums = np.bincount(bins, each[small], minlength=opens.size)[here]
+            sums = np.bincount(bins, each[units], minlength=opens.size)[here]
             wanted.append(np.asarray(sums, dtype=np.float64))
     design, precise = np.concatenate(rows), 1.0 / np.concatenate(noise)
     weighted = design * precise[:, None]

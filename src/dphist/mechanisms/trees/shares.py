@@ -181,10 +181,15 @@ def hb_fanout(n: int) -> int:
 def searched(n: int, kind: Kind, power: int = 2) -> tuple[Sides, tuple[Fraction, ...]]:
     """Block lengths 2^k and shares for one axis of n cells that make a standard workload's mean variance least.
 
-    A local search from several starts: levels are added, dropped and shifted while that helps.
+    A local search from several starts: levels are added, dropped and shifted while that helps. Under ρ levels cost no
+    more than the root of their number, and all of them are best.
     """
     top = max(0, math.ceil(math.log2(n))) if n > 1 else 0
-    found = [_climb(n, kind, top, step, power) for step in ((3, 4, 5) if power == 2 else (1, 2, 3))]
+    if power == 1:
+        levels = tuple(range(top, -1, -1))
+        found = [(0.0, levels, level_shares((n,), tuple((1 << k,) for k in levels), kind, power)[1])]
+    else:
+        found = [_climb(n, kind, top, step, power) for step in (3, 4, 5)]
     _, levels, shares = min(found, key=lambda each: each[0])
     fractions = exact_shares(shares)
     kept = [(k, share) for k, share in zip(levels, fractions, strict=True) if share]
