@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from dphist.audit import audit
+from dphist.audit.concentrated import audit_rho
+from dphist.audit.neighbours import Pair
 from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.adaptivetree import AdaptiveTree, averaged, counts_of
@@ -348,3 +350,21 @@ def test_both_estimators_are_saved_and_verified(tmp_path):
 def test_the_audit_finds_nothing():
     # A sound mechanism is refuted with probability at most 1e-6.
     assert audit(AdaptiveTree(), epsilon=1, runs=1500, confidence=1 - 1e-6).passed
+
+
+@pytest.mark.audit
+@pytest.mark.slow
+@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+def test_the_audit_finds_nothing_in_the_look_at_how_full_a_line_is(currency):
+    # About as many cells are full as make a line full, so one record may change all that follows.
+    domain = Domain([Ordinal("x", range(128))])
+    one = np.where(np.arange(128) % 5 < 3, 4, 0)
+    other = one.copy()
+    other[0] -= 1
+    pair = Pair("a line that is just full", Histogram(domain, one), Histogram(domain, other))
+    if currency == "rho":
+        assert audit_rho(AdaptiveTree(), rho="1/2", runs=300, pairs=[pair]).passed
+    else:
+        layouts = {lay_out(open_counts(one, 1, seed=seed), 7, 6)[1].full for seed in range(20)}
+        assert layouts == {True, False}
+        assert audit(AdaptiveTree(), epsilon=1, runs=300, pairs=[pair], confidence=1 - 1e-6).passed
