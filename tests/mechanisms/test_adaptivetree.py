@@ -9,6 +9,7 @@ import pytest
 
 from dphist.audit import audit
 from dphist.audit.concentrated import audit_rho
+from dphist.audit.law import check_law
 from dphist.audit.neighbours import Pair
 from dphist.inference.guaranteed import PredictableTree
 from dphist.inference.predictive import Engine, PredictiveErrors
@@ -28,6 +29,7 @@ from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import publish
 from dphist.release import load
 from dphist.testing import check_mechanism, open_counts, run
+from dphist_bench.zoo.mutants import Mutant
 
 
 def _prefix_error(estimate, counts):
@@ -368,3 +370,6 @@ def test_the_audit_finds_nothing_in_the_look_at_how_full_a_line_is(currency):
         layouts = {lay_out(open_counts(one, 1, seed=seed), 7, 6)[1].full for seed in range(20)}
         assert layouts == {True, False}
         assert audit(AdaptiveTree(), epsilon=1, runs=300, pairs=[pair], confidence=1 - 1e-6).passed
+        # Half the noise loses little more than ε on this pair, whose look is cheap; the law of the noise tells.
+        assert check_law(AdaptiveTree(), pair, 1, 20).holds
+        assert check_law(Mutant(inner=AdaptiveTree(), fault="halved"), pair, 1, 20).sizes > 6
