@@ -13,7 +13,6 @@ import pytest
 
 import dphist
 from dphist.errors import InputError, QueryError
-from dphist.release import About
 
 FILES = Path(__file__).parent / "files"
 DOMAIN = dphist.Domain(
@@ -44,20 +43,6 @@ def path(release, tmp_path_factory):
     made = tmp_path_factory.mktemp("file") / "out.parquet"
     release.save(made)
     return made
-
-
-@pytest.mark.parametrize("name", ["tree", "laplace", "sparse"])
-def test_files_written_before_intervals_stood_in_them_are_still_read(name, tmp_path):
-    old = dphist.load(FILES / f"format-1-{name}.parquet")
-    old.verify()
-    assert json.loads(pq.read_schema(FILES / f"format-1-{name}.parquet").metadata[b"dphist"])["format"] == 1
-    assert old.about == About()
-    # What it did not say then it can say now, and it is the same release.
-    old.save(tmp_path / "new.parquet")
-    new = dphist.load(tmp_path / "new.parquet")
-    new.verify()
-    assert old.cells.same(new.cells)
-    assert {"low", "high"} <= set(new.to_pandas().columns)
 
 
 @pytest.mark.parametrize("name", ["tree", "sparse"])

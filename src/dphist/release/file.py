@@ -3,7 +3,7 @@
 DuckDB, pandas or a spreadsheet opens it without dphist. The footer says in words what the file is (see `readable`), and
 under the key ``dphist`` it holds JSON: the format's version, domain, guarantee, mechanism, transcript. Answers of the
 transcript are not stored twice: one that equals the estimate points to that column, one with a number per cell gets a
-column of its own, the rest sit in the footer. Files of format 1, without intervals and words, are still read.
+column of its own, the rest sit in the footer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dphist.errors import DphistError, ReleaseError
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.transcript import Transcript
-from dphist.release import format1, learned, sparse_file, sums_file, wide_file
+from dphist.release import learned, sparse_file, sums_file, wide_file
 from dphist.release.about import About
 from dphist.release.atomic import atomic
 from dphist.release.bounds import WrittenBounds, check_confidence, keep_written, known_bounds
@@ -125,8 +125,8 @@ def load(path: str | PathLike[str]) -> Release:
         version = description["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
-    if not isinstance(version, int) or version > FORMAT:
-        raise ReleaseError(f"{place} was written by a newer dphist; upgrade dphist to read it")
+    if type(version) is not int or version != FORMAT:
+        raise ReleaseError(f"{place} has a format that only a newer dphist reads; upgrade dphist")
     try:
         if description.get("form") == "sparse":
             release = sparse_file.read(file, description)
@@ -134,8 +134,7 @@ def load(path: str | PathLike[str]) -> Release:
         else:
             release = _read(file, description)
             _check(file, place, description, release)
-        if version > 1:
-            keep_written(release, _bounds(file, description))
+        keep_written(release, _bounds(file, description))
         return release
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
@@ -244,10 +243,10 @@ def _label_arrays(
 
 
 def _laid_out(
-    release: Release, confidence: float, *, form: int = FORMAT, packed: bool = True
+    release: Release, confidence: float, *, packed: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a release, and the columns of numbers that go with it; answers left out unless ``packed``."""
-    names = column_names(release, form)
+    names = _column_names(release)
     flat = release.cells.numbers
     measured: list[NDArray[Any]] = []
     entries = []
@@ -263,7 +262,7 @@ def _laid_out(
             described["data"] = pack(answer) if packed else ""
         entries.append(described)
     description = {
-        "format": form,
+        "format": FORMAT,
         "domain": release.domain.to_json(),
         "guarantee": write_guarantee(release.guarantee),
         "mechanism": write_mechanism(release.mechanism),
@@ -273,13 +272,10 @@ def _laid_out(
         "receipt": release.receipt,
         "estimate": names["estimate"],
         "transcript": entries,
+        "about": release.about.given(),
+        "confidence": confidence,
+        "bounds": {"low": names["low"], "high": names["high"]},
     }
-    if form > 1:
-        description |= {
-            "about": release.about.given(),
-            "confidence": confidence,
-            "bounds": {"low": names["low"], "high": names["high"]},
-        }
     if release.sums:
         # What stands in no column stands in the description.
         description["measures"] = sums_file.describe(release)
@@ -310,7 +306,7 @@ def _equal(answer: NDArray[Any], flat: NDArray[Any]) -> bool:
 
 def _taken(release: Release) -> set[str]:
     """The names of all columns but those of sums."""
-    names = column_names(release)
+    names = _column_names(release)
     return {column.name for column in label_columns(release.domain)} | {
         names[name] for name in ("estimate", "low", "high")
     }
@@ -343,16 +339,15 @@ def _check(
     file: pyarrow.parquet.ParquetFile, path: Path, description: dict[str, Any], release: Release
 ) -> None:
     """Insist that the file holds the release and nothing else."""
-    form = int(description["format"])
-    confidence = 0.95 if form == 1 else check_confidence(description["confidence"])
-    known, columns = _laid_out(release, confidence, form=form, packed=False)
+    confidence = check_confidence(description["confidence"])
+    known, columns = _laid_out(release, confidence, packed=False)
     check_description(description, known)
-    labels = label_columns(release.domain) if form > 1 else format1.label_columns(release.domain)
+    labels = label_columns(release.domain)
     values = [column.every() for column in labels]
-    names = known.get("bounds", {})
-    if description.get("bounds", {}) != names:
+    names = known["bounds"]
+    if description["bounds"] != names:
         raise ReleaseError("its bounds stand in other columns than a release's do")
-    words = readable(release, confidence, names | {"estimate": known["estimate"]}) if form > 1 else {}
+    words = readable(release, confidence, names | {"estimate": known["estimate"]})
     cells = release.cells
     fields = wide_file.fields(cells) if isinstance(cells, TableCells) else _fields(labels, values)
     check_schema(file, _schema(fields, columns, names), KEY, words)
@@ -366,7 +361,6 @@ def _check(
 
 
 def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
-
     domain = Domain.from_json(description["domain"])
     wanted = {
         description["estimate"],
@@ -395,7 +389,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
         polish=tuple(str(step) for step in description["polish"]),
         workload=workload,
         receipt=read_receipt(description["receipt"]),
-        about=About.of(description.get("about")),
+        about=About.of(description["about"]),
     )
     if "measures" in description:
         release = sums_file.read(description["measures"], release)
@@ -404,11 +398,11 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     return release
 
 
-def column_names(release: Release, form: int = FORMAT) -> dict[str, str]:
+def _column_names(release: Release) -> dict[str, str]:
     """What the columns of numbers are called: no label column has the same name."""
-    taken = {c.name for c in label_columns(release.domain)} if form > 1 else set(release.domain.names)
+    taken = {column.name for column in label_columns(release.domain)}
     names = {}
-    for name in ("estimate", "measured", *(("low", "high") if form > 1 else ())):
+    for name in ("estimate", "measured", "low", "high"):
         names[name] = free(name, taken)
         taken.add(names[name])
     return names

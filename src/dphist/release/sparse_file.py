@@ -13,11 +13,10 @@ from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.domain import Domain
 from dphist.model.exact import fraction
 from dphist.private.transcript import Entry, Transcript
-from dphist.release import format1
 from dphist.release.about import About
 from dphist.release.bounds import block_bounds, check_confidence
 from dphist.release.cells import places
-from dphist.release.columns import Column, as_arrow, free, label_columns
+from dphist.release.columns import as_arrow, free, label_columns
 from dphist.release.contents import check_bytes, check_description, check_schema, plain_numbers
 from dphist.release.description import read_guarantee, read_receipt, write_guarantee
 from dphist.release.readable import readable
@@ -54,24 +53,19 @@ def check(
     """Insist that the file holds the release and nothing else, every label with its cell."""
     if not isinstance(release.cells, SparseCells):
         raise ReleaseError("its cells are not those of a sparse release")
-    form = int(description["format"])
-    confidence = 0.95 if form == 1 else check_confidence(description["confidence"])
-    known, table = _laid_out(release, release.cells, confidence, form)
+    confidence = check_confidence(description["confidence"])
+    known, table = _laid_out(release, release.cells, confidence, description["format"])
     check_description(description, known)
-    if description["columns"] != known["columns"] or description.get("bounds") != known.get("bounds"):
+    if description["columns"] != known["columns"] or description["bounds"] != known["bounds"]:
         raise ReleaseError("its numbers stand in other columns than a release's do")
-    words = readable(release, confidence, known["columns"]) if form > 1 else {}
+    words = readable(release, confidence, known["columns"])
     check_schema(file, table.schema, key, words)
     check_bytes(file, path)
-    for column in _labels(release, form):
+    for column in label_columns(release.domain):
         found, wanted = file.read(columns=[column.name]).column(0), table.column(column.name)
         kind = getattr(wanted.type, "value_type", wanted.type)
         if not found.cast(kind).equals(wanted.cast(kind)):
             raise ReleaseError("a label does not belong to its cell")
-
-
-def _labels(release: Release, form: int) -> list[Column]:
-    return label_columns(release.domain) if form > 1 else format1.label_columns(release.domain)
 
 
 def _laid_out(
@@ -83,9 +77,9 @@ def _laid_out(
     if not isinstance(release.mechanism, SparseLaplace):
         raise ReleaseError("only what sparselaplace made can be saved as a sparse release")
 
-    labels = _labels(release, form)
+    labels = label_columns(release.domain)
     taken, names = {column.name for column in labels}, {}
-    for name in ("cell", "estimate", *(("low", "high") if form > 1 else ())):
+    for name in ("cell", "estimate", "low", "high"):
         names[name] = free(name, taken)
         taken.add(names[name])
     (entry,) = release.transcript
@@ -103,6 +97,9 @@ def _laid_out(
             "question": entry.question,
             release.budget.currency: str(entry.cost),
         },
+        "about": release.about.given(),
+        "confidence": confidence,
+        "bounds": {"low": names["low"], "high": names["high"]},
     }
     placed = places(release.domain, cells.flat)
     columns: dict[str, Any] = {}
@@ -111,14 +108,8 @@ def _laid_out(
         columns[column.name] = values.dictionary_encode() if pa.types.is_string(values.type) else values
     columns[names["cell"]] = as_arrow(cells.flat)
     columns[names["estimate"]] = as_arrow(cells.values)
-    if form > 1:
-        for name, ends in zip(("low", "high"), block_bounds(release, 0, len(cells), confidence), strict=True):
-            columns[names[name]] = as_arrow(ends)
-        description |= {
-            "about": release.about.given(),
-            "confidence": confidence,
-            "bounds": {"low": names["low"], "high": names["high"]},
-        }
+    for name, ends in zip(("low", "high"), block_bounds(release, 0, len(cells), confidence), strict=True):
+        columns[names[name]] = as_arrow(ends)
     return description, pa.table(columns)
 
 
@@ -146,5 +137,5 @@ def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rele
         mechanism,
         Transcript([entry]),
         receipt=read_receipt(description["receipt"]),
-        about=About.of(description.get("about")),
+        about=About.of(description["about"]),
     )

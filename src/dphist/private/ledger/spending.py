@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from dphist import errors
 from dphist.model.budget import Budget
@@ -17,8 +17,15 @@ from dphist.private.ledger.totals import ZERO, Spend, Sums
 from dphist.private.ledger.units import Protected, charged, described
 from dphist.private.ledger.wording import exhausted, foreign, one_line
 
-if TYPE_CHECKING:
-    from dphist.private.ledger.book import Ledger
+
+class Book(Protocol):
+    """Where a reservation stands, and where what becomes of it is written down."""
+
+    def _open(self, reservation: Reservation) -> None: ...
+
+    def complete(self, reservation: Reservation, digest: str) -> None:
+        """Write down the digest of the release that came of it."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +47,7 @@ class Reservation:
     hash: str
     rho: Fraction | None = None
     delta: Fraction = ZERO
-    _ledger: Ledger = field(repr=False, compare=False)
+    _ledger: Book = field(repr=False, compare=False)
 
     def open(self) -> None:
         """Claim the one opening of the gate that this reservation pays for.
