@@ -169,10 +169,24 @@ class Duck(Sql):
         The scale of a frame's decimals is that of the finest of them; as text a number is rounded to the same float
         whatever zeros follow it. Times of nanoseconds cannot be compared with far years, those of microseconds can.
         """
-        value = self.quote(column.name)
+        value = self.number(column)
         if column.inferred and is_decimal(column):
             return f"CAST({value} AS VARCHAR)"
         return f"CAST({value} AS TIMESTAMP)" if column.type == "TIMESTAMP_NS" else value
+
+    def number(self, column: Column) -> str:
+        """The column's value, and NULL for a NaN.
+
+        The least and the largest value that a Parquet file states of its columns leave NaN out, and DuckDB answers
+        comparisons by them without a look at the rows: whether everybody's NaN is below 10 would hang on whether
+        anybody has an 11. It is asked for by name before anything is compared, so that what is compared has none.
+        """
+        value = self.quote(column.name)
+        return (
+            f"CASE WHEN isnan({value}) THEN NULL ELSE {value} END"
+            if column.type in ("FLOAT", "DOUBLE")
+            else value
+        )
 
     def floor(self, value: str) -> str:
         """The largest 64-bit integer that is not above the value; NULL where there is none.
@@ -366,8 +380,11 @@ def _in_order(people: Integers, cells: Integers, *values: Integers) -> tuple[Int
     A row's cell and values become one number, whose leading bits are the cell: where the values lie decides how many
     bits they take, never the order.
     """
-    if not len(cells) or not values:
+    if not values:
         return side_by_side(people, cells)
+    if not len(cells):
+        # Nobody's rows have least and largest values: that none has a cell is no reason to fail.
+        return people, cells, *values
     least = [int(each.min()) for each in values]
     bits = [(int(each.max()) - low).bit_length() for each, low in zip(values, least, strict=True)]
     if int(cells.max()).bit_length() + sum(bits) > _WORD:

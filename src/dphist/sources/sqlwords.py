@@ -54,6 +54,10 @@ class SqlWords(ABC):
 
     def column(self, column: Column) -> str:
         """The column's value."""
+        return self.number(column)
+
+    def number(self, column: Column) -> str:
+        """The column as it stands, or what an engine must say to compare its numbers."""
         return self.quote(column.name)
 
     def parse(self, value: str, family: Family) -> str:
@@ -158,7 +162,7 @@ class SqlWords(ABC):
         if is_decimal(column):
             return self._digits(value)
         if column.family == "real":
-            value, below = self.real(value), self.literal(float(exact_below(column)))
+            value, below = self.real(self.number(column)), self.literal(float(exact_below(column)))
             whole = f"abs({value}) < {below} AND {value} = floor({value})"
             return f"CASE WHEN {whole} THEN CAST({value} AS BIGINT) END"
         if column.family == "truth":
@@ -184,7 +188,7 @@ class SqlWords(ABC):
         """A query for the number of ids that are floats beyond what tells people apart; None where none can be."""
         if column.family != "real" or is_decimal(column):
             return None
-        value, below = self.real(self.quote(column.name)), self.literal(float(exact_below(column)))
+        value, below = self.real(self.number(column)), self.literal(float(exact_below(column)))
         largest = self.literal(sys.float_info.max)
         return f"SELECT count(*) AS n FROM {self.relation} WHERE abs({value}) BETWEEN {below} AND {largest}"
 
