@@ -370,3 +370,10 @@ def test_whole_numbers_too_long_for_a_float_are_only_out_of_the_domain(value):
     for ask in (lambda: age.index(value), lambda: age.span(value, value)):
         with pytest.raises(QueryError):
             ask()
+
+
+def test_whole_floats_are_the_integers_that_a_missing_value_made_them_of() -> None:
+    children = Nominal("children", [0, 1, 5])
+    assert children.cells(np.array([0.0, 1.0, 5.0, np.nan, 1.5, np.inf])).tolist() == [0, 1, 2, -1, -1, -1]
+    assert children.cells([True, "1", None]).tolist() == [-1, -1, -1]
+    assert Nominal("asked", [False, True]).cells([1.0, True]).tolist() == [-1, 1]

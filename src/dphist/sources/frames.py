@@ -117,6 +117,7 @@ def _texts(series: Any, person: str | None) -> Any:
 def _id(name: str, value: Any) -> str | None:
     """An id as text, as `dphist.sources.people` reads it from a column of one type: of the numbers only whole ones."""
     text = _text(value)
+    value = value.as_py() if hasattr(value, "as_py") else value
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and math.isfinite(value) and abs(value) >= 2**53:
         raise refuse_floats(Column(name, "float64", "real"))
@@ -127,12 +128,19 @@ def _id(name: str, value: Any) -> str | None:
 
 def _text(value: Any) -> str | None:
     """A value as text, by itself; None where it is missing, or of a kind that no attribute has."""
+    value = value.as_py() if hasattr(value, "as_py") else value
     if isinstance(value, str):
         try:
             value.encode()
         except UnicodeEncodeError:
             return None
         return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        # As Arrow reads a column of nothing but texts and these.
+        try:
+            return bytes(value).decode()
+        except UnicodeDecodeError:
+            return None
     if isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool":
         return "true" if value else "false"
     if isinstance(value, int | float | Decimal) or hasattr(value, "dtype"):

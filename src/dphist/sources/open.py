@@ -55,8 +55,21 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
     if not table.schema.names:
         raise SourceError("source: the table has no columns")
     connection = connect()
-    connection.register("records", table)
+    _register(connection, table)
     return Duck(connection, "records", "the table", undeclared=undeclared.__contains__, inferred=True)
+
+
+def _register(connection: Any, table: Any) -> None:
+    """Hand a table over; DuckDB refuses a type that it does not have by its schema, before any row."""
+    import duckdb
+
+    try:
+        connection.register("records", table)
+    except duckdb.Error:
+        raise SourceError(
+            "source: a column has a type that cannot be read, such as floats of 16 bits or decimals of more than 38 "
+            "digits; give it another"
+        ) from None
 
 
 def spark_session(source: Any) -> Any:

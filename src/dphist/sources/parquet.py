@@ -12,6 +12,8 @@ from dphist.sources.sqlwords import literal, quote
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FLOATS = ("FLOAT", "DOUBLE")
+# What a decimal of DuckDB's can have.
+_DIGITS = 38
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
 
@@ -31,13 +33,19 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
         return whole
     try:
         described = connection.execute(
-            f"SELECT file_name, name, duckdb_type, num_children FROM parquet_schema({path})"
+            f"SELECT file_name, name, duckdb_type, num_children, coalesce(precision, 0) FROM parquet_schema({path})"
         ).fetchall()
         there = {name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {whole}").fetchall()}
     except duckdb.Error:
         # Whatever is wrong with the files, reading them will say it.
         return whole
-    kinds = _declared(described, needed)
+    for _, name, _, _, digits in described:
+        if name in needed and digits > _DIGITS:
+            # DuckDB reads the first bytes of such a number as if they were all of it.
+            raise SourceError(
+                f"the column {name} holds decimals of {digits} digits; make it one of 38 or fewer"
+            )
+    kinds = _declared([each[:4] for each in described], needed)
     distinct = {tuple(sorted(found.items())) for found in kinds.values()}
     if len(distinct) <= 1:
         return whole

@@ -148,6 +148,9 @@ class Nominal:
     def _find(self, value: Any) -> int:
         if isinstance(value, np.generic):
             value = value.item()
+        if isinstance(value, float) and value.is_integer() and type(self.categories[0]) is int:
+            # One missing value makes floats of a frame's whole numbers, everybody's.
+            value = int(value)
         # True equals 1 in Python, but a truth value is not a number here.
         if type(value) is not type(self.categories[0]):
             return -1

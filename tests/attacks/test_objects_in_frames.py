@@ -1,0 +1,72 @@
+"""A column of Python objects is read object by object: whoever comes with another kind changes nobody else's."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dphist.errors import SourceError
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.unit import Unit
+from dphist.sources import count
+
+DOMAIN = Domain([Nominal("x", ["a", "b"])])
+# What Arrow takes for texts where it is handed nothing else.
+TEXTS = [
+    "a",
+    b"a",
+    bytearray(b"a"),
+    memoryview(b"a"),
+    np.str_("a"),
+    np.bytes_(b"a"),
+    pa.scalar("a", pa.large_string()),
+]
+ODD = [5, 2.5, Decimal(1), b"\xff", "\ud800", object(), pd.Timestamp(0), True, ["a"]]
+
+
+def objects(values: list[Any]) -> Any:
+    series = pd.Series([None] * len(values), dtype=object)
+    for place, value in enumerate(values):
+        series.iat[place] = value
+    return series
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: type(text).__name__)
+def test_texts_of_others_stay_texts(text: Any) -> None:
+    for odd in ODD:
+        frames = [pd.DataFrame({"x": objects([text] * 50 + more)}) for more in ([], [odd])]
+        assert [count(frame, DOMAIN).counts.tolist() for frame in frames] == [[50, 0], [50, 0]]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: type(text).__name__)
+def test_ids_of_others_stay_ids(text: Any) -> None:
+    for odd in (5, 2.5, b"\xff", object()):
+        ids = [text, "b"] * 20
+        frames = [
+            pd.DataFrame({"x": ["a"] * (40 + len(more)), "id": objects([*ids, *more])})
+            for more in ([], [odd])
+        ]
+        few, more = (count(frame, DOMAIN, Unit(rows=1, id="id")).counts for frame in frames)
+        assert few.tolist() == [2, 0]
+        assert np.abs(more - few).sum() <= 1
+
+
+def test_types_that_duckdb_has_not_are_refused_by_name(tmp_path: Path) -> None:
+    """Of decimals in files that are too long it would read the first bytes as if they were all."""
+    domain = Domain([Ordinal("x", range(10))])
+    half = pa.table({"x": pa.array([np.float16(1)], pa.float16())})
+    long = pa.table({"x": pa.array([Decimal(1)], pa.decimal256(60, 0))})
+    for table in (half, long):
+        with pytest.raises(SourceError, match="a type that cannot be read"):
+            count(table, domain)
+    path = tmp_path / "long.parquet"
+    pq.write_table(long, path)
+    with pytest.raises(SourceError, match="x holds decimals of 60 digits"):
+        count(str(path), domain)
