@@ -39,6 +39,7 @@ QUICK = {
     "discover": ("", ["plain GROUP BY page", "pages a reader"]),
     "composition": ("", ["226", "above the total"]),
     "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
+    "doors": ("--only groups wide discovered", ["groups: quantiles", "wide: one-way tables", "worst"]),
     "matrix": ("", ["of the plain three", "ranges of two", "geometric mean"]),
     "mistakes": ("--only python", ["refused", "0 bare"]),
     "power": ("", ["ε = 1", "gaussian", "clamped"]),

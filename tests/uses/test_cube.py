@@ -208,6 +208,37 @@ def test_long_lines_and_unions_are_wider_never_narrower():
     assert union.low[0] <= union.value[0] <= union.high[0]
 
 
+def test_sums_of_long_lines_are_nearly_as_narrow_as_their_noise_allows():
+    domain = Domain([Ordinal("x", range(1_000))])
+    line = whole_line(seeded(np.full(1_000, 20), "laplace", "1", 1, domain), "x")
+    values = np.arange(1_000.0)
+    # Independent noise, and one draw that may carry all of it: what the sum of cells of a short line would have.
+    exact = line._reach(np.array([(values**2).sum() * line._cells[3][0] ** 2]), 0.95)[0]
+    assert exact <= line._width(values, 0.95) <= 1.15 * exact
+    # A few blocks of equal values are those blocks exactly.
+    steps = np.repeat([1.0, 3.0], 500)
+    exact = line._reach(np.array([(steps**2).sum() * line._cells[3][0] ** 2]), 0.95)[0]
+    assert line._width(steps, 0.95) == pytest.approx(exact)
+
+
+def test_a_quantile_may_be_any_cell_of_a_block_that_was_not_divided():
+    domain, counts = Domain([Ordinal("x", range(100))]), np.zeros(100, dtype=np.int64)
+    counts[::32] = 75
+    levels = [0.05, 0.1, 0.25]
+    low = [Cube(seeded(counts, "auto", "1/10", seed, domain)).quantiles("x", levels).low for seed in range(8)]
+    # All of them are in the first cell, at the end of a block.
+    assert np.mean(np.array(low) == 0) >= 0.93
+    release = seeded(counts, "auto", "1/10", 0, domain)
+    starts = release._estimate.errors.blocks
+    assert starts[0] == 0
+    assert 1 < starts.size < 100
+    line = whole_line(release, "x")
+    variance = np.random.default_rng(1).random(100)
+    wider = line._anywhere(variance)
+    assert (wider >= variance).all()
+    assert all(np.ptp(part) == 0 for part in np.split(wider, starts[1:]))
+
+
 def test_a_group_that_may_be_empty_has_any_mean():
     domain = Domain([Ordinal("x", range(10))])
     release = seeded(np.zeros(10, dtype=np.int64), "laplace", "1/10", 1, domain)

@@ -86,6 +86,7 @@ MEASUREMENTS: dict[str, str] = {
     "constants": "what every constant of adaptive trees is worth: the error with two thirds and one and a half of it",
     "sums": "sums, means and ratios: coverage, range sums beside sums per cell, bounds learned privately",
     "coverage": "how often intervals hold the truth and how wide they are, case by case; with --page, a page",
+    "doors": "how often intervals hold wherever they are printed: means, quantiles, groups, wide tables, measures",
     "rare": "how often the interval of a value that seven people have holds them, over a hundred releases",
     "forecasts": "what `dphist plan` says beside the error measured: visits, vectors, with --data the census cube",
     "compression": "CPU time of EFPA, P-HPartition, isotonic and MWEM up to a million cells, beside a floor",

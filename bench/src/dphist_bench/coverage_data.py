@@ -60,6 +60,40 @@ def lines(n: int) -> dict[str, FloatArray]:
     return shapes
 
 
+# What is asked wherever intervals are printed, on few cells (`shape`).
+SHAPES = (
+    "level", "empty", "tall cell", "comb of 2", "comb of 7", "comb of 16", "comb of 32", "bell", "Zipf", "log-normal",
+    "bursts", "islands", "steps", "Zipf, shuffled",
+)  # fmt: skip
+
+
+def shape(name: str, n: int, draws: np.random.Generator) -> FloatArray:  # noqa: TID251 -- data only
+    """Expected counts of n cells, one on average but for what is empty."""
+    x = np.arange(n)
+    border = max(4, n // 16)
+    if name == "islands":
+        made = np.full(n, 0.03)
+        for _ in range(max(4, n // 25)):
+            start = int(draws.integers(0, n - 5))
+            made[start : start + int(draws.integers(1, 6))] = 1.0
+    elif name.startswith("comb of "):
+        made = np.where(x % int(name.removeprefix("comb of ")) == 0, 1.0, 0.0)
+    elif name == "steps":
+        made = draws.gamma(1.0, 1.0, 8)[np.minimum(x * 8 // n, 7)] + 0.01
+    else:
+        made = {
+            "level": np.ones(n),
+            "empty": np.zeros(n),
+            "tall cell": np.where(x == n // 3, 1.0, 0.0),
+            "bell": np.exp(-0.5 * ((x / n - 0.4) / 0.12) ** 2) + 0.01,
+            "Zipf": 1.0 / (1.0 + x),
+            "log-normal": np.exp(-0.5 * (np.log((x + 1) / (n / 5)) / 0.7) ** 2) / (x + 1),
+            "bursts": 0.1 + 8.0 * ((x % border == 0) | (x % border == border - 1)),
+            "Zipf, shuffled": draws.permutation(1.0 / (1.0 + x)),
+        }[name]
+    return np.asarray(made / max(float(made.mean()), 1e-9), dtype=np.float64)
+
+
 def made_planes(n: int) -> dict[str, FloatArray]:
     """Shapes of a plane."""
     shape = (n, n)

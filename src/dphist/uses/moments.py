@@ -2,10 +2,15 @@
 
 The noise of neighbouring cells is correlated in most releases. Its covariances are read off the variances of ranges,
 which a release knows: for disjoint ranges A and B side by side, 2·Cov(A, B) = Var(A ∪ B) − Var(A) − Var(B).
+
+A long line has too many pairs of cells. There covariances are those of blocks of cells: weights are the mean ones of
+each block, and what they differ by inside of it adds standard deviations, which is never too narrow and, as
+neighbours differ little in value, little.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
+from dphist.inference.estimate import NoiseErrors
 from dphist.inference.intervals import Spread, half_widths
+from dphist.inference.predictive import PredictiveErrors
 from dphist.kernels.isotonic import isotonic
 from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.scales import Bins, Integers
@@ -27,8 +34,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Interval = tuple[float, float, float]
 
-# All ranges of a longer line are too many to ask for; then standard deviations are added, which is never too narrow.
+# Of a longer line all ranges of cells are too many to ask for, and so many blocks of cells take their place.
 _LONGEST = 400
+_BLOCKS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +79,11 @@ class Line:
 
     @property
     def _details(self) -> str:
-        how = "covariances read off the variances of ranges" if self._exact else "standard deviations added"
+        how = "covariances read off the variances of ranges"
+        if not self._single:
+            how = "standard deviations added"
+        elif self._size > _LONGEST:
+            how += " of blocks, standard deviations inside of them added"
         known = f"{how}; {self.release._estimate.errors.words.details}"
         if isinstance(self._attribute.scale, Bins):
             return f"{known}; not covered: where in its bin a record lies"
@@ -104,8 +116,9 @@ class Line:
         return self.stop - self.start
 
     @property
-    def _exact(self) -> bool:
-        return len(self.low) == 1 and self._size <= _LONGEST
+    def _single(self) -> bool:
+        """Whether ranges of this line are single boxes: variances of lists of boxes are no quadratic form."""
+        return len(self.low) == 1
 
     @cached_property
     def _cells(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -115,18 +128,48 @@ class Line:
         return value, centre, lean, np.sqrt(variance)
 
     @cached_property
+    def _edges(self) -> IntArray:
+        """Where blocks begin and end: single cells, unless there are too many."""
+        blocks = self._size if self._size <= _LONGEST else _BLOCKS
+        return np.arange(blocks + 1) * self._size // blocks
+
+    @cached_property
     def _covariance(self) -> FloatArray:
-        """Covariances of the cells' noise."""
-        n = self._size
+        """Covariances of the blocks' noise."""
+        n = self._edges.size - 1
         first, last = np.triu_indices(n)
         variance = np.zeros((n + 1, n + 1))
-        spread = self._ask(first, last + 1)[3]
+        spread = self._ask(self._edges[first], self._edges[last + 1])[3]
         variance[first, last + 1] = spread
         variance[last + 1, first] = spread
         prefix = variance[0]
         # Cov(prefix i, prefix j), then the difference in both directions.
         table = (prefix[:, None] + prefix[None, :] - variance) / 2.0
         return np.asarray(np.diff(np.diff(table, axis=0), axis=1), dtype=np.float64)
+
+    def _reach(self, variance: FloatArray, confidence: float) -> FloatArray:
+        """How far a number of this variance may be off; what was not measured may be anything."""
+        known = np.isfinite(variance)
+        variance = np.where(known, variance, 0.0)
+        # Of noise, one draw may carry all: the widest that a variance allows. A predictive law was measured as normal.
+        noise = isinstance(self.release._estimate.errors, NoiseErrors)
+        widest = np.sqrt(variance / 2.0) if noise else np.zeros(variance.shape)
+        return np.where(known, half_widths(Spread(variance, widest), confidence), np.inf)
+
+    def _anywhere(self, variance: FloatArray) -> FloatArray:
+        """Variances of counts up to each cell that allow for all of a block's records in any cell of it.
+
+        Inside a block that was never divided a count up to a cell is the less uncertain the nearer the cell is to the
+        block's ends, as if records were spread over the block. But a quantile lies where records are: if they are all
+        in one cell, it is that one. So inside a block the largest variance is taken for all of it.
+        """
+        errors = self.release._estimate.errors
+        if not isinstance(errors, PredictiveErrors) or errors.blocks is None:
+            return variance
+        starts = errors.blocks - self.start
+        starts = np.concatenate([[0], starts[(starts > 0) & (starts < self._size)]])
+        sizes = np.diff(starts, append=self._size)
+        return np.repeat(np.maximum.reduceat(variance, starts), sizes)
 
     @cached_property
     def measured(self) -> bool:
@@ -135,15 +178,17 @@ class Line:
 
     def _width(self, weights: FloatArray, confidence: float) -> float:
         """Half-width of the interval of a weighted sum of the cells."""
-        if self._exact:
-            variance = float(weights @ self._covariance @ weights)
-            variance = max(0.0, variance)
+        if self._single:
+            size = np.diff(self._edges)
+            mean = np.add.reduceat(weights, self._edges[:-1]) / size
+            inside = float(np.abs(weights - np.repeat(mean, size)) @ self._cells[3])
+            variance = (math.sqrt(max(0.0, float(mean @ self._covariance @ mean))) + inside) ** 2
         else:
             steps = np.abs(np.diff(weights, append=0.0))
             by_prefix = float(steps @ np.sqrt(self._prefixes[2]))
             variance = min(float(np.abs(weights) @ self._cells[3]), by_prefix) ** 2
         variance += float(weights @ self._cells[2]) ** 2
-        return float(_half_width(np.array([variance]), confidence)[0])
+        return float(self._reach(np.array([variance]), confidence)[0])
 
     @cached_property
     def _prefixes(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -200,7 +245,8 @@ class Line:
         cells, lows, highs = [], [], []
         for level in levels:
             variance = (1 - level) ** 2 * inside + level**2 * beyond - 2 * level * (1 - level) * both
-            width = _half_width(np.maximum(variance, 0.0) + (lean - level * lean[-1]) ** 2, confidence)
+            variance = np.maximum(variance, 0.0) + (lean - level * lean[-1]) ** 2
+            width = self._reach(self._anywhere(variance), confidence)
             tilt = centre - level * centre[-1]
             cell = _first(share >= level)
             cells.append(cell)
@@ -223,7 +269,7 @@ class Line:
         total, whole = centre[-1], inside[-1]
         with_total = inside + (whole - inside - beyond) / 2.0
         # Shares F with (A − F·total)² ≤ z²·Var(A − F·noise of the total): between the roots of a quadratic in F.
-        z2 = _half_width(np.ones(1), confidence)[0] ** 2
+        z2 = self._reach(np.ones(1), confidence)[0] ** 2
         a = total**2 - z2 * whole
         b = centre * total - z2 * with_total
         c = centre**2 - z2 * inside
@@ -258,13 +304,6 @@ def read_line(
     if start >= stop:
         raise QueryError(f"{name}: no cell is left to ask about")
     return Line(release, axis, start, stop, low, high)
-
-
-def _half_width(variance: FloatArray, confidence: float) -> FloatArray:
-    # One draw may carry all of it: the widest that this variance allows. What was not measured may be anything.
-    known = np.isfinite(variance)
-    variance = np.where(known, variance, 0.0)
-    return np.where(known, half_widths(Spread(variance, np.sqrt(variance / 2.0)), confidence), np.inf)
 
 
 def _first(mask: NDArray[np.bool_]) -> int:

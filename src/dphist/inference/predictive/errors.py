@@ -102,6 +102,13 @@ class PredictiveErrors:
             raise no_theorem()
         return self.prove()
 
+    @cached_property
+    def blocks(self) -> IntArray | None:
+        """Where the blocks of a line begin that were not divided, in order; None where cells have several axes."""
+        if len(self.engine.shape) != 1:
+            return None
+        return np.sort(self.engine.low[self.engine.left < 0, 0]).astype(np.int64)
+
     @property
     def words(self) -> Words:
         """Say how intervals are obtained."""
