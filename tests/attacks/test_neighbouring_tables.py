@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
@@ -276,6 +277,12 @@ def test_expressions_that_repeat_rows_need_a_unit_of_as_many() -> None:
         count(table.join(repeated, "age"), DOMAIN)
 
 
+@ibis.udf.scalar.pyarrow
+def _above_least(age: int) -> int:
+    """How far every age is above the least of those that are handed over together."""
+    return pa.compute.subtract(age, pa.compute.min(age))
+
+
 def test_expressions_in_which_one_row_moves_others_are_refused() -> None:
     connection = ibis.duckdb.connect()
     table = connection.create_table("t", pa.table(TABLE))
@@ -293,6 +300,9 @@ def test_expressions_in_which_one_row_moves_others_are_refused() -> None:
         "a difference": table.difference(table.filter(table.age > 2)),
         "SQL text": table.sql("SELECT * FROM t LIMIT 1"),
         "an unnest": table.mutate(age=ibis.array([table.age, table.age]).unnest()),
+        "a cache": table.limit(2).cache().filter(ibis._.age > 0),
+        "a window function": table.fill_null(table.age.max()),
+        "whole columns": table.mutate(age=ibis.cases((table.age > 1, _above_least(table.age)), else_=1)),
     }
     for says, expression in cases.items():
         with pytest.raises(SourceError, match=says):

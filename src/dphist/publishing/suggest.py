@@ -31,6 +31,7 @@ from dphist.private.queries import Identity
 from dphist.publishing.account import account
 from dphist.publishing.bounds import Bounds, IntArray, Range
 from dphist.sources.count import columns_of, count, rows_of_people
+from dphist.sources.open import lasting
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def suggest(
     budget, protected = Budget.of(epsilon), Unit.parse(unit)
     whole = [*columns, *([protected.id] if protected.id else [])]
     share = budget.amount / len(whole)
+    source = lasting(source)
     known = columns_of(source, columns, protected)
     for column in known:
         if column.family not in ("integer", "real", "undeclared"):

@@ -39,7 +39,7 @@ from dphist.sources.count import column_of, needed_columns, occupied, pass_throu
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Bound, Engine, Key
 from dphist.sources.keys import place, read
-from dphist.sources.open import open_source
+from dphist.sources.open import lasting, open_source
 from dphist.sources.remote import Remote
 from dphist.sources.tally import tally_of
 from dphist.tracebacks import closed
@@ -73,7 +73,7 @@ def coded(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
     if domain is None:
         raise SourceError("domain: say what the columns are; taken from the records it would tell about them")
     try:
-        return _coded(source, domain, unit)
+        return _coded(lasting(source), domain, unit)
     except DphistError as error:
         # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
         error.__cause__ = error.__context__ = None

@@ -3,7 +3,8 @@
 A table expression is a plan that runs before anything of ours. If a row of its answer hangs on one record alone,
 what `dphist.sources.people` proves of tables holds for it. Steps that look at other rows are refused by name:
 ``limit`` and ``sample`` (who is taken shifts when somebody leaves), window functions, subqueries, aggregates, set
-differences, joins that can pair different people. What is let through:
+differences, joins that can pair different people, functions that are handed whole columns (``udf.scalar.pyarrow`` and
+``pandas``), and what was kept of any of these by ``cache()``. What is let through:
 
 - *row by row*: select, mutate, filter, drop, fill, sort, distinct. (Adding a row adds at most one distinct row and
   takes none away.)
@@ -31,6 +32,9 @@ from dphist.errors import SourceError
 from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 
+# How Ibis calls tables that it keeps, and the functions that are handed many rows at a time.
+_CACHED = "ibis_cached_"
+_WHOLE_COLUMNS = ("PANDAS", "PYARROW")
 _WAY_OUT = (
     "count the table before it, or make a view in the database and vouch that one person's records become one "
     "person's rows"
@@ -81,6 +85,8 @@ class _Walk:
         match op:
             case ops.SQLQueryResult() | ops.SQLStringView():
                 raise _refused("SQL text")
+            case ops.DatabaseTable() if op.name.startswith(_CACHED):
+                raise _refused("a cache, of which nobody can tell how it was made")
             case ops.PhysicalTable():
                 return Counter({op: 1})
             case ops.Project():
@@ -92,13 +98,11 @@ class _Walk:
             case ops.Sort():
                 self._row_by_row(op.keys)
                 return self.occurrences(op.parent, person)
+            case ops.FillNull():
+                self._row_by_row([op.replacements] if isinstance(op.replacements, ops.Value) else [])
+                return self.occurrences(op.parent, person)
             case (
-                ops.Reference()
-                | ops.AliasedRelation()
-                | ops.DropColumns()
-                | ops.DropNull()
-                | ops.FillNull()
-                | ops.Distinct()
+                ops.Reference() | ops.AliasedRelation() | ops.DropColumns() | ops.DropNull() | ops.Distinct()
             ):
                 return self.occurrences(op.parent, person)
             case ops.TableUnnest() if self.bounded:
@@ -129,6 +133,9 @@ class _Walk:
             for what, kinds in refused:
                 if isinstance(value, kinds) or value.find(kinds, filter=ops.Value):
                     raise _refused(what)
+            for made in (value, *value.find(ops.ScalarUDF, filter=ops.Value)):
+                if str(getattr(made, "__input_type__", "")).endswith(_WHOLE_COLUMNS):
+                    raise _refused("a function of whole columns")
 
     def _aggregated(self, op: Any, person: str | None) -> Counter[Any]:
         """Each person by themselves; only aggregates that give the same in every order of the rows."""

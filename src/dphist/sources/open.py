@@ -72,6 +72,16 @@ def _register(connection: Any, table: Any) -> None:
         ) from None
 
 
+def lasting(source: Any) -> Any:
+    """A source that can be read as often as it takes: a stream of batches is over after once, so it is held."""
+    if isinstance(source, Tallied):
+        return Tallied(lasting(source.source), source.tally)
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is None or not isinstance(source, pyarrow.RecordBatchReader):
+        return source
+    return source.read_all()
+
+
 def spark_session(source: Any) -> Any:
     """The Spark session that holds a source, or None where it is elsewhere."""
     if isinstance(source, Tallied):
