@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -66,6 +67,8 @@ def test_types_that_duckdb_has_not_are_refused_by_name(tmp_path: Path) -> None:
     for table in (half, long):
         with pytest.raises(SourceError, match="a type that cannot be read"):
             count(table, domain)
+    with pytest.raises(SourceError, match="a type that cannot be read"):
+        count(pl.DataFrame({"x": pl.Series([1], dtype=pl.Int128)}), domain)
     path = tmp_path / "long.parquet"
     pq.write_table(long, path)
     with pytest.raises(SourceError, match="x holds decimals of 60 digits"):

@@ -55,7 +55,11 @@ def _from_polars(source: Any, needed: Sequence[str]) -> Any:
             chosen = chosen.collect()
         except polars.exceptions.PolarsError:
             raise SourceError("the polars query failed") from None
-    return chosen.to_arrow()
+    try:
+        return chosen.to_arrow()
+    except (polars.exceptions.PolarsError, ValueError, TypeError):
+        # Arrow's own error is a ValueError: a type of polars' that it has not, such as whole numbers of 128 bits.
+        raise SourceError("source: a column has a type that cannot be read; give it another") from None
 
 
 def _from_arrow(source: Any) -> Any:
