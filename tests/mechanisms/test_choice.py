@@ -30,17 +30,39 @@ def _forecaster(workload=None, records=None, domain=CUBE, law=LAW):
     "workload", [Workload.marginals(CUBE, 1), Workload.marginals(CUBE, 2), Workload.random(CUBE, 60, seed=2)]
 )
 def test_the_forecast_of_tables_is_the_variance_that_the_release_states(workload):
-    plan = _forecaster(workload).tables()
+    # A release states continuous noise, and at this budget whole numbers are as good as that.
+    plan = _forecaster(workload, law=NoiseLaw("laplace", Fraction(1000))).tables()
     assert sum(plan.shares) == 1
     fitted = run(
-        Marginals(tables=plan.tables, shares=plan.shares), np.ones(CUBE.shape, dtype=np.int64), 1, seed=1
+        Marginals(tables=plan.tables, shares=plan.shares),
+        np.ones(CUBE.shape, dtype=np.int64),
+        Fraction(1, 1000),
+        seed=1,
     )
     assert np.sqrt(fitted.errors.variance(workload).mean()) == pytest.approx(plan.forecast.score, rel=1e-6)
 
 
 def test_the_forecast_of_cells_is_that_of_plain_noise():
     workload = Workload.random(CUBE, 60, seed=2)
-    assert _forecaster(workload).cells().score == pytest.approx(np.sqrt(2 * workload.cells_in_each.mean()))
+    mean = workload.cells_in_each.mean()
+    assert _forecaster(workload).cells().score == pytest.approx(np.sqrt(LAW.drawn_variance * mean))
+
+
+def test_forecasts_know_that_whole_numbers_are_drawn():
+    workload = Workload.marginals(CUBE, 1)
+    continuous, whole = (
+        _forecaster(workload, law=NoiseLaw("laplace", size)) for size in (Fraction(1000), Fraction(1, 10))
+    )
+
+    def parts(forecaster):
+        found = forecaster.cells(), forecaster.tree(), forecaster.tables().forecast
+        return np.array([each.score for each in found]) / float(forecaster.law.deviation)
+
+    # At ε = 10 hardly a cell has noise, while tables share the budget.
+    for forecaster, better in ((continuous, False), (whole, True)):
+        cells, _, tables = parts(forecaster)
+        assert bool(cells < tables) is better
+    assert (parts(whole) < parts(continuous)).all()
 
 
 @pytest.mark.parametrize("workload", [None, Workload.marginals(CUBE, 2), Workload.random(CUBE, 60, seed=2)])
@@ -79,9 +101,9 @@ def test_few_records_promise_less_than_their_noise_and_many_as_much():
 
 
 def test_half_the_noise_is_half_the_error():
-    louder = _forecaster(law=NoiseLaw("laplace", Fraction(2)))
-    assert louder.tables().forecast.score == pytest.approx(2 * _forecaster().tables().forecast.score)
-    assert louder.tree().score == pytest.approx(2 * _forecaster().tree().score)
+    one, two = (_forecaster(law=NoiseLaw("laplace", Fraction(size))) for size in (1000, 2000))
+    assert two.tables().forecast.score == pytest.approx(2 * one.tables().forecast.score)
+    assert two.tree().score == pytest.approx(2 * one.tree().score)
 
 
 def test_pairs_of_many_small_attributes_are_read_off_the_cube():

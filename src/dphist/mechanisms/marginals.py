@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Literal
@@ -18,6 +18,8 @@ from dphist.inference.departures import Departures, Shrunk
 from dphist.inference.estimate import Estimate
 from dphist.inference.fields import denoise_field
 from dphist.inference.fitting import rake, settle
+from dphist.inference.lowcells import only_tall_cells_hold
+from dphist.inference.neighbours import read_by_neighbours
 from dphist.inference.reconciling import give_way, lean
 from dphist.inference.tablenoise import TableNoise
 from dphist.inference.tables import Axes, MeasuredTables
@@ -90,7 +92,9 @@ class Marginals:
             intervals about that: ``"shrunk"`` one by one, ``"weighed"`` as tables tell each other how far they depart,
             all of it weighed against no departure at all, both then set against the cube's cells
             (`dphist.inference.reconciling`); ``"chance"`` is weighed, but the cube, of which little was measured, gives
-            way to its tables by the size of cells alone.
+            way to its tables by the size of cells alone. A cube of three attributes or more that is weighed and was
+            measured alone is read as `Posterior` reads it if only tall cells hold anything
+            (`dphist.inference.lowcells`).
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -127,6 +131,13 @@ class Marginals:
         note = f"{so_many(len(axes), 'table')} {were} measured directly, each with {how} ({names})"
         if not self.nonnegative:
             return Estimate(measured.table(measured.everything), TableNoise(measured), note)
+        if (
+            self.estimator == "weighed"
+            and _alone(measured)
+            and only_tall_cells_hold(values[0], noisy.law.variance)
+        ):
+            found = read_by_neighbours(noisy.values.reshape(data.shape), noisy.law)
+            return replace(found, note=f"{note}; only tall cells hold anything, so each was {found.note}")
         if self.estimator == "plain":
             return Estimate(fit_cube(measured, ordered_axes(data)), TableNoise(measured), note)
         reconcile = self.estimator != "chance"
@@ -156,6 +167,11 @@ class Marginals:
         axes = tuple(sorted({tuple(sorted(set(t))) for t in axes if t}))
         axes = tuple(t for t in axes if not any(set(t) < set(u) for u in axes)) or ((0,),)
         return axes, (Fraction(1, len(axes)),) * len(axes)
+
+
+def _alone(measured: MeasuredTables) -> bool:
+    """Whether a cube of three attributes or more is all that was measured."""
+    return measured.axes == (measured.everything,) and len(measured.everything) > 2
 
 
 def _neighbours(domain: Domain | None) -> tuple[bool, ...] | None:
@@ -245,12 +261,10 @@ def shrunk_cube(
     found = better({every: (measured.table(every), cube)}, sized=reconcile)[every]
     order = max((len(axes) for axes in wanted), default=0)
     if reconcile:
-        if measured.axes == (every,) and len(every) > 2:
-            # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many
-            # small cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
-            targets = {(): np.asarray(settled[()])}
-        else:
-            targets = lean(measured, settled, wanted, found, follows)
+        # Tables of the same noisy cells tell no more than the cells do, and their noise would come back; but many small
+        # cells that were not believed are missed in the sum of all. Two attributes gain too little by it.
+        whole_alone: dict[Axes, FloatArray] = {(): np.asarray(settled[()])}
+        targets = whole_alone if _alone(measured) else lean(measured, settled, wanted, found, follows)
         doubt = left[0] + _NEVER_SURE * cube
         found = give_way(found, doubt, targets, min(rounds, _GIVING_ROUNDS), _CLOSE * noise)
         return found, Shrunk(measured, found, order, doubts, reconciled=True, ordered=ordered)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.guaranteed import NoisySums
+from dphist.inference.neighbours import NEXT_TO_EXACT, in_words
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import ordered_line
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     IntArray = NDArray[np.int64]
     Reading = tuple[FloatArray, Denoised | None]
 
-# The least variance that is reckoned with: below it no sum of cells is off by a record.
-_NEXT_TO_EXACT = 1e-6
 # Below 6√n noise scales of records cells hardly tell their own total. A first look for 1/(3√n) tells that from several
 # times as many, where it costs next to nothing: a half percent of 4,096 cells.
 _FEW, _LOOK = 6.0, 3
@@ -110,7 +109,7 @@ class Posterior:
         values, ordered = noisy.values.reshape(data.shape), ordered_line(data)
         # Of the whole numbers that are drawn: at a large ε most are 0, and sums of noisy cells are next to exact.
         known = None if total is None else (float(total.values.sum()), float(total.variance))
-        law = partial(Engine.of_cells, values, max(noisy.law.drawn_variance, _NEXT_TO_EXACT), known)
+        law = partial(Engine.of_cells, values, max(noisy.law.drawn_variance, NEXT_TO_EXACT), known)
         proof = partial(NoisySums, values, noisy.law)
         if data.published is not None:
             told = data.published
@@ -123,15 +122,7 @@ class Posterior:
         if total is not None:
             counts = _to_total(counts, noisy, total)
             note = "records are few, so their total was noised, then every cell with the rest, and "
-        if model is None:
-            # Too many cells for the level model.
-            note += "averaged over the boxes that explain the noisy counts best"
-        else:
-            note += f"inferred from its neighbours; levels hold on from cell to cell with probability {model.stay:.2f}"
-            if model.period > 0:
-                note += ", and read as a trend" + (
-                    f" with a profile that repeats every {model.period} cells" if model.period > 1 else ""
-                )
+        note += in_words(model)
         errors = PredictiveErrors(law, proof, counts)
         return Estimate(
             counts, self._errors(errors, noisy, known, (lambda: reading) if ordered else None), note
@@ -160,7 +151,7 @@ class Posterior:
 
             values, noise = noisy.values.reshape(-1), noisy.law.drawn_variance
             # Counts that were moved to a total are no longer what was read.
-            if read is not None and total is None and noise > _NEXT_TO_EXACT:
+            if read is not None and total is None and noise > NEXT_TO_EXACT:
                 from dphist.inference.predictive.weighed import WeighedErrors
 
                 return WeighedErrors(*parts, noisy=values, noise=noise, freedom=partial(_freedom, read))

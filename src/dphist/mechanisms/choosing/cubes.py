@@ -49,7 +49,7 @@ _FULL = 0.9
 # Why the cube is measured alone.
 _MOVED = (
     "single cells will be asked for, so every cell is measured by itself (marginals), and moved towards what sums of "
-    "them suggest"
+    "them suggest if low ones hold anything"
 )
 # Residuals of announced tables must be expected to be off by so much less than whole tables are, which more is inferred
 # from. Of 0.8 to 1 this is best on cubes of the matrix and on 39 drawn ones (`drawn_cube`, `drawn_people` 100 to 129,
@@ -296,8 +296,8 @@ def _cells_of(data: PrivateCounts, seen: Glimpse) -> _Way:
     mean = plan.forecast.score
     crowded = records > _CROWDED * data.size * float(data.law().scale)
     if (dependence > _APART and crowded) or mean > _LITTLE * alone:
-        if dependence > _NOT_BY_CHANCE:
-            # Few tall cells among empty ones: sums say little of them.
+        if dependence > _NOT_BY_CHANCE and len(data.shape) == 2:
+            # Few tall cells among empty ones: sums say little of them. In larger cubes the cells themselves tell.
             return _Way(
                 Posterior(),
                 "single cells will be asked for, so every cell is measured by itself (posterior)",

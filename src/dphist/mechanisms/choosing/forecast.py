@@ -3,8 +3,10 @@
 Three families can measure a cube of several attributes: every cell by itself, a tree of boxes, and tables of few
 attributes with the cube among them. All are weighted least squares, so the expected squared error of any box is known
 before anything is measured: for tables it is a sum over residuals (`dphist.inference.tables`), for trees one over
-levels (`dphist.mechanisms.trees.shares`). What is not there need not be measured: with a noisy total at hand, a
-residual of few records is reckoned with the smaller of its noise and of what it can hold, as inference shrinks it.
+levels (`dphist.mechanisms.trees.shares`). Shares are searched for as if noise were continuous; what they leave is
+reckoned with the whole numbers that are drawn, which at a large budget are mostly 0. What is not there need not be
+measured: with a noisy total at hand, a residual of few records is reckoned with the smaller of its noise and of what it
+can hold, as inference shrinks it.
 
 Nothing here asks anything, and no count is read but a noisy total that was paid for.
 """
@@ -26,11 +28,9 @@ from dphist.kernels.trees.shares import best_shares
 from dphist.mechanisms.choosing.asked import Asked
 from dphist.mechanisms.choosing.departing import departing
 from dphist.mechanisms.choosing.sharing import Sharing, mixed
-from dphist.mechanisms.trees.planning import CONSTANTS, asked_ranges
+from dphist.mechanisms.trees.planning import CONSTANTS
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
-from dphist.model.domain import Domain
 from dphist.model.law import NoiseLaw
-from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -131,7 +131,7 @@ class Forecaster:
     def cells(self) -> Forecast:
         """Every cell by itself, as it is: the noise of as many draws as a box has cells."""
         sizes = [float((each.times * np.prod(each.high - each.low, axis=1)).sum()) for each in self.kinds]
-        return _score(np.array(sizes) * float(self.law.variance), self._weights)
+        return _score(np.array(sizes) * self.law.drawn_variance, self._weights)
 
     def tree(self) -> Forecast:
         """A tree of boxes with the best shares for all kinds together, as many times as they count."""
@@ -146,12 +146,27 @@ class Forecaster:
             *(together, sizes, nothing, 1.0, 0, law[0], nothing, nothing, *law[1:]),
         )
         # A box of a level is known from it and from all finer ones; its total is as uneven as a table's cell.
-        known = np.cumsum((shares**self.law.exponent * sizes)[::-1])[::-1] / float(self.law.variance)
+        known = np.cumsum((self._precise(shares) * sizes)[::-1])[::-1] / float(self.law.variance)
         error = 1.0 / known
         if self.records is not None:
             held = np.stack([self._held(math.prod(self.shape) / size) / size for size in sizes], axis=1)
             error = mixed(known, held, self._chances)[0]
         return _score(np.array([float(each @ error) for each in weights]), self._weights)
+
+    def _precise(self, shares: FloatArray) -> FloatArray:
+        """How precise what is drawn for every share is, beside continuous noise of the whole budget."""
+        whole = float(self.law.variance)
+        return np.array(
+            [
+                whole / max(self.law.of_share(float(each)).drawn_variance, 1e-12) if each > 0.0 else 0.0
+                for each in shares
+            ]
+        )
+
+    def _drawn(self, problem: Sharing, shares: FloatArray) -> Sharing:
+        """The same problem with the precision that whole numbers have at these shares."""
+        plain = np.maximum(shares**self.law.exponent, 1e-100)
+        return replace(problem, speaks=problem.speaks * (self._precise(shares) / plain))
 
     @cached_property
     def _chances(self) -> FloatArray:
@@ -208,12 +223,13 @@ class Forecaster:
             # With few records it pays to leave out what noise would hide; what is asked has an interval all the same.
             problem = replace(problem, least=_CUBE)
             counts = self._counts(problem, orders_of)
-        kept = np.flatnonzero(counts)
+        kept, parts = np.flatnonzero(counts), counts / _GRID
+        drawn = self._drawn(problem, parts)
         return Plan(
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
-            _score(replace(problem, held=held).errors(counts / _GRID), self._weights),
-            Known(inside, orders.astype(np.float64), adds, problem.precision(counts / _GRID)),
+            _score(replace(drawn, held=held).errors(parts), self._weights),
+            Known(inside, orders.astype(np.float64), adds, drawn.precision(parts)),
         )
 
     def singles(self, *, announced: bool = False) -> Plan:
@@ -241,8 +257,9 @@ class Forecaster:
         shares[:-1] = (shares[:-1] + (1.0 - shares[-1]) * uneven / uneven.sum()) / 2.0
         counts = np.maximum(np.floor(shares * _GRID), 1.0).astype(np.int64)
         counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
-        found = _score(problem.errors(counts / _GRID), self._weights)
-        known = Known(inside, orders.astype(np.float64), adds, problem.precision(counts / _GRID))
+        drawn = self._drawn(problem, counts / _GRID)
+        found = _score(drawn.errors(counts / _GRID), self._weights)
+        known = Known(inside, orders.astype(np.float64), adds, drawn.precision(counts / _GRID))
         return Plan(tuple(some), tuple(Fraction(int(each), _GRID) for each in counts), found, known)
 
     def beyond(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -360,41 +377,3 @@ class Forecaster:
             return held
         apart = np.maximum(_BY_BLOCKS * math.sqrt(self.dependence) * np.array(_UNLIKE)[:, None], apart)
         return np.where(orders > 1, departing(self.records, apart, inside, orders.astype(np.float64)), held)
-
-
-def cells_and_tree(
-    shape: tuple[int, ...], domain: Domain | None, workload: Workload | None, law: NoiseLaw
-) -> tuple[float, float]:
-    """What sums are expected to be off by, added up from cells and read off a tree of blocks, in whole numbers.
-
-    The tree has the best shares that continuous noise would have, and the variances of the numbers that are drawn.
-
-    Args:
-        shape: How many values each attribute has.
-        domain: The domain, where there is one.
-        workload: What was announced: ranges of all sizes if nothing.
-        law: The noise of a question that spends the whole budget.
-
-    Returns:
-        Two root mean squared errors.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> one, ten = (cells_and_tree((4096,), None, None, NoiseLaw("laplace", Fraction(1, e))) for e in (1, 10))
-        >>> one[0] > one[1], ten[0] < ten[1]
-        (True, True)
-    """
-    asked = asked_ranges(workload, domain, shape)
-    sides = halvings(shape)
-    sizes = volumes(shape, sides)
-    weight = level_gains(shape, sides, asked.low, asked.high)
-    nothing = np.zeros(0)
-    _, shares = best_shares(
-        *(weight, sizes, nothing, 1.0, 0, float(law.scale), nothing, nothing, 1.0, law.exponent),
-    )
-    # A level with next to nothing would not be measured.
-    precise = np.array(
-        [1.0 / max(law.of_share(float(s)).drawn_variance, 1e-12) if s > 1e-3 else 0.0 for s in shares]
-    )
-    known = np.cumsum((precise * sizes)[::-1])[::-1]
-    return math.sqrt(float(weight.sum()) * law.drawn_variance), math.sqrt(float((weight / known).sum()))

@@ -10,6 +10,7 @@ import numpy as np
 
 from dphist.inference.tables import Axes
 from dphist.mechanisms.order import long_axes
+from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Nominal
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
@@ -35,11 +36,6 @@ _MOSTLY = 0.5
 # Lines up to so many cells may be served by single cells whatever is asked, if these hold so many noise scales of
 # records on average; of fewer than the first a tree has no levels but the cells.
 _TINY, _BRIEF, _FULL = 9, 128, 4.0
-# Where whole numbers have less than this part of continuous noise's variance (ε above 3), cells are looked at first.
-_WHOLE = 0.5
-# A tree adapts to what it finds: cells must be expected to be off by this much less. On 13 drawn planes (numbers 0 to
-# 49) at ε = 10 rectangles are then off by 0.001 to 0.5 of what they were; at ε = 5 the tree stays.
-_NEARLY_EXACT = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +202,7 @@ class Request:
             and self.data.size <= LARGEST_SHRUNK
             and not self.guaranteed
             and open_to
+            and self.nearly_exact is None
         )
 
     @cached_property
@@ -218,7 +215,11 @@ class Request:
         if self.curve:
             return not self.guaranteed
         return (
-            len(self.data.shape) > 1 and self.data.size <= LARGEST_SHRUNK and not self.guaranteed and not told
+            len(self.data.shape) > 1
+            and self.data.size <= LARGEST_SHRUNK
+            and not self.guaranteed
+            and not told
+            and self.nearly_exact is None
         )
 
     @cached_property
@@ -229,6 +230,8 @@ class Request:
         small = self.data.domain is not None and self.data.parts == 1 and self.data.size <= LARGEST_SHRUNK
         if workload is None or not told or not small or self.guaranteed or len(self.data.shape) < _CUBE:
             return ()
+        if self.nearly_exact is not None:
+            return ()
         from dphist.mechanisms.choosing.chance import pairs_of
         from dphist.mechanisms.marginals import tables_of
 
@@ -238,24 +241,18 @@ class Request:
         return () if whole or not pairs_of(self.data.shape, tables) else tables
 
     @cached_property
-    def nearly_exact(self) -> str | None:
-        """Why every cell is measured by itself where a large budget makes its noise all but vanish; else nothing.
-
-        Noise is drawn as whole numbers: at ε = 10 a cell gets 0 but once in ten thousand, while a tree shares ε among
-        its levels, each of which is noisy.
-        """
-        law = self.data.law()
-        if self.data.size > LARGEST_SHRUNK or law.drawn_variance > _WHOLE * law.variance:
+    def nearly_exact(self) -> tuple[Mechanism, str] | None:
+        """Who measures every cell where a large budget makes its noise all but vanish, and why; else nothing."""
+        if self.data.size > LARGEST_SHRUNK:
             return None
-        from dphist.mechanisms.choosing.forecast import cells_and_tree
+        from dphist.mechanisms.choosing.exact import nearly_exact
 
         workload = self.data.workload
         if workload is None and self.workload in ("prefixes", "all_ranges") and self.data.domain is not None:
             workload = getattr(Workload, self.workload)(self.data.domain)
-        cells, tree = cells_and_tree(self.data.shape, self.data.domain, workload, law)
-        if cells > _NEARLY_EXACT * tree:
-            return None
-        return (
-            f"noise is drawn as whole numbers and this budget makes nearly all of them 0, so every cell is measured "
-            f"(posterior): sums are expected to be off by {cells:,.3g}, from a tree by {tree:,.3g}"
-        )
+        return nearly_exact(self.data, workload, self.kind, space=not self.tabular)
+
+    @cached_property
+    def tabular(self) -> bool:
+        """Whether there are several attributes that are no space, so that tables of few of them may be measured."""
+        return len(self.data.shape) > 1 and not self.space

@@ -113,7 +113,7 @@ def _fixed(data: PrivateCounts, mechanism: Mechanism, reason: str) -> tuple[Mech
     from dphist.mechanisms.residuals import Residuals
     from dphist.mechanisms.tree import Tree
 
-    if isinstance(mechanism, Marginals | Residuals | PrefixSums):
+    if isinstance(mechanism, Marginals | Residuals | PrefixSums | Laplace | Gaussian):
         return mechanism, reason
     if isinstance(mechanism, Posterior):
         gaussian = data.law().gaussian
@@ -132,6 +132,8 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     data, records, dependence = request.data, seen.records, seen.dependence
     kind, counts_for = request.kind, [(part.kind, weight) for weight, part in request.parts]
     several = len(data.shape) > 1
+    if request.tabular and request.nearly_exact is not None:
+        return request.nearly_exact
     if kind == "cells" and dependence is not None and records is not None:
         from dphist.mechanisms.choosing.cubes import single_cells
 
@@ -164,11 +166,10 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         )
     if not several and sum(w if k == "cells" else -w for k, w in counts_for) > 0.0:
         return _cells(), "single cells count most, so every cell is measured by itself (posterior)"
-    if kind != "marginals" and (not several or (len(data.shape) == 2 and request.space)):
-        exact = request.nearly_exact
-        if exact is not None:
-            return _cells(), exact
-    if several and data.size <= LARGEST_TABULAR and not request.space:
+    tree_else = kind != "marginals" and (not several or (len(data.shape) == 2 and request.space))
+    if tree_else and request.nearly_exact is not None:
+        return request.nearly_exact
+    if request.tabular and data.size <= LARGEST_TABULAR:
         from dphist.mechanisms.choosing.asked import in_words
         from dphist.mechanisms.choosing.cubes import tables_or_tree
 
