@@ -146,17 +146,15 @@ class Posterior:
             return FewErrors(
                 *parts, scale=float(law.scale), noise=float(law.variance), elsewhere=self.elsewhere
             )
-        if errors.counts.ndim == 1:
-            from dphist.inference.predictive.hidden import HiddenErrors
+        from dphist.inference.predictive.hidden import HiddenErrors
 
-            values, noise = noisy.values.reshape(-1), noisy.law.drawn_variance
-            # Counts that were moved to a total are no longer what was read.
-            if read is not None and total is None and noise > NEXT_TO_EXACT:
-                from dphist.inference.predictive.weighed import WeighedErrors
+        values, noise = noisy.values.reshape(errors.counts.shape), noisy.law.drawn_variance
+        # Counts that were moved to a total are no longer what was read.
+        if read is not None and total is None and noise > NEXT_TO_EXACT:
+            from dphist.inference.predictive.weighed import WeighedErrors
 
-                return WeighedErrors(*parts, noisy=values, noise=noise, freedom=partial(_freedom, read))
-            return HiddenErrors(*parts, noisy=values, noise=noise, total=total)
-        return errors
+            return WeighedErrors(*parts, noisy=values, noise=noise, freedom=partial(_freedom, read))
+        return HiddenErrors(*parts, noisy=values, noise=noise, total=total)
 
 
 def _read(noisy: Noisy, values: IntArray, *, ordered: bool) -> Reading:

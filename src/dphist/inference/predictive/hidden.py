@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.predictive.errors import PLAIN, PredictiveErrors, asked_cells
+from dphist.kernels.summed_area import add_box_sums, running_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,7 +35,7 @@ _CHANCE = 4.0
 
 @dataclass(frozen=True, eq=False)
 class HiddenErrors(PredictiveErrors):
-    """Errors of counts that were inferred cell by cell from noisy ones of the same noise, on a line.
+    """Errors of counts that were inferred cell by cell from noisy ones of the same noise.
 
     With k cells published below a deviation s of the noise, what they hold beyond that is h = Σ(noisy − published) ÷ k
     a cell, give or take s/√k; which cells are meant hardly depends on the noise of any of them. A question about so
@@ -66,7 +67,7 @@ class HiddenErrors(PredictiveErrors):
         # One after the other: the last bits of a sum must not differ from one platform to the next.
         beyond, variance = float(np.add.accumulate(apart)[-1]), self.noise * apart.size
         if self.total is not None and self.total[1] < variance:
-            beyond = self.total[0] - float(np.add.accumulate(self.counts)[-1])
+            beyond = self.total[0] - float(np.add.accumulate(self.counts.reshape(-1))[-1])
             variance = self.total[1]
         return (max(beyond, 0.0) + math.sqrt(variance)) / apart.size
 
@@ -77,8 +78,8 @@ class HiddenErrors(PredictiveErrors):
 
     @cached_property
     def _lower(self) -> IntArray:
-        """How many such cells there are before each."""
-        return np.concatenate([[0], np.cumsum(self._low)])
+        """How many such cells there are below each, along every axis."""
+        return np.asarray(running_sums(self._low.astype(np.int64)))
 
     def deviations(
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
@@ -97,8 +98,14 @@ class HiddenErrors(PredictiveErrors):
 
     def least(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
         """What squared errors are at least, for what low cells may hide."""
-        number = (self._lower[high[:, 0]] - self._lower[low[:, 0]]).astype(np.float64)
-        if starts is not None:
-            number = np.add.reduceat(number, starts[:-1]) if number.size else np.zeros(0)
+        boxes = np.arange(len(low)) if starts is None else np.repeat(np.arange(starts.size - 1), np.diff(starts))
+        number = np.zeros(len(low) if starts is None else starts.size - 1, dtype=np.int64)
+        strides = np.array(self._lower.strides, dtype=np.int64) // self._lower.itemsize
+        add_box_sums(self._lower.reshape(-1), strides, low, high, boxes, number)
         hidden = self.hidden * number
         return np.where(asked_cells(low, high, starts) <= _SHORT, hidden * hidden + hidden, 0.0)
+
+    def least_of_run(self, begin: int, end: int) -> FloatArray:
+        """The same for single cells in C order."""
+        hidden = self.hidden * self._low.reshape(-1)[begin:end]
+        return np.asarray(hidden * hidden + hidden)

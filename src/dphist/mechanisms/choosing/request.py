@@ -36,6 +36,9 @@ _MOSTLY = 0.5
 # Lines up to so many cells may be served by single cells whatever is asked, if these hold so many noise scales of
 # records on average; of fewer than the first a tree has no levels but the cells.
 _TINY, _BRIEF, _FULL = 9, 128, 4.0
+# Planes are served by their cells, whatever is asked, if sums of these are expected to be off by at most so many times
+# what a tree's are: up to 32 × 32 of them, or 16 × 64.
+_COMPACT, _LARGEST_COMPACT = 1.15, 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +149,26 @@ class Request:
         told = self.kind is not None or self.parts or self.guaranteed or self._nominal
         # Under ρ levels of a tree cost the root of their number, and it has 0.4 to 0.9 of the cells' error.
         return line and not told and not self.data.law().gaussian
+
+    @cached_property
+    def compact(self) -> tuple[float, float] | None:
+        """What boxes are off by, from cells and from a tree, of a plane so small that cells serve whatever is asked.
+
+        Nothing was announced, under ε. What a tree spends on blocks cells lack, and blocks of a plane spare less than
+        those of a line: a box cuts many along its border. Under ρ blocks cost less, and boxes gain from them.
+
+        Returns:
+            Two expected errors on ranges of all sizes, by public facts; None where the tree is to be preferred.
+        """
+        if not self.plane or not self.space or self.kind is not None or self.guaranteed:
+            return None
+        data = self.data
+        if data.parts > 1 or data.law().gaussian or data.size > _LARGEST_COMPACT:
+            return None
+        from dphist.mechanisms.choosing.forecast import cells_and_tree
+
+        cells, tree = cells_and_tree(data.shape, data.domain, None, data.law())
+        return (cells, tree) if cells <= _COMPACT * tree else None
 
     @property
     def _nominal(self) -> Nominal | None:

@@ -169,6 +169,13 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     tree_else = kind != "marginals" and (not several or (len(data.shape) == 2 and request.space))
     if tree_else and request.nearly_exact is not None:
         return request.nearly_exact
+    if request.compact is not None:
+        cells, tree = request.compact
+        return (
+            _cells(),
+            f"nobody said what will be asked, and a plane of {data.size:,} cells is small, so each is measured by "
+            f"itself (posterior): boxes are expected to be off by {cells:,.3g} at most, from a tree by {tree:,.3g}",
+        )
     if request.tabular and data.size <= LARGEST_TABULAR:
         from dphist.mechanisms.choosing.asked import in_words
         from dphist.mechanisms.choosing.cubes import tables_or_tree
