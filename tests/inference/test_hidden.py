@@ -61,7 +61,7 @@ def test_what_noise_hides_in_a_sea_is_allowed_for(lengths):
 def test_where_nothing_hides_widths_stay():
     for expected in (np.full(N, 60.0), 80 * (1.2 + np.sin(np.arange(N) / 60))):
         before, after = _held(expected, [8], 2)
-        assert after[1] <= 1.02 * before[1]
+        assert after[1] <= 1.03 * before[1]
 
 
 def test_a_total_says_what_is_hidden_better_than_cells_do():
@@ -129,3 +129,41 @@ def test_sums_where_records_begin_hold_though_the_law_says_next_to_nothing():
     assert np.mean(hits[1::2]) > np.mean(hits[::2]) + 0.06
     assert np.mean(hits[1::2]) > 0.9
     assert np.mean(widths[1::2]) < 1.3 * np.mean(widths[::2])
+
+
+def test_tables_of_a_plane_that_was_measured_cell_by_cell_hold():
+    """Rows and columns of a hill, which the law of halvings smooths, and of a plane with one tall cell."""
+    y, x = np.mgrid[0:24, 0:24] / 24.0
+    hill = np.exp(-12.0 * ((x - 0.4) ** 2 + (y - 0.6) ** 2)) + 0.01
+    tall = np.full((24, 24), 0.2)
+    tall[5, 3] = 200.0
+    domain = Domain([Ordinal("y", range(24)), Ordinal("x", range(24))])
+    asked = Workload.marginals(domain, 1)
+    for shape, mean in ((hill, 40.0), (tall, 5.0)):
+        hits, squares = [], []
+        for seed in range(8):
+            counts = np.random.default_rng(seed).poisson(mean * shape / shape.mean())
+            estimate = run(Posterior(), Histogram(domain, counts), "0.1", seed=seed)
+            truth, summed = asked.answer(counts), asked.answer(estimate.counts)
+            said = estimate.errors.answer(asked, summed)
+            found = estimate.errors.interval(asked, said, 0.95)
+            hits.append(np.mean((found.low <= truth) & (truth <= found.high)))
+            squares.append([np.mean((said - truth) ** 2), np.mean((summed - truth) ** 2)])
+        # Fixed noise.
+        assert np.mean(hits) > 0.93
+        assert np.mean(squares, axis=0)[0] < 1.1 * np.mean(squares, axis=0)[1]
+
+
+def test_runs_of_cells_of_a_plane_have_the_same_intervals_as_single_cells():
+    shape, begin, end = (300, 230), 7, 7 + (1 << 16)
+    domain = Domain([Ordinal("y", range(shape[0])), Ordinal("x", range(shape[1]))])
+    counts = np.random.default_rng(2).poisson(3.0 * (np.arange(shape[1]) > 60), shape)
+    estimate = run(Posterior(), Histogram(domain, counts), "0.3", seed=2)
+    errors, published = cast(HiddenErrors, estimate.errors), estimate.counts.reshape(-1)[begin:end]
+    low = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)
+    one = errors.interval(Workload(domain, low, low + 1), published, 0.9)
+    many = errors.run_of_cells(begin, end, published, 0.9)
+    assert many is not None
+    assert np.ptp(errors.least_of_run(begin, end)) > 0.0
+    np.testing.assert_array_equal(many.low, one.low)
+    np.testing.assert_array_equal(many.high, one.high)

@@ -290,6 +290,33 @@ def test_a_short_line_is_its_cells_if_they_are_full(size, records, chosen):
         assert "adaptivetree" in told.note or "prefixsums" in told.note
 
 
+@pytest.mark.parametrize(
+    ("shape", "chosen"),
+    [((16, 16), Posterior), ((32, 32), Posterior), ((20, 40), Posterior), ((64, 64), AdaptiveTree)],
+)
+def test_a_small_plane_is_its_cells_if_nothing_was_announced(shape, chosen):
+    plane = Histogram(
+        Domain([Ordinal(f"x{axis}", range(n)) for axis, n in enumerate(shape)]),
+        np.ones(shape, dtype=np.int64),
+    )
+    mechanism, why = Auto().choose(open_counts(plane, "0.1"))
+    assert isinstance(mechanism, chosen)
+    assert (f"a plane of {plane.counts.size:,} cells is small" in why) == (chosen is Posterior)
+    # Blocks cost less under ρ, and whoever wants guarantees has fixed ones.
+    assert isinstance(Auto().choose(open_counts(plane, Budget.of(rho="1/200")))[0], AdaptiveTree)
+    assert isinstance(Auto(guaranteed=True).choose(open_counts(plane, "0.1"))[0], Tree)
+
+
+@pytest.mark.parametrize("first", [Ordinal("x", range(12)), Nominal("x", [f"w{i}" for i in range(12)])])
+def test_full_tables_of_two_attributes_are_their_cells_if_nothing_was_announced(first):
+    table = Histogram(Domain([first, Ordinal("y", range(31))]), np.full((12, 31), 400))
+    found: Any = run(Auto(), table, "0.1", seed=1)
+    assert found.made_by.chosen == Posterior()
+    assert "every cell is measured by itself (posterior)" in found.note
+    few: Any = run(Auto(), Histogram(table.domain, np.full((12, 31), 4)), "0.1", seed=1)
+    assert isinstance(few.made_by.chosen, Marginals)
+
+
 def test_cells_of_two_attributes_that_are_no_plane_are_looked_at_first():
     table = Domain([Nominal("ward", [f"w{ward}" for ward in range(60)]), Ordinal("month", range(24))])
     wards = np.random.default_rng(5).dirichlet(np.full(60, 2.0))

@@ -98,7 +98,9 @@ class HiddenErrors(PredictiveErrors):
 
     def least(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
         """What squared errors are at least, for what low cells may hide."""
-        boxes = np.arange(len(low)) if starts is None else np.repeat(np.arange(starts.size - 1), np.diff(starts))
+        boxes = (
+            np.arange(len(low)) if starts is None else np.repeat(np.arange(starts.size - 1), np.diff(starts))
+        )
         number = np.zeros(len(low) if starts is None else starts.size - 1, dtype=np.int64)
         strides = np.array(self._lower.strides, dtype=np.int64) // self._lower.itemsize
         add_box_sums(self._lower.reshape(-1), strides, low, high, boxes, number)

@@ -188,11 +188,11 @@ def _best_other(
         wins += max(_TREE_DEPENDENT, _TREE_BY * dependence) if finds and dependence > _DEPENDENT else 0.0
     said = _said(kind, mixed)
     of = "" if records is None else f" of about {two_digits(records):,} records"
-    mean = plan.forecast.score
+    mean, few = plan.forecast.score, len(data.shape) == 2
     if kind is not None and records is not None:
         alone, built = forecaster.cells().score, replace(forecaster, records=None).tree().score
         if mean > _FULL * alone and built > _FULL * alone:
-            plain, name = (Gaussian(), "gaussian") if data.law().gaussian else (Laplace(), "laplace")
+            plain, name = _plainly(data, inferred=few and shrink)
             return _Way(
                 plain,
                 f"{said}, and cells are full, so each is measured by itself ({name}): sums are expected to be off by "
@@ -201,10 +201,17 @@ def _best_other(
             )
     if tree < wins * mean:
         return _Way(
-            AdaptiveTree(),
+            AdaptiveTree(estimator="averaged" if few else "totals"),
             f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
             f"few attributes by {mean:,.3g}",
             *(min(tree, mean), forecaster),
+        )
+    if few and shrink and plan.tables == ((0, 1),):
+        return _Way(
+            Posterior(),
+            f"{said}, so every cell is measured by itself (posterior): they are expected to be off by {mean:,.3g}{of} "
+            f"at most, a tree of boxes by {tree:,.3g}",
+            *(mean, forecaster),
         )
     return _Way(
         Marginals(tables=plan.tables, shares=plan.shares, estimator=_moved(data, shrink=shrink)),
@@ -212,6 +219,13 @@ def _best_other(
         f"boxes by {tree:,.3g}",
         *(mean, forecaster, plan.known),
     )
+
+
+def _plainly(data: PrivateCounts, *, inferred: bool) -> tuple[Mechanism, str]:
+    """Every cell by itself, with its name: inferred from its neighbours, or as noise left it."""
+    if inferred:
+        return Posterior(), "posterior"
+    return (Gaussian(), "gaussian") if data.law().gaussian else (Laplace(), "laplace")
 
 
 def _finds_its_way(data: PrivateCounts) -> bool:
