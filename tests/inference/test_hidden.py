@@ -157,7 +157,7 @@ def test_tables_of_a_plane_that_was_measured_cell_by_cell_hold():
 def test_runs_of_cells_of_a_plane_have_the_same_intervals_as_single_cells():
     shape, begin, end = (300, 230), 7, 7 + (1 << 16)
     domain = Domain([Ordinal("y", range(shape[0])), Ordinal("x", range(shape[1]))])
-    counts = np.random.default_rng(2).poisson(3.0 * (np.arange(shape[1]) > 60), shape)
+    counts = np.random.default_rng(2).poisson(30.0 * (np.arange(shape[1]) > 60), shape)
     estimate = run(Posterior(), Histogram(domain, counts), "0.3", seed=2)
     errors, published = cast(HiddenErrors, estimate.errors), estimate.counts.reshape(-1)[begin:end]
     low = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)

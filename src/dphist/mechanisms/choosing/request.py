@@ -165,9 +165,12 @@ class Request:
         data = self.data
         if data.parts > 1 or data.law().gaussian or data.size > _LARGEST_COMPACT:
             return None
-        from dphist.mechanisms.choosing.forecast import cells_and_tree
+        from dphist.mechanisms.choosing.asked import asked_kinds
+        from dphist.mechanisms.choosing.forecast import Forecaster
 
-        cells, tree = cells_and_tree(data.shape, data.domain, None, data.law())
+        asked = asked_kinds(data.shape, data.domain, None, "ranges")
+        forecaster = Forecaster(data.shape, asked, data.law())
+        cells, tree = forecaster.cells().score, forecaster.tree().score
         return (cells, tree) if cells <= _COMPACT * tree else None
 
     @property
