@@ -26,7 +26,7 @@ from dphist.private.noise import Keystream, Noise
 from dphist.private.transcript import same_answers
 from dphist.publishing.checking import digest, verify_file
 from dphist.publishing.door import _release
-from dphist.release import file as release_file
+from dphist.release import reading
 from dphist.release.release import Release
 
 DOMAIN = dphist.Domain([dphist.Ordinal("age", range(20, 26)), dphist.Nominal("sex", ["F", "M"])])
@@ -346,7 +346,7 @@ INVENTED: dict[str, Forge] = {
 def invented(release: Release, path: Path, forge: Forge) -> Path:
     """A forger who knows the format: the words and the bounds are made to fit what was forged."""
     file = pq.ParquetFile(forged(release, path, forge))
-    read = release_file._read(file, json.loads(file.schema_arrow.metadata[b"dphist"]))
+    read = reading._read(file, json.loads(file.schema_arrow.metadata[b"dphist"]))
     read.save(path)
     return path
 

@@ -15,7 +15,7 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release, publish
-from dphist.release import DenseCells, load
+from dphist.release import DenseCells, load, reading
 from dphist.release.cells import alike
 from dphist.release.description import ForeignMechanism
 
@@ -225,7 +225,7 @@ def test_damaged_files_are_refused_with_a_reason(release, tmp_path):
 
 def test_files_of_a_newer_format_are_refused(release, tmp_path, monkeypatch):
     release.save(tmp_path / "new.parquet")
-    monkeypatch.setattr(release_file, "FORMAT", 1)
+    monkeypatch.setattr(reading, "FORMAT", 1)
     with pytest.raises(ReleaseError, match="newer"):
         load(tmp_path / "new.parquet")
 

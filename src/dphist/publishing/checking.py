@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist.errors import VerificationError
-from dphist.release.file import load
+from dphist.release.reading import load
 from dphist.release.release import Release
 
 if TYPE_CHECKING:

@@ -36,9 +36,9 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.account import Account
 from dphist.publishing.preflight import empty, preflight
+from dphist.release.contents import MeasuredSums
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
-from dphist.release.sums import MeasuredSums
 from dphist.sources.count import count_and_sum
 
 IntArray = NDArray[np.int64]

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
 from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.inference.intervals import read_confidence
-from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.release.answers import Answer, Answers, Projection
-from dphist.release.cells import Cells
+from dphist.release.contents import Contents
 from dphist.release.language import read_question
-
-if TYPE_CHECKING:
-    from dphist.release.release import Release
 
 IntervalKind = Literal["calibrated", "guaranteed"]
 
 
 @explained
-class Asking:
-    """The part of a `Release` that answers; it needs a domain and its cells alone."""
-
-    domain: Domain
-    cells: Cells
+class Asking(Contents):
+    """The part of a `Release` that answers."""
 
     @overload
     def answer(
@@ -104,7 +97,7 @@ class Asking:
         return answers if workload is not None else answers[0]
 
     def _answers(self, workload: Workload, confidence: float, **kind: bool) -> Answers:
-        return self.cells.answers(cast("Release", self), workload, read_confidence(confidence), **kind)
+        return self.cells.answers(self, workload, read_confidence(confidence), **kind)
 
     def project(self, *names: str | Sequence[str], confidence: float = 0.95) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left: a marginal.
@@ -129,4 +122,4 @@ class Asking:
         )
         if not kept or not all(isinstance(name, str) for name in kept):
             raise QueryError("name the attributes to keep, such as project('age') or project('age', 'sex')")
-        return self.cells.project(cast("Release", self), kept, read_confidence(confidence))
+        return self.cells.project(self, kept, read_confidence(confidence))

@@ -7,24 +7,15 @@ bounds are arithmetic on released numbers: whoever has the file can compute them
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dphist.errors import MechanismError, QueryError, ReleaseError, VerificationError
+from dphist.errors import MechanismError, QueryError, VerificationError
 from dphist.inference.estimate import NoiseErrors, cell_widths
-from dphist.release.contents import plain_numbers
+from dphist.release.contents import Contents
+from dphist.release.written import Pair
 from dphist.version import __version__
-
-if TYPE_CHECKING:
-    import pyarrow.parquet
-
-    from dphist.release.release import Release
-
-FloatArray = NDArray[np.float64]
-Pair = tuple[FloatArray, FloatArray]
 
 BLOCK = 1 << 18
 COARSE = 1 << 24
@@ -33,7 +24,7 @@ COARSE = 1 << 24
 _SLACK = 1e-9
 
 
-def block_bounds(release: Release, begin: int, end: int, confidence: float) -> Pair:
+def block_bounds(release: Contents, begin: int, end: int, confidence: float) -> Pair:
     """Lower and upper ends for some rows, not a number where a cell was not measured."""
     step = coarse_step(release, confidence)
     if step:
@@ -46,7 +37,7 @@ def block_bounds(release: Release, begin: int, end: int, confidence: float) -> P
     return low, high
 
 
-def _rounded(release: Release, begin: int, end: int, confidence: float, step: float) -> Pair:
+def _rounded(release: Contents, begin: int, end: int, confidence: float, step: float) -> Pair:
     # Loaded here: few releases are so large.
     from dphist.kernels.coding import outward
 
@@ -58,7 +49,7 @@ def _rounded(release: Release, begin: int, end: int, confidence: float, step: fl
     return low, high
 
 
-def coarse_step(release: Release, confidence: float) -> float:
+def coarse_step(release: Contents, confidence: float) -> float:
     """What bounds of very many cells are rounded outward to, so that their columns need a byte a cell instead of eight.
 
     A power of two, at most 1/64 of how far the narrowest interval reaches; zero where nothing is rounded. Wider bounds
@@ -71,12 +62,12 @@ def coarse_step(release: Release, confidence: float) -> float:
     return 2.0 ** (math.frexp(width)[1] - 7) if width else 0.0
 
 
-def known_bounds(release: Release, begin: int, end: int, confidence: float) -> Pair:
+def known_bounds(release: Contents, begin: int, end: int, confidence: float) -> Pair:
     """The same, from the file that the release was read from where it has them.
 
     A mechanism that is not installed here cannot be replayed, so nothing is known of its errors.
     """
-    written = written_bounds(release)
+    written = release._written
     if written is not None and written.confidence == confidence:
         return written.rows(begin, end)
     try:
@@ -93,80 +84,26 @@ def check_confidence(confidence: Any) -> float:
     return float(confidence)
 
 
-@dataclass(frozen=True, eq=False)
-class WrittenBounds:
-    """The bounds that a file holds; they are read when somebody wants them."""
-
-    file: pyarrow.parquet.ParquetFile | None
-    low: str
-    high: str
-    confidence: float
-    software: str
-    held: Pair | None = None
-    """The bounds themselves, in a copy that went to another process: an open file cannot."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        size = 0 if self.file is None else self.file.metadata.num_rows
-        held = self.held if self.file is None else self.rows(0, size)
-        return WrittenBounds, (None, self.low, self.high, self.confidence, self.software, held)
-
-    def rows(self, begin: int, end: int) -> Pair:
-        """Some rows of both columns."""
-        import pyarrow as pa
-
-        try:
-            return self._rows(begin, end)
-        except (pa.ArrowException, OSError, ValueError):
-            raise ReleaseError("the file is damaged: its bounds cannot be read") from None
-
-    def _rows(self, begin: int, end: int) -> Pair:
-        if self.file is None:
-            low, high = self.held or (np.zeros(0), np.zeros(0))
-            return low[begin:end], high[begin:end]
-        first, parts = 0, []
-        for group in range(self.file.num_row_groups):
-            size = self.file.metadata.row_group(group).num_rows
-            start, stop = max(begin - first, 0), min(end - first, size)
-            if start < stop:
-                table = self.file.read_row_group(group, columns=[self.low, self.high])
-                parts.append(
-                    [
-                        plain_numbers(table.column(name))[start:stop].astype(np.float64)
-                        for name in (self.low, self.high)
-                    ]
+def check_written(release: Contents) -> None:
+    """Insist that the bounds in the file that the release was read from are the release's own."""
+    written = release._written
+    if written is None:
+        return
+    size = int(release.cells.numbers.size)
+    for begin in range(0, size, 4 * BLOCK):
+        end = min(begin + 4 * BLOCK, size)
+        found, wanted = written.rows(begin, end), block_bounds(release, begin, end, written.confidence)
+        for one, other in zip(found, wanted, strict=True):
+            if not np.allclose(one, other, rtol=_SLACK, atol=_SLACK, equal_nan=True):
+                raise VerificationError(
+                    "a bound in the file is not what this release's interval is, as dphist "
+                    f"{__version__} computes it (the file was written by {written.software})"
                 )
-            first += size
-        low, high = (np.concatenate([part[side] for part in parts] or [np.zeros(0)]) for side in (0, 1))
-        return low, high
-
-    def check(self, release: Release) -> None:
-        """Insist that they are the release's own."""
-        size = int(release.cells.numbers.size)
-        for begin in range(0, size, 4 * BLOCK):
-            end = min(begin + 4 * BLOCK, size)
-            found, wanted = self.rows(begin, end), block_bounds(release, begin, end, self.confidence)
-            for one, other in zip(found, wanted, strict=True):
-                if not np.allclose(one, other, rtol=_SLACK, atol=_SLACK, equal_nan=True):
-                    raise VerificationError(
-                        "a bound in the file is not what this release's interval is, as dphist "
-                        f"{__version__} computes it (the file was written by {self.software})"
-                    )
 
 
-def keep_written(release: Release, written: WrittenBounds) -> None:
-    """Remember what the file says; whatever changes the release forgets it."""
-    object.__setattr__(release, "_written", written)
-
-
-def written_bounds(release: Release) -> WrittenBounds | None:
-    """What the file said that the release was read from, if it is still that release."""
-    found: WrittenBounds | None = release.__dict__.get("_written")
-    return found
-
-
-def every_bound(release: Release, confidence: float) -> Pair:
+def every_bound(release: Contents, confidence: float) -> Pair:
     """Both ends for every row, kept: a release is asked again and again, and never changes."""
-    kept = release.__dict__.setdefault("_bounds", {})
+    kept = release._bounds
     if confidence not in kept:
         kept.clear()
         kept[confidence] = known_bounds(release, 0, int(release.cells.numbers.size), confidence)

@@ -6,29 +6,70 @@ new kind implements `Cells`, says its ``form`` for the file, and nothing above i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import VerificationError
-from dphist.inference.estimate import CALIBRATED, around, cell_widths, integers, nonnegative
+from dphist.inference.estimate import CALIBRATED, Estimate, around, cell_widths, integers, nonnegative
+from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
+from dphist.private.gate import PrivateCounts
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
-from dphist.release.learned import learned
-
-if TYPE_CHECKING:
-    from dphist.release.release import Release
+from dphist.release.guarantee import Guarantee
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Learned = Mapping[str, FloatArray]
+Made = TypeVar("Made")
+
+LARGEST_ARRAY = 1 << 27
+"""Cells that an array is made for when somebody asks for one."""
 
 # How far a replay on another kind of processor may be off: parts of a count, and of the largest one.
 _DIGITS, _OF_LARGEST = 1e-9, 1e-12
+
+
+class Holder(Protocol):
+    """What cells may ask of the release whose numbers they are; what it must work out waits until it is asked."""
+
+    @property
+    def domain(self) -> Domain:
+        """What is counted."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was promised."""
+        ...
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How it was made."""
+        ...
+
+    @property
+    def polish(self) -> tuple[str, ...]:
+        """The steps that made the counts nicer to read."""
+        ...
+
+    @property
+    def _learned(self) -> Learned | None: ...
+
+    @property
+    def _estimate(self) -> Estimate: ...
+
+    @property
+    def _unpolished(self) -> DenseCells: ...
+
+    def _replay(self) -> Estimate: ...
+
+    def _replayed(self, ask: Callable[[PrivateCounts], Made]) -> Made: ...
 
 
 class Cells(Protocol):
@@ -47,7 +88,7 @@ class Cells(Protocol):
         ...
 
     def bounds(
-        self, release: Release, begin: int, end: int, confidence: float
+        self, release: Holder, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
         """The interval of some rows, each cell by itself: not a number where it was not measured."""
         ...
@@ -58,7 +99,7 @@ class Cells(Protocol):
 
     def answers(
         self,
-        release: Release,
+        release: Holder,
         workload: Workload,
         confidence: float,
         *,
@@ -68,7 +109,7 @@ class Cells(Protocol):
         """Answer every question, each with its interval."""
         ...
 
-    def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
+    def project(self, release: Holder, names: Sequence[str], confidence: float) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left."""
         ...
 
@@ -76,7 +117,7 @@ class Cells(Protocol):
         """Take one step that makes the numbers nicer to read; the same object if there is nothing to do."""
         ...
 
-    def replayed(self, release: Release) -> Cells:
+    def replayed(self, release: Holder) -> Cells:
         """What the mechanism makes of the transcript, with no data behind the gate."""
         ...
 
@@ -118,7 +159,7 @@ class DenseCells:
         return self.counts
 
     def bounds(
-        self, release: Release, begin: int, end: int, confidence: float
+        self, release: Holder, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
         """Ask the estimate's errors about single cells."""
         errors = release._estimate.errors
@@ -148,7 +189,7 @@ class DenseCells:
 
     def answers(
         self,
-        release: Release,
+        release: Holder,
         workload: Workload,
         confidence: float,
         *,
@@ -184,7 +225,7 @@ class DenseCells:
 
         return running_sums(self.counts)
 
-    def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
+    def project(self, release: Holder, names: Sequence[str], confidence: float) -> Projection:
         """Answer the questions that the marginal is made of."""
         domain = release.domain.project(names)
         answers = self.answers(release, Workload.marginals(release.domain, [list(names)]), confidence)
@@ -200,7 +241,7 @@ class DenseCells:
             return DenseCells(nonnegative(self.counts, None if public is None else float(public)))
         raise VerificationError(f"unknown polishing step {step!r}")
 
-    def replayed(self, release: Release) -> DenseCells:
+    def replayed(self, release: Holder) -> DenseCells:
         """The counts of the estimate that a replay gives."""
         estimate = release._replay()
         # Whoever read the release from a file and verifies it need not replay it once more to know its errors.
@@ -208,10 +249,10 @@ class DenseCells:
         release.__dict__["_estimate"] = estimate
         return DenseCells(estimate.counts)
 
-    def method(self, release: Release, confidence: float) -> str:
+    def method(self, release: Holder, confidence: float) -> str:
         """How intervals are obtained, in a plain sentence: known without asking anything."""
         # What a file keeps of its intervals it keeps of one kind.
-        words = release._estimate.errors.words if learned(release) is None else CALIBRATED
+        words = release._estimate.errors.words if release._learned is None else CALIBRATED
         return spoken(words, confidence)[0]
 
     def same(self, other: Cells, *, exact: bool = False) -> bool:

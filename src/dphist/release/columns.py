@@ -253,3 +253,21 @@ def along(values: NDArray[Any], stride: int, begin: int, end: int) -> NDArray[An
     run = begin // stride
     runs = np.arange(run, -(-end // stride)) % values.size
     return np.repeat(values[runs], stride)[begin - run * stride : end - run * stride]
+
+
+def plain_numbers(column: pyarrow.ChunkedArray) -> NDArray[Any]:
+    """The numbers of a column. Arrow's own way loads pandas, which takes longer than the rest of a question."""
+    import pyarrow as pa
+
+    kind = column.type
+    if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    parts = [np.from_dlpack(chunk) for chunk in column.chunks if len(chunk)]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind.to_pandas_dtype())
+
+
+def is_plain(values: pyarrow.Array) -> bool:
+    """Whether a column holds numbers and nothing is missing."""
+    import pyarrow as pa
+
+    return not values.null_count and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))

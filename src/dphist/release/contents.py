@@ -1,178 +1,201 @@
-"""Nothing in the file but the release: what else it holds would be published under the release's good name.
+"""What a release holds, and what follows from it alone: the estimate that its transcript gives when it is asked again.
 
-`Release.verify` shows that the counts follow from answers that were paid for. A column, a remark or a stretch of bytes
-beside them is paid for by nobody, and another tool may read the labels, which dphist computes anew. So a file is taken
-only if it holds what the writer would have written: these columns in this order, every label where it belongs, no key
-of the description that means nothing, no metadata of others, words that say what the description says, and no bytes
-between the parts that Parquet knows of. Bounds are checked by `Release.verify`, which knows the errors. (Free text
-stays free: what the custodian says of the release, whose budget paid, and which program wrote the file.)
+The parts of a `Release` (asking, tables, the file, verification) are written against `Contents` and know nothing of
+each other; `dphist.release.release` puts them together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import InitVar, dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import ReleaseError
+from dphist.errors import TooLargeError, VerificationError
+from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.published import TableEstimate
+from dphist.inference.selected import SelectedNoise
+from dphist.kernels.compile import expect_much
+from dphist.mechanisms.protocol import Mechanism
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain
-from dphist.release.columns import along, axis_strides
-from dphist.release.readable import check_words
+from dphist.model.measure import Measure, Quantity
+from dphist.model.workload import Workload
+from dphist.private.gate import PrivateCounts, open_replay
+from dphist.private.questions import Published
+from dphist.private.transcript import Transcript
+from dphist.release.about import About
+from dphist.release.cells import LARGEST_ARRAY, Cells, DenseCells, Learned
+from dphist.release.guarantee import Guarantee
+from dphist.release.replaying import fitting
+from dphist.release.written import Pair, WrittenBounds
 
-if TYPE_CHECKING:
-    import pyarrow
-    import pyarrow.parquet
+FloatArray = NDArray[np.float64]
+Made = TypeVar("Made")
 
-IntArray = NDArray[np.int64]
-
-_MAGIC = 4
-_TAIL = 8
-# Values of a column that are looked up one by one.
-_FEW = 1 << 14
-
-
-def check_schema(
-    file: pyarrow.parquet.ParquetFile, expected: pyarrow.Schema, key: bytes, words: Mapping[bytes, bytes]
-) -> None:
-    """Refuse other columns than the release's, and metadata of others."""
-    found = file.schema_arrow
-    plain = [(field.name, _plain(field.type)) for field in found]
-    if plain != [(field.name, _plain(field.type)) for field in expected]:
-        raise ReleaseError("it has other columns than a release has")
-    told = {**(file.metadata.metadata or {}), **(found.metadata or {})}
-    check_words({name: text for name, text in told.items() if name not in (key, b"ARROW:schema")}, words)
-    for field in found:
-        if set(field.metadata or {}) - {b"PARQUET:field_id"}:
-            raise ReleaseError("a column carries metadata that no release has")
+FEWEST = 1 << 14
+"""Of fewer cells most is learned again in less time than it takes to read."""
 
 
-def check_bytes(file: pyarrow.parquet.ParquetFile, path: Path) -> None:
-    """Refuse a file with room between its parts: the columns must lie back to back, and the footer right behind."""
-    described = file.metadata
-    chunks = []
-    for group in range(described.num_row_groups):
-        for number in range(described.num_columns):
-            column = described.row_group(group).column(number)
-            start = column.data_page_offset
-            if column.has_dictionary_page and column.dictionary_page_offset is not None:
-                start = min(start, column.dictionary_page_offset)
-            chunks.append((start, start + column.total_compressed_size))
-    place = _MAGIC
-    for start, stop in sorted(chunks):
-        if start != place:
-            raise ReleaseError("it holds bytes that belong to nothing")
-        place = stop
-    if path.stat().st_size - place != described.serialized_size + _TAIL:
-        raise ReleaseError("it holds bytes that belong to nothing")
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """The numbers, the promise, the mechanism and every paid-for answer; `Release` says what each field is."""
+
+    domain: Domain
+    cells: Cells
+    guarantee: Guarantee
+    mechanism: Mechanism
+    transcript: Transcript
+    note: str = ""
+    polish: tuple[str, ...] = ()
+    workload: Workload | None = None
+    receipt: tuple[str, int] | None = None
+    about: About = field(default=About(), repr=False)
+    # Noise from a test seed can be subtracted by whoever knows the seed.
+    test: bool = field(default=False, repr=False)
+    sums: tuple[MeasuredSums, ...] = ()
+    # The estimate is a function of the transcript: at hand after publishing, replayed after loading.
+    known: InitVar[Estimate | TableEstimate | None] = None
+    # What the file says that this was read from; whatever changes the release forgets it.
+    _learned: Learned | None = field(default=None, init=False, repr=False)
+    _written: WrittenBounds | None = field(default=None, init=False, repr=False)
+    # The interval of every cell at the confidence that was asked for last.
+    _bounds: dict[float, Pair] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self, known: Estimate | TableEstimate | None) -> None:
+        if known is not None:
+            given: object = known
+            if not isinstance(given, Estimate | TableEstimate):
+                raise TypeError(f"known must be an Estimate, not a {type(given).__name__}")
+            object.__setattr__(self, "_estimate", self._shaped(known))
+
+    @property
+    def budget(self) -> Budget:
+        """The privacy loss that was paid for, and its currency."""
+        return self.guarantee.budget
+
+    @property
+    def spent(self) -> Fraction:
+        """What the questions about the counts and the sums cost, all together."""
+        return self.transcript.spent() + sum((sums.release.spent for sums in self.sums), Fraction(0))
+
+    @property
+    def questions(self) -> int:
+        """How many questions were asked of the records."""
+        return len(self.transcript) + sum(sums.release.questions for sums in self.sums)
+
+    @property
+    def counts(self) -> FloatArray:
+        """The estimate as an array of the domain's shape.
+
+        Raises:
+            TooLargeError: if the release is sparse and its domain has more cells than an array can.
+        """
+        return self.cells.dense(self.domain)
+
+    @property
+    def _own_budget(self) -> Budget:
+        """What the counts may cost: all that the sums did not."""
+        budget = self.guarantee.budget
+        if not self.sums:
+            return budget
+        own = budget.amount - sum((sums.release.budget.amount for sums in self.sums), Fraction(0))
+        if own <= 0:
+            raise VerificationError("the sums spend all that the guarantee allows")
+        return Budget(own, budget.currency)
+
+    # ---- replaying --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _estimate(self) -> Estimate:
+        """The estimate, for its errors: counts that the release holds are not worked out again, unless polished."""
+        # A mechanism of somebody else's may change what another made of its right: it is asked from the beginning.
+        known = getattr(type(self.mechanism), "reuses_counts", False) is True
+        known = known and isinstance(self.cells, DenseCells) and not self.polish
+        if len(self.domain.shape) > 1:
+            # Boxes of many cells are halved again for every answer.
+            self._expect_much()
+        return self._replay(Published(self.counts, self._learned) if known else None)
+
+    def _expect_much(self) -> None:
+        if self.cells.form == "dense" and self.cells.numbers.size >= FEWEST:
+            expect_much()
+
+    @cached_property
+    def _unpolished(self) -> DenseCells:
+        return DenseCells(self._estimate.counts)
+
+    def _replay(self, published: Published | None = None) -> Estimate:
+        replay_tables = getattr(self.cells, "replay_estimate", None)
+        if replay_tables is not None:
+            # Tables of few attributes have errors and a note of their own, and no cells of the whole product.
+            tables: Estimate = replay_tables(self)
+            return tables
+        if self.domain.size > LARGEST_ARRAY and self.cells.form != DenseCells.form:
+            raise TooLargeError(
+                f"the domain has {self.domain.size:,} cells, too many for an estimate of every one: ask answer(), or "
+                "project() on fewer attributes"
+            )
+        shaped: Estimate = self._shaped(self._replayed(self.mechanism.estimate, published))
+        return shaped
+
+    def _replayed(self, ask: Callable[[PrivateCounts], Made], published: Published | None = None) -> Made:
+        """Ask the transcript what the mechanism asked the data."""
+        right, replay = open_replay(
+            self.domain,
+            self._own_budget,
+            self.guarantee.unit,
+            self.transcript,
+            workload=self.workload,
+            published=published,
+        )
+        with fitting():
+            made = ask(right)
+            replay.finish()
+            return made
+
+    def _shaped(self, estimate: Estimate | TableEstimate) -> Any:
+        if isinstance(estimate, TableEstimate):
+            return estimate
+        shaped = replace(estimate, counts=estimate.counts.reshape(self.domain.shape))
+        if self.guarantee.threshold and isinstance(shaped.errors, IndependentNoise):
+            # Keys that were discovered are shown because their noise was kind to them.
+            errors = SelectedNoise(
+                shaped.errors.law, threshold=self.guarantee.threshold, counts=shaped.counts
+            )
+            return replace(shaped, errors=errors)
+        return shaped
 
 
-def check_description(story: Any, known: Any) -> None:
-    """Refuse keys of the description that its writer does not know; what they mean is checked where they are read."""
-    if isinstance(story, Mapping):
-        if not isinstance(known, Mapping) or not set(story) <= set(known):
-            raise ReleaseError("its description says more than a release does")
-        for name, value in story.items():
-            check_description(value, known[name])
-    elif isinstance(story, Sequence) and not isinstance(story, str):
-        if not isinstance(known, Sequence) or len(story) != len(known):
-            raise ReleaseError("its description says more than a release does")
-        for one, other in zip(story, known, strict=True):
-            check_description(one, other)
+@dataclass(frozen=True, eq=False)
+class MeasuredSums:
+    """The noised sums of one quantity: a release of its own, over the same cells.
 
+    What was noised are sums in whole steps, perhaps centred: Σ (k − centre). The sum of a range is then that of the
+    steps plus centre times its count. Both parts are releases, so both have errors of a known law, both replay, and
+    their budgets add up to what the whole release promises (sequential composition).
 
-def check_labels(
-    file: pyarrow.parquet.ParquetFile, domain: Domain, columns: Sequence[tuple[str, int, pyarrow.Array]]
-) -> None:
-    """Refuse a label that is not its cell's: dphist reads cells by their place, everybody else by their labels.
+    Args:
+        quantity: What was added up, and what was taken from each value before.
+        release: The sums, in steps; its unit is how many steps one protected unit can move them.
 
-    Each column comes with the axis it speaks of and its value for every cell of that axis.
+    Example:
+        >>> import dphist, pandas as pd
+        >>> frame = pd.DataFrame({"sex": ["F", "M"] * 50, "hours": [40, 38] * 50})
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80)])
+        >>> release.sums[0].quantity.centre, release.sums[0].release.guarantee.unit.rows
+        (40, 40)
     """
-    strides = axis_strides(domain)
-    coded = [(name, axis, _coded(known)) for name, axis, known in columns]
-    begin = 0
-    for group in range(file.num_row_groups):
-        table = file.read_row_group(group, columns=[name for name, _, _ in columns])
-        end = begin + table.num_rows
-        for name, axis, (values, codes) in coded:
-            wanted, done = along(codes, strides[axis], begin, end), 0
-            for chunk in table.column(name).chunks:
-                here = wanted[done : done + len(chunk)]
-                done += len(chunk)
-                if not np.array_equal(_codes(chunk, values), here):
-                    raise ReleaseError("a label does not belong to its cell")
-        begin = end
 
+    quantity: Quantity
+    release: Contents
 
-def _coded(known: pyarrow.Array) -> tuple[pyarrow.Array | dict[Any, int] | None, NDArray[Any]]:
-    """The different values of a column, and which of them each cell has; -1 where it has none.
-
-    Numbers stand for themselves. Arrow's functions take a tenth of a second to load: few texts are looked up without.
-    """
-    if is_plain(known):
-        return None, np.from_dlpack(known)
-    if len(known) <= _FEW:
-        values: dict[Any, int] = {}
-        codes = [-1 if each is None else values.setdefault(each, len(values)) for each in known.to_pylist()]
-        return values, np.array(codes, dtype=np.int64)
-    encoded = known.dictionary_encode()
-    return encoded.dictionary, _filled(encoded.indices, -1)
-
-
-def _codes(chunk: pyarrow.Array, values: pyarrow.Array | dict[Any, int] | None) -> NDArray[Any]:
-    """Which of the known values each row has: -1 where it has none, -2 for one that is not known."""
-    if values is None:
-        if hasattr(chunk, "dictionary") and is_plain(chunk.dictionary) and not chunk.null_count:
-            return np.asarray(np.from_dlpack(chunk.dictionary)[_filled(chunk.indices, -1)])
-        return np.asarray(np.from_dlpack(chunk)) if is_plain(chunk) else np.zeros(0)
-    if isinstance(values, dict) and hasattr(chunk, "dictionary") and len(chunk.dictionary) <= _FEW:
-        each = [-2 if value is None else values.get(value, -2) for value in chunk.dictionary.to_pylist()]
-        return np.append(np.array(each, dtype=np.int64), -1)[_filled(chunk.indices, len(each))]
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(values, dict):
-        values = pa.array(list(values), type=_plain(chunk.type))
-    if not hasattr(chunk, "dictionary"):
-        chunk = chunk.dictionary_encode()
-    # Each value is looked up once, however many rows have it.
-    code = _filled(pc.index_in(chunk.dictionary, values), -2)
-    return np.append(code, -1)[_filled(chunk.indices, len(code))]
-
-
-def plain_numbers(column: pyarrow.ChunkedArray) -> NDArray[Any]:
-    """The numbers of a column. Arrow's own way loads pandas, which takes longer than the rest of a question."""
-    import pyarrow as pa
-
-    kind = column.type
-    if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    parts = [np.from_dlpack(chunk) for chunk in column.chunks if len(chunk)]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind.to_pandas_dtype())
-
-
-def is_plain(values: pyarrow.Array) -> bool:
-    """Whether a column holds numbers and nothing is missing."""
-    import pyarrow as pa
-
-    return not values.null_count and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
-
-
-def _filled(indices: pyarrow.Array, missing: int) -> IntArray:
-    """Codes with a number in place of what is missing; by their buffers, because Arrow's own way loads pandas."""
-    valid, values = indices.buffers()
-    place = slice(indices.offset, indices.offset + len(indices))
-    codes: IntArray = np.zeros(0, np.int64)
-    if len(indices):
-        codes = np.frombuffer(values, dtype=indices.type.to_pandas_dtype())[place].astype(np.int64)
-    if valid is None or not indices.null_count:
-        return codes
-    there = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little")[place]
-    return np.where(there, codes, missing)
-
-
-def _plain(kind: Any) -> Any:
-    """The type of the values: Parquet keeps dictionaries of numbers as plain numbers."""
-    return getattr(kind, "value_type", kind)
+    @property
+    def measure(self) -> Measure:
+        """Whose sums they are."""
+        return self.quantity.measure

@@ -22,6 +22,10 @@ from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry
 from dphist.release.guarantee import Guarantee
 
+FORMAT = 2
+"""Which way of writing a release down; a file of another is not read."""
+KEY = b"dphist"
+"""Where in a file's metadata the description stands."""
 # No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
 _LARGEST_RATIO = 1 << 18
 

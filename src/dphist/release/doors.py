@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dphist.arguments import explained
 from dphist.errors import QueryError
@@ -19,7 +19,6 @@ from dphist.release.drawing import drawer
 from dphist.release.language import Request, read_request
 
 if TYPE_CHECKING:
-    from dphist.release.release import Release
     from dphist.uses.cube import Cube
     from dphist.uses.sql import Rows
     from dphist.uses.tables import Table
@@ -30,15 +29,15 @@ Where = Mapping[str, Any]
 class Uses(Protocol):
     """What can be done with a release beyond counting."""
 
-    def cube(self, release: Release, where: Where | None) -> Cube:
+    def cube(self, release: Any, where: Where | None) -> Cube:
         """Read the release as a cube, restricted."""
         ...
 
-    def asked(self, release: Release, request: Request, confidence: float) -> Answer:
+    def asked(self, release: Any, request: Request, confidence: float) -> Answer:
         """Answer what is asked of measures."""
         ...
 
-    def sql(self, release: Release, query: str, rows: int | None, parameters: Sequence[Any]) -> Rows:
+    def sql(self, release: Any, query: str, rows: int | None, parameters: Sequence[Any]) -> Rows:
         """Run one SELECT over the released table."""
         ...
 
@@ -60,10 +59,6 @@ def _uses() -> Uses:
 @explained
 class Doors(Asking):
     """The part of a `Release` that hands it to the floors above. Each asks released numbers only and spends nothing."""
-
-    @property
-    def _release(self) -> Release:
-        return cast("Release", self)
 
     def query(
         self,
@@ -95,7 +90,7 @@ class Doors(Asking):
         if request is not None:
             if interval != "calibrated":
                 raise QueryError("guaranteed intervals are known for counts alone, not for measures")
-            return _uses().asked(self._release, request, confidence)
+            return _uses().asked(self, request, confidence)
         return self.answer(question, confidence=confidence, interval=interval)
 
     def by(self, *names: str, **levels: int) -> Cube:
@@ -115,7 +110,7 @@ class Doors(Asking):
             >>> release.by("sex").mean("age").labels
             {'sex': ['F', 'M']}
         """
-        return _uses().cube(self._release, None).by(*names, **levels)
+        return _uses().cube(self, None).by(*names, **levels)
 
     def sum(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Add a measure up over the records, or an attribute's values, where bins count as their middles.
@@ -135,7 +130,7 @@ class Doors(Asking):
             >>> release.sum("age", where={"age": (0, 49)}).value < release.sum("age").value
             True
         """
-        return _uses().cube(self._release, where).sum(name, confidence=confidence).only()
+        return _uses().cube(self, where).sum(name, confidence=confidence).only()
 
     def mean(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Average a measure over the records, or an attribute, where bins count as their middles.
@@ -156,7 +151,7 @@ class Doors(Asking):
             >>> 45 < release.mean("age", where={"sex": "F"}).value < 54
             True
         """
-        return _uses().cube(self._release, where).mean(name, confidence=confidence).only()
+        return _uses().cube(self, where).mean(name, confidence=confidence).only()
 
     def variance(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Give the variance of a measure over the records; it must have been published with ``squares=True``.
@@ -178,7 +173,7 @@ class Doors(Asking):
             >>> release.variance("hours").value > release.std("hours").value
             True
         """
-        return _uses().cube(self._release, where).variance(name, confidence=confidence).only()
+        return _uses().cube(self, where).variance(name, confidence=confidence).only()
 
     def std(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Give the standard deviation of a measure over the records: the root of its variance.
@@ -199,7 +194,7 @@ class Doors(Asking):
             >>> 5 < dphist.publish(frame, domain, 1, measures=[hours]).std("hours").value < 25
             True
         """
-        return _uses().cube(self._release, where).std(name, confidence=confidence).only()
+        return _uses().cube(self, where).std(name, confidence=confidence).only()
 
     def ratio(
         self, above: str, below: str, *, where: Where | None = None, confidence: float = 0.95
@@ -223,7 +218,7 @@ class Doors(Asking):
             >>> 9 < dphist.publish(frame, domain, 1, measures=both).ratio("pay", "hours").value < 11
             True
         """
-        return _uses().cube(self._release, where).ratio(above, below, confidence=confidence).only()
+        return _uses().cube(self, where).ratio(above, below, confidence=confidence).only()
 
     def quantiles(
         self,
@@ -253,7 +248,7 @@ class Doors(Asking):
             >>> str(*release.quantiles("age", [0.5]).labels["level"])
             '0.5'
         """
-        cube = _uses().cube(self._release, where)
+        cube = _uses().cube(self, where)
         return cube.quantiles(name, levels, confidence=confidence, simultaneous=simultaneous)
 
     def cdf(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Table:
@@ -274,7 +269,7 @@ class Doors(Asking):
             >>> float(release.cdf("age").value[-1])
             1.0
         """
-        return _uses().cube(self._release, where).cdf(name, confidence=confidence)
+        return _uses().cube(self, where).cdf(name, confidence=confidence)
 
     def sql(self, query: str, *, rows: int | None = None, parameters: Sequence[Any] = ()) -> Rows:
         """Run one SELECT over the table ``release``, which has the columns of the saved file.
@@ -294,7 +289,7 @@ class Doors(Asking):
             >>> release.sql("select sex, count(*) as cells from release where age < 5 group by sex order by sex").rows
             [('F', 5), ('M', 5)]
         """
-        return _uses().sql(self._release, query, rows, parameters)
+        return _uses().sql(self, query, rows, parameters)
 
     def report(self, output: str | PathLike[str] | None = None, *, title: str | None = None) -> str:
         """Write one page about the release: figures, promise, price, accuracy (needs ``dphist[report]``).
@@ -313,4 +308,4 @@ class Doors(Asking):
             >>> release.report(title="people").startswith("<!doctype html>")
             True
         """
-        return drawer().page(self._release, output, title=title)
+        return drawer().page(self, output, title=title)

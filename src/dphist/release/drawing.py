@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from dphist.extras import bring
-
-if TYPE_CHECKING:
-    from dphist.release.release import Release
 
 
 class Drawer(Protocol):
     """What can show a release."""
 
-    def figure(self, release: Release, names: Sequence[str] | None, *, confidence: float) -> Any:
+    def figure(self, release: Any, names: Sequence[str] | None, *, confidence: float) -> Any:
         """Draw one or two attributes as a chart."""
         ...
 
-    def card(self, release: Release) -> str:
+    def card(self, release: Any) -> str:
         """Show the release as a piece of HTML."""
         ...
 
-    def page(self, release: Release, output: str | PathLike[str] | None, *, title: str | None) -> str:
+    def page(self, release: Any, output: str | PathLike[str] | None, *, title: str | None) -> str:
         """Give the page about a release, and write it where told."""
         ...
 

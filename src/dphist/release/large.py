@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import around, cell_widths
 from dphist.kernels.coding import pack
 from dphist.release import parquet_pages as pages
-from dphist.release.bounds import block_bounds, coarse_step, written_bounds
+from dphist.release.bounds import block_bounds, coarse_step
 from dphist.release.cells import DenseCells
 from dphist.release.columns import Column, along, axis_strides
+from dphist.release.contents import Contents
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from dphist.release.release import Release
 
 _ROWS = 1 << 20
 # Row groups under way: enough that nobody waits for anybody.
@@ -40,14 +39,14 @@ _LARGEST_AXIS = 1 << 16
 _RUN = 8
 
 
-def suits(release: Release, columns: int, labels: list[Column], known: list[Any]) -> bool:
+def suits(release: Contents, columns: int, labels: list[Column], known: list[Any]) -> bool:
     """Whether a release can be written so: dense, nothing beside the estimate, every label a value."""
     cells = release.cells
     return (
         isinstance(cells, DenseCells)
         and columns == 1
         and not release.polish
-        and written_bounds(release) is None
+        and release._written is None
         and cell_widths(release._estimate.errors, 0, 1, 0.95) is not None
         and all(column.size <= _LARGEST_AXIS for column in labels)
         and not any(values.null_count for values in known)
@@ -55,7 +54,7 @@ def suits(release: Release, columns: int, labels: list[Column], known: list[Any]
 
 
 def write(
-    release: Release,
+    release: Contents,
     path: Path,
     confidence: float,
     schema: pyarrow.Schema,
@@ -211,7 +210,7 @@ class _Labels:
 class _Numbers:
     """Estimate, low and high."""
 
-    release: Release
+    release: Contents
     confidence: float
     columns: list[pages.Column]
 

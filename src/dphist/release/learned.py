@@ -9,24 +9,15 @@ longer to learn than a question to answer. Asking believes them, as it believes 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, ReleaseError, VerificationError
-from dphist.release.bounds import written_bounds
+from dphist.release.cells import FloatArray, Learned
+from dphist.release.contents import FEWEST, Contents
 from dphist.version import __version__
 
-if TYPE_CHECKING:
-    from dphist.release.release import Release
-
-FloatArray = NDArray[np.float64]
-Learned = Mapping[str, FloatArray]
-
-FEWEST = 1 << 14
-"""Of fewer cells most is learned again in less time than it takes to read."""
 # To learn this all cells are read again, however few they are.
 _DEAR = "freedom"
 NAMES = ("ways", "alike", "caution", "departures", "inside", _DEAR)
@@ -34,21 +25,10 @@ NAMES = ("ways", "alike", "caution", "departures", "inside", _DEAR)
 _SLACK = 1e-8
 
 
-def learned(release: Release) -> Learned | None:
-    """What the file said that the release was read from, if it is still that release."""
-    found: Learned | None = release.__dict__.get("_learned")
-    return found
-
-
-def keep_learned(release: Release, told: Learned) -> None:
-    """Remember what the file says; whatever changes the release forgets it."""
-    object.__setattr__(release, "_learned", told)
-
-
-def worth_keeping(release: Release) -> Learned | None:
+def worth_keeping(release: Contents) -> Learned | None:
     """What to write: nothing for few cells, unless it is dear, and where errors are noise of a known law."""
-    told = learned(release)
-    if told is not None or written_bounds(release) is not None:
+    told = release._learned
+    if told is not None or release._written is not None:
         return told
     if release.cells.form != "dense" or release.polish:
         return None
@@ -61,12 +41,12 @@ def worth_keeping(release: Release) -> Learned | None:
     return None if own is None or (few and _DEAR not in own) else own
 
 
-def _of(release: Release) -> Learned | None:
+def _of(release: Contents) -> Learned | None:
     known = getattr(type(release.mechanism), "reuses_counts", False) is True
     return getattr(release._estimate.errors, "learned", None) if known else None
 
 
-def described(told: Learned) -> dict[str, Any]:
+def as_lists(told: Learned) -> dict[str, Any]:
     """As the description holds it."""
     return {name: values.tolist() for name, values in told.items()}
 
@@ -84,9 +64,9 @@ def read(story: Any) -> Learned:
     return told
 
 
-def check_learned(release: Release) -> None:
+def check_learned(release: Contents) -> None:
     """Insist that what the file says is what a replay, which believed none of it, has learned."""
-    told = learned(release)
+    told = release._learned
     if told is None:
         return
     own = _of(release) or {}

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from dphist.errors import ReleaseError
 from dphist.release.columns import label_columns
+from dphist.release.contents import Contents
 from dphist.release.sums import column_words
 from dphist.version import __version__
-
-if TYPE_CHECKING:
-    from dphist.release.release import Release
 
 _SOFTWARE = re.compile(r"dphist \d+\.\d+\.\d+[\w.+-]{0,40}")
 
 
-def readable(release: Release, confidence: float, columns: Mapping[str, str]) -> dict[bytes, bytes]:
+def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -> dict[bytes, bytes]:
     """The words of a file, by key; ``columns`` names the columns of numbers."""
     low, high, percent = columns["low"], columns["high"], f"{100 * confidence:g}"
     words = release.about.given() | {
@@ -42,7 +39,7 @@ def readable(release: Release, confidence: float, columns: Mapping[str, str]) ->
 
 
 def told_columns(
-    release: Release, confidence: float, columns: Mapping[str, str]
+    release: Contents, confidence: float, columns: Mapping[str, str]
 ) -> dict[tuple[str, ...], str]:
     """What the columns of a file hold, in their order; both bounds are told of at once."""
     labels = label_columns(release.domain)

@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from dphist.arguments import explained
-from dphist.errors import NotPrivate, QueryError, VerificationError
+from dphist.errors import NotPrivate, QueryError
 from dphist.inference.estimate import Estimate
-from dphist.inference.published import TableEstimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
-from dphist.model.budget import Budget
-from dphist.model.domain import Domain
-from dphist.model.phrases import mended
-from dphist.model.workload import Workload
-from dphist.private.transcript import Transcript
 from dphist.release.about import About
-from dphist.release.bounds import check_confidence, written_bounds
-from dphist.release.cells import Cells, DenseCells
-from dphist.release.choice import check_choice
+from dphist.release.bounds import check_confidence
+from dphist.release.cells import DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
-from dphist.release.guarantee import Guarantee
-from dphist.release.learned import check_learned
-from dphist.release.replayed import Replayed
-from dphist.release.sums import MeasuredSums, check_sums
+from dphist.release.file import save
 from dphist.release.tables import Tables
-
-FloatArray = NDArray[np.float64]
-Made = TypeVar("Made")
+from dphist.release.verifying import verify
 
 # Attributes that a release is introduced with.
 _SHOWN = 6
@@ -44,7 +29,7 @@ _SHOWN = 6
 
 @explained
 @dataclass(frozen=True, eq=False)
-class Release(Replayed, Tables, Doors):
+class Release(Tables, Doors):
     """A private histogram or cube. Everything in it has been paid for, so everything in it may be published.
 
     `publish` and `load` make releases, whatever the mechanism; nobody else needs to.
@@ -77,57 +62,10 @@ class Release(Replayed, Tables, Doors):
         >>> release.verify()
     """
 
-    domain: Domain
-    cells: Cells
-    guarantee: Guarantee
-    mechanism: Mechanism
-    transcript: Transcript
-    note: str = ""
-    polish: tuple[str, ...] = ()
-    workload: Workload | None = None
-    receipt: tuple[str, int] | None = None
-    about: About = field(default=About(), repr=False)
-    # Noise from a test seed can be subtracted by whoever knows the seed.
-    test: bool = field(default=False, repr=False)
-    sums: tuple[MeasuredSums, ...] = ()
-    # The estimate is a function of the transcript: at hand after publishing, replayed after loading.
-    known: InitVar[Estimate | TableEstimate | None] = None
-
-    def __post_init__(self, known: Estimate | TableEstimate | None) -> None:
-        if known is not None:
-            given: object = known
-            if not isinstance(given, Estimate | TableEstimate):
-                raise TypeError(f"known must be an Estimate, not a {type(given).__name__}")
-            object.__setattr__(self, "_estimate", self._shaped(known))
-
-    @property
-    def budget(self) -> Budget:
-        """The privacy loss that was paid for, and its currency."""
-        return self.guarantee.budget
-
     @property
     def epsilon(self) -> Fraction | None:
         """The pure ε that was paid for; None where the release was paid for in ρ."""
         return self.guarantee.epsilon
-
-    @property
-    def spent(self) -> Fraction:
-        """What the questions about the counts and the sums cost, all together."""
-        return self.transcript.spent() + sum((sums.release.spent for sums in self.sums), Fraction(0))
-
-    @property
-    def questions(self) -> int:
-        """How many questions were asked of the records."""
-        return len(self.transcript) + sum(sums.release.questions for sums in self.sums)
-
-    @property
-    def counts(self) -> FloatArray:
-        """The estimate as an array of the domain's shape.
-
-        Raises:
-            TooLargeError: if the release is sparse and its domain has more cells than an array can.
-        """
-        return self.cells.dense(self.domain)
 
     # ---- handing on -------------------------------------------------------------------------------------
 
@@ -161,7 +99,7 @@ class Release(Replayed, Tables, Doors):
             polished = cells.polish(step) if wanted else cells
             if polished is not cells:
                 cells, steps = polished, [*steps, step]
-        return replace(self, cells=cells, polish=tuple(steps), known=self.__dict__.get("_estimate"))
+        return self._with(cells=cells, polish=tuple(steps))
 
     def with_receipt(self, dataset: str, reservation: int) -> Release:
         """Give the same release with what it was paid from.
@@ -173,7 +111,7 @@ class Release(Replayed, Tables, Doors):
         Returns:
             The release, its receipt filled in.
         """
-        return replace(self, receipt=(dataset, reservation), known=self.__dict__.get("_estimate"))
+        return self._with(receipt=(dataset, reservation))
 
     def with_about(self, about: About | Mapping[str, Any]) -> Release:
         """Give the same release with what the custodian says of it.
@@ -185,7 +123,11 @@ class Release(Replayed, Tables, Doors):
         Returns:
             The release, described.
         """
-        return replace(self, about=self.about.with_more(about), known=self.__dict__.get("_estimate"))
+        return self._with(about=self.about.with_more(about))
+
+    def _with(self, **changes: Any) -> Release:
+        """The same answers behind it, so the same estimate, if that is at hand."""
+        return replace(self, **changes, known=self.__dict__.get("_estimate"))
 
     def remade(self, mechanism: Mechanism, estimate: Estimate) -> Release:
         """Give the release that another mechanism makes of the same paid-for answers, at no cost.
@@ -248,7 +190,7 @@ class Release(Replayed, Tables, Doors):
             raise NotPrivate(
                 "this release was made with a test seed and must not be saved; publish without a seed"
             )
-        _writers[0](self if about is None else self.with_about(about), path, check_confidence(confidence))
+        save(self if about is None else self.with_about(about), path, check_confidence(confidence))
 
     # ---- trusting ---------------------------------------------------------------------------------------
 
@@ -276,26 +218,7 @@ class Release(Replayed, Tables, Doors):
             >>> release = dphist.publish(histogram, epsilon=1, mechanism="laplace")
             >>> release.verify()
         """
-        self._expect_much()
-        if self.transcript.spent() > self._own_budget.amount:
-            raise VerificationError("the transcript spends more than the guarantee says")
-        check_sums(self, exact=exact)
-        cells = self.cells.replayed(self)
-        for step in self.polish:
-            cells = cells.polish(step)
-        if not self.cells.same(cells, exact=exact):
-            raise VerificationError("replaying the transcript gives other counts than the published ones")
-        # What is said about the estimate is published with it, so it must follow from paid answers as well.
-        for said in {self.note, getattr(self.mechanism, "why", "")} - {""}:
-            if mended(said) != mended(self._estimate.note):
-                raise VerificationError("the release says of itself what its replay does not")
-        # Bounds of all cells first: they need every split, and what was learned some of them.
-        written = written_bounds(self)
-        if written is not None:
-            written.check(self)
-        check_learned(self)
-        if choice:
-            check_choice(self)
+        verify(self, choice=choice, exact=exact)
 
     # ---- showing ----------------------------------------------------------------------------------------
 
@@ -345,13 +268,3 @@ def _nonnegative_step(total: float | None) -> str:
     if not 0 <= wanted < math.inf:
         raise QueryError("total: a number of records that is public knowledge, finite and not below zero")
     return f"nonnegative total {wanted!r}"
-
-
-# How a release becomes a file: `dphist.release.file`, which knows releases, puts itself here when imported.
-Writer = Callable[[Release, str | PathLike[str], float], None]
-_writers: list[Writer] = []
-
-
-def register_writer(write: Writer) -> None:
-    """Let releases be saved by this from now on."""
-    _writers[:] = [write]

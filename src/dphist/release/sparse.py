@@ -23,10 +23,8 @@ from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.pricing import Purse
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
-from dphist.release.cells import Cells, places
+from dphist.release.cells import LARGEST_ARRAY, Cells, Holder, places
 from dphist.release.guarantee import Guarantee
-from dphist.release.release import Release
-from dphist.release.replayed import LARGEST_ARRAY
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -96,7 +94,7 @@ class SparseCells:
         return dense.reshape(self.domain.shape)
 
     def bounds(
-        self, release: Release, begin: int, end: int, confidence: float
+        self, release: Holder, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
         """The interval of published cells, which holds although they were published for being large.
 
@@ -122,7 +120,7 @@ class SparseCells:
 
     def answers(
         self,
-        release: Release,
+        release: Holder,
         workload: Workload,
         confidence: float,
         *,
@@ -188,7 +186,7 @@ class SparseCells:
         """The coordinate of every published cell on every axis."""
         return places(self.domain, self.flat)
 
-    def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
+    def project(self, release: Holder, names: Sequence[str], confidence: float) -> Projection:
         """Sum over all other attributes, with an interval for every cell that is left."""
         domain = self.domain.project(names)
         if domain.size > LARGEST_ARRAY:
@@ -215,7 +213,7 @@ class SparseCells:
             )
         return self
 
-    def replayed(self, release: Release) -> SparseCells:
+    def replayed(self, release: Holder) -> SparseCells:
         """Ask the transcript for the pairs again, and check them against what was public beforehand."""
         mechanism = release.mechanism
         if not isinstance(mechanism, SparseLaplace):

@@ -6,37 +6,29 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dphist.errors import ReleaseError
 from dphist.mechanisms.sparselaplace import SparseLaplace
-from dphist.model.domain import Domain
-from dphist.model.exact import fraction
-from dphist.private.transcript import Entry, Transcript
-from dphist.release.about import About
 from dphist.release.bounds import block_bounds, check_confidence
 from dphist.release.cells import places
 from dphist.release.columns import as_arrow, free, label_columns
-from dphist.release.contents import check_bytes, check_description, check_schema, plain_numbers
-from dphist.release.description import read_guarantee, read_receipt, write_guarantee
+from dphist.release.contents import Contents
+from dphist.release.description import FORMAT, KEY, write_guarantee
+from dphist.release.nothing_else import check_bytes, check_description, check_schema
 from dphist.release.readable import readable
-from dphist.release.release import Release
 from dphist.release.sparse import SparseCells
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-def write(
-    release: Release, cells: SparseCells, path: Path, confidence: float, *, form: int, key: bytes
-) -> None:
+def write(release: Contents, cells: SparseCells, path: Path, confidence: float) -> None:
     """Write a row per published cell."""
     import pyarrow.parquet as pq
 
-    description, table = _laid_out(release, cells, confidence, form)
+    description, table = _laid_out(release, cells, confidence)
     words = readable(release, confidence, description["columns"])
     pq.write_table(
-        table.replace_schema_metadata({key: json.dumps(description).encode(), **words}),
+        table.replace_schema_metadata({KEY: json.dumps(description).encode(), **words}),
         path,
         compression="zstd",
     )
@@ -46,20 +38,18 @@ def check(
     file: pyarrow.parquet.ParquetFile,
     path: Path,
     description: dict[str, Any],
-    release: Release,
-    *,
-    key: bytes,
+    release: Contents,
 ) -> None:
     """Insist that the file holds the release and nothing else, every label with its cell."""
     if not isinstance(release.cells, SparseCells):
         raise ReleaseError("its cells are not those of a sparse release")
     confidence = check_confidence(description["confidence"])
-    known, table = _laid_out(release, release.cells, confidence, description["format"])
+    known, table = _laid_out(release, release.cells, confidence)
     check_description(description, known)
     if description["columns"] != known["columns"] or description["bounds"] != known["bounds"]:
         raise ReleaseError("its numbers stand in other columns than a release's do")
     words = readable(release, confidence, known["columns"])
-    check_schema(file, table.schema, key, words)
+    check_schema(file, table.schema, KEY, words)
     check_bytes(file, path)
     for column in label_columns(release.domain):
         found, wanted = file.read(columns=[column.name]).column(0), table.column(column.name)
@@ -69,7 +59,7 @@ def check(
 
 
 def _laid_out(
-    release: Release, cells: SparseCells, confidence: float, form: int
+    release: Contents, cells: SparseCells, confidence: float
 ) -> tuple[dict[str, Any], pyarrow.Table]:
     """The description of a sparse release, and its table."""
     import pyarrow as pa
@@ -84,7 +74,7 @@ def _laid_out(
         taken.add(names[name])
     (entry,) = release.transcript
     description = {
-        "format": form,
+        "format": FORMAT,
         "form": "sparse",
         "domain": release.domain.to_json(),
         "guarantee": write_guarantee(release.guarantee),
@@ -111,31 +101,3 @@ def _laid_out(
     for name, ends in zip(("low", "high"), block_bounds(release, 0, len(cells), confidence), strict=True):
         columns[names[name]] = as_arrow(ends)
     return description, pa.table(columns)
-
-
-def read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
-    """Read a sparse release that `save` wrote."""
-    domain = Domain.from_json(description["domain"])
-    names = description["columns"]
-    cells, values = (
-        np.ascontiguousarray(plain_numbers(file.read(columns=[names[name]]).column(0)), dtype=np.int64)
-        for name in ("cell", "estimate")
-    )
-    if cells.shape != values.shape:
-        raise ReleaseError("its columns differ in length")
-    described = description["entry"]
-    answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
-    answer.setflags(write=False)
-    guarantee = read_guarantee(description["guarantee"])
-    cost = fraction(described[guarantee.budget.currency])
-    entry = Entry(described["path"], described["verb"], described["question"], cost, answer)
-    mechanism = SparseLaplace(threshold=description["threshold"])
-    return Release(
-        domain,
-        SparseCells.of(domain, answer, guarantee, mechanism),
-        guarantee,
-        mechanism,
-        Transcript([entry]),
-        receipt=read_receipt(description["receipt"]),
-        about=About.of(description["about"]),
-    )

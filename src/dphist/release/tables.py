@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.extras import need
-from dphist.model.domain import Domain
 from dphist.release.bounds import check_confidence, every_bound
-from dphist.release.cells import Cells, places
+from dphist.release.cells import places
 from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
+from dphist.release.contents import Contents
 from dphist.release.sums import sum_columns
 from dphist.release.wide import TableCells
 
@@ -24,18 +24,13 @@ if TYPE_CHECKING:
     import pyarrow
     import xarray
 
-    from dphist.release.release import Release
-
 # Beyond, the frame of labels would not fit in memory.
 _MOST_RECORDS = 10**9
 
 
 @explained
-class Tables:
-    """The part of a `Release` that hands its cells to other tools; it needs a domain and its cells alone."""
-
-    domain: Domain
-    cells: Cells
+class Tables(Contents):
+    """The part of a `Release` that hands its cells to other tools."""
 
     def bounds(self, *, confidence: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Give the interval of every published cell by itself: what the file's columns ``low`` and ``high`` hold.
@@ -54,7 +49,7 @@ class Tables:
             >>> bool((low <= high).all())
             True
         """
-        return every_bound(cast("Release", self), check_confidence(confidence))
+        return every_bound(self, check_confidence(confidence))
 
     def to_arrow(self, *, confidence: float | None = 0.95) -> pyarrow.Table:
         """Give the columns of the saved file: typed labels, ``estimate``, ``low`` and ``high``.
@@ -87,7 +82,7 @@ class Tables:
         if confidence is not None:
             for name, ends in zip(("low", "high"), self.bounds(confidence=confidence), strict=True):
                 columns[names[name]] = as_arrow(ends, missing=np.isnan(ends))
-        for name, totals in sum_columns(cast("Release", self), {*columns, *names.values()}).items():
+        for name, totals in sum_columns(self, {*columns, *names.values()}).items():
             columns[name] = as_arrow(totals)
         return columns
 
@@ -188,7 +183,7 @@ class Tables:
         need("pandas", "frames")
 
         if isinstance(self.cells, TableCells):
-            return self.cells.records(cast("Release", self), count, seed)
+            return self.cells.records(self, count, seed)
         flat = np.maximum(self.cells.numbers.astype(np.float64, copy=False), 0.0)
         total = float(flat.sum())
         seed = operator.index(seed)

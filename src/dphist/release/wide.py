@@ -19,15 +19,13 @@ from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.records import PrivateRecords
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
-from dphist.release.cells import Cells, alike
+from dphist.release.cells import Cells, Holder, alike
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
 from dphist.release.description import ForeignMechanism
 from dphist.release.replaying import fitting
 
 if TYPE_CHECKING:
     import pandas
-
-    from dphist.release.release import Release
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -138,7 +136,7 @@ class TableCells:
 
     def answers(
         self,
-        release: Release,
+        release: Holder,
         workload: Workload,
         confidence: float,
         *,
@@ -153,7 +151,7 @@ class TableCells:
             words = together(words)
         return Answers(value, found.low, found.high, confidence, *spoken(words, confidence))
 
-    def sums(self, release: Release, workload: Workload) -> FloatArray:
+    def sums(self, release: Holder, workload: Workload) -> FloatArray:
         """Answer every question from its table, or by the model's guess, or not at all."""
         low, high = workload.low, workload.high
         boxes = np.full(len(low), np.nan)
@@ -176,20 +174,20 @@ class TableCells:
         # Differences of running sums round; tables are nowhere negative, and neither is what is added up in them.
         return np.maximum(box_sums(self.tables[axes], low, high), 0.0)
 
-    def _estimate(self, release: Release) -> TableEstimate:
+    def _estimate(self, release: Holder) -> TableEstimate:
         estimate: object = release._estimate
         if not isinstance(estimate, TableEstimate):
             raise VerificationError("the mechanism of this release does not publish tables")
         return estimate
 
-    def _guesses(self, release: Release, low: IntArray, high: IntArray) -> FloatArray:
+    def _guesses(self, release: Holder, low: IntArray, high: IntArray) -> FloatArray:
         estimate = self._estimate(release)
         if estimate.model is None:
             return np.full(len(low), np.nan)
         with fitting():
             return np.asarray(estimate.total * estimate.model.boxes(low, high), dtype=np.float64)
 
-    def project(self, release: Release, names: Sequence[str], confidence: float) -> Projection:
+    def project(self, release: Holder, names: Sequence[str], confidence: float) -> Projection:
         """Give one table, with an interval for every cell; of one that was not measured, what a model guesses."""
         domain = release.domain.project(names)
         if domain.size > _LARGEST_TABLE:
@@ -215,7 +213,7 @@ class TableCells:
         return Projection(domain, value, low, high, confidence, answers.method, answers.details)
 
     def bounds(
-        self, release: Release, begin: int, end: int, confidence: float
+        self, release: Holder, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends for some rows."""
         low, high = np.empty(end - begin), np.empty(end - begin)
@@ -231,7 +229,7 @@ class TableCells:
                 ends[start - begin : stop - begin] = side.reshape(-1)[start - offset : stop - offset]
         return low, high
 
-    def codes(self, release: Release, count: int | None = None, seed: int = 0) -> tuple[IntArray, ...]:
+    def codes(self, release: Holder, count: int | None = None, seed: int = 0) -> tuple[IntArray, ...]:
         """Draw synthetic records from the model that was fitted to the tables: the places of every attribute's values.
 
         Args:
@@ -255,7 +253,7 @@ class TableCells:
             raise QueryError("count must not be negative")
         return tuple(np.asarray(places, dtype=np.int64) for places in draw(wanted, seed))
 
-    def records(self, release: Release, count: int | None, seed: int) -> pandas.DataFrame:
+    def records(self, release: Holder, count: int | None, seed: int) -> pandas.DataFrame:
         """Draw synthetic records, in the attributes' own values."""
         return to_frame(label_table(self.domain, self.codes(release, count, seed)))
 
@@ -269,7 +267,7 @@ class TableCells:
             f"{step}: tables that agree with each other cannot be rounded or moved one by one; round what you show"
         )
 
-    def replay_estimate(self, release: Release) -> TableEstimate:
+    def replay_estimate(self, release: Holder) -> TableEstimate:
         """Ask the transcript what the mechanism asked the records."""
         ask = getattr(release.mechanism, "estimate_tables", None)
         if isinstance(release.mechanism, ForeignMechanism):
@@ -282,7 +280,7 @@ class TableCells:
         made: TableEstimate = release._replayed(lambda right: ask(PrivateRecords(right)))
         return made
 
-    def replayed(self, release: Release) -> TableCells:
+    def replayed(self, release: Holder) -> TableCells:
         """The tables that a replay gives; what it says of itself is read off the same one."""
         estimate = self.replay_estimate(release)
         release.__dict__["_estimate"] = estimate

@@ -17,11 +17,11 @@ from dphist.inference.estimate import Errors, Words
 from dphist.inference.intervals import Spread, read_confidence
 from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
 from dphist.model.workload import Workload
-from dphist.release import Release
 from dphist.release.answers import Answer, Answers, spoken
 from dphist.release.cells import DenseCells
+from dphist.release.contents import Contents, MeasuredSums
 from dphist.release.language import Request, read_question
-from dphist.release.sums import MeasuredSums, measured
+from dphist.release.sums import measured
 
 FloatArray = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ class _Part:
     errors: Errors
 
 
-def _answered(release: Release, workload: Workload) -> _Part:
+def _answered(release: Contents, workload: Workload) -> _Part:
     if not isinstance(release.cells, DenseCells):
         raise QueryError("measures are asked of releases of every cell")
     errors = release._estimate.errors
@@ -66,12 +66,12 @@ def _answered(release: Release, workload: Workload) -> _Part:
     return _Part(value, stand_on(errors, workload, estimated), errors)
 
 
-def is_measure(release: Release, name: str) -> bool:
+def is_measure(release: Contents, name: str) -> bool:
     """Whether the release has sums of this name."""
     return any(sums.measure.name == name for sums in release.sums)
 
 
-def sums(release: Release, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
+def sums(release: Contents, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
     """Add a measure up over the records of every question.
 
     Args:
@@ -108,7 +108,7 @@ def sums(release: Release, name: str, workload: Workload, confidence: float = 0.
     )  # fmt: skip
 
 
-def means(release: Release, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
+def means(release: Contents, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
     """Average a measure over the records of every question.
 
     Args:
@@ -137,7 +137,7 @@ def means(release: Release, name: str, workload: Workload, confidence: float = 0
 
 
 def _mean(
-    release: Release, found: MeasuredSums, workload: Workload, confidence: float
+    release: Contents, found: MeasuredSums, workload: Workload, confidence: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean and interval of what was added up, less its centre, in steps."""
     quantity = found.quantity
@@ -157,7 +157,7 @@ def _mean(
 
 
 def variances(
-    release: Release, name: str, workload: Workload, confidence: float = 0.95, *, root: bool = False
+    release: Contents, name: str, workload: Workload, confidence: float = 0.95, *, root: bool = False
 ) -> Answers:
     """Give the variance of a measure, or its root, over the records of every question.
 
@@ -197,7 +197,7 @@ def variances(
     return Answers(value, low, high, confidence, *spoken(_VARIANCE, confidence))
 
 
-def clipped(release: Release, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
+def clipped(release: Contents, name: str, workload: Workload, confidence: float = 0.95) -> Answers:
     """Say what share of the records of every question had values beyond a measure's bounds.
 
     Args:
@@ -223,7 +223,9 @@ def clipped(release: Release, name: str, workload: Workload, confidence: float =
     return Answers(value, low, high, confidence, *spoken(_SHARE, confidence))
 
 
-def ratios(release: Release, above: str, below: str, workload: Workload, confidence: float = 0.95) -> Answers:
+def ratios(
+    release: Contents, above: str, below: str, workload: Workload, confidence: float = 0.95
+) -> Answers:
     """Divide the sum of one measure by that of another, over the records of every question.
 
     Args:
@@ -308,7 +310,7 @@ def _mixture(above: NoisyNumbers, below: NoisyNumbers, shared: FloatArray, r: Fl
     return Spread(variance, np.minimum(largest, np.sqrt(variance / 2.0)))
 
 
-def ask(release: Release, request: Request, confidence: float = 0.95) -> Answer:
+def ask(release: Contents, request: Request, confidence: float = 0.95) -> Answer:
     """Answer what `dphist.release.language.read_request` read: one number of one or two measures.
 
     Args:

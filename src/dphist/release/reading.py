@@ -1,0 +1,261 @@
+"""Reading a release from its file, which may come from anybody: nothing in it is taken on trust.
+
+What was read is laid out again as the writer would (`dphist.release.file`), and a file that holds anything else is
+refused (`dphist.release.nothing_else`). That its counts were paid for is for `Release.verify` to show.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphist.arguments import explained
+from dphist.errors import DphistError, ReleaseError
+from dphist.mechanisms.sparselaplace import SparseLaplace
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain
+from dphist.model.exact import fraction
+from dphist.model.measure import Measure, Quantity
+from dphist.model.workload import Workload
+from dphist.private.transcript import Entry, Transcript
+from dphist.release import learned, sparse_file, wide_file
+from dphist.release.about import About
+from dphist.release.bounds import check_confidence
+from dphist.release.cells import Cells, DenseCells
+from dphist.release.columns import label_columns, plain_numbers
+from dphist.release.contents import MeasuredSums
+from dphist.release.description import (
+    FORMAT,
+    KEY,
+    read_entry,
+    read_guarantee,
+    read_mechanism,
+    read_receipt,
+    unpack,
+)
+from dphist.release.file import file_schema, label_fields, laid_out, taken_names
+from dphist.release.guarantee import Guarantee
+from dphist.release.nothing_else import check_bytes, check_description, check_labels, check_schema
+from dphist.release.readable import readable
+from dphist.release.release import Release
+from dphist.release.sparse import SparseCells
+from dphist.release.sums import sum_columns
+from dphist.release.wide import TableCells
+from dphist.release.written import WrittenBounds
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+# What reading a description that was tampered with can raise; numpy reads types as a little language of its own.
+_MISFITS = (
+    ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError,
+    RecursionError, SyntaxError, MemoryError, SystemError,
+)  # fmt: skip
+_FOOTER_LIMIT = (1 << 31) - 1
+
+
+@explained
+def load(path: str | PathLike[str]) -> Release:
+    """Read a release that `Release.save` wrote, whatever kind of cells it has.
+
+    Args:
+        path: The Parquet file.
+
+    Returns:
+        The release. Its counts are as the file says; `Release.verify` shows that they were paid for.
+
+    Raises:
+        ReleaseError: if the file is damaged, foreign or from a newer dphist, with the reason.
+
+    Example:
+        >>> import dphist, numpy as np, pathlib, tempfile
+        >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+        >>> release = dphist.publish(dphist.Histogram(domain, np.array([5, 9])), epsilon=1, mechanism="laplace")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     release.save(pathlib.Path(folder) / "sex.parquet")
+        ...     again = dphist.load(pathlib.Path(folder) / "sex.parquet")
+        >>> again.verify()
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not isinstance(path, str | PathLike):
+        raise ReleaseError(f"path: where the release is, as a text or a path, not a {type(path).__name__}")
+    place = Path(path)
+    if not _exists(place):
+        raise ReleaseError(f"there is no file {place}")
+    try:
+        file = pq.ParquetFile(place, thrift_string_size_limit=_FOOTER_LIMIT)
+        metadata = file.schema_arrow.metadata or {}
+    except (pa.ArrowException, OSError, ValueError):
+        raise ReleaseError(
+            f"{place} is not a readable Parquet file; it may be truncated or damaged"
+        ) from None
+    if KEY not in metadata:
+        raise ReleaseError(f"{place} is a Parquet file, but not a dphist release")
+    try:
+        description = json.loads(metadata[KEY])
+        version = description["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ReleaseError(f"{place} is damaged: its description cannot be read") from None
+    if type(version) is not int or version != FORMAT:
+        raise ReleaseError(f"{place} has a format that only a newer dphist reads; upgrade dphist")
+    try:
+        if description.get("form") == "sparse":
+            release = _read_sparse(file, description)
+            sparse_file.check(file, place, description, release)
+        else:
+            release = _read(file, description)
+            _check(file, place, description, release)
+        object.__setattr__(release, "_written", _bounds(file, description))
+        return release
+    except DphistError as error:
+        raise ReleaseError(f"{place} is damaged: {error}") from None
+    except (pa.ArrowException, OSError, *_MISFITS):
+        raise ReleaseError(f"{place} is damaged: its contents do not fit its description") from None
+
+
+def _exists(place: Path) -> bool:
+    try:
+        return place.exists()
+    except (OSError, ValueError):
+        # A name too long, or one that no file can have.
+        return False
+
+
+def _bounds(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> WrittenBounds:
+    named = description["bounds"]
+    software = file.schema_arrow.metadata[b"software"].decode()
+    return WrittenBounds(
+        file, named["low"], named["high"], check_confidence(description["confidence"]), software
+    )
+
+
+def _check(
+    file: pyarrow.parquet.ParquetFile, path: Path, description: dict[str, Any], release: Release
+) -> None:
+    """Insist that the file holds the release and nothing else."""
+    confidence = check_confidence(description["confidence"])
+    known, columns = laid_out(release, confidence, packed=False)
+    check_description(description, known)
+    labels = label_columns(release.domain)
+    values = [column.every() for column in labels]
+    names = known["bounds"]
+    if description["bounds"] != names:
+        raise ReleaseError("its bounds stand in other columns than a release's do")
+    words = readable(release, confidence, names | {"estimate": known["estimate"]})
+    cells = release.cells
+    fields = wide_file.fields(cells) if isinstance(cells, TableCells) else label_fields(labels, values)
+    check_schema(file, file_schema(fields, columns, names), KEY, words)
+    # Reading the labels finds damaged descriptions of columns, of which Arrow's own accessors would die.
+    if isinstance(cells, TableCells):
+        wide_file.check_rows(file, cells)
+    else:
+        check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])
+    check_bytes(file, path)
+    _check_sums(file, release, taken_names(release))
+
+
+def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
+    domain = Domain.from_json(description["domain"])
+    wanted = {
+        description["estimate"],
+        *(entry["column"] for entry in description["transcript"] if "column" in entry),
+    }
+    columns = {name: plain_numbers(file.read(columns=[name]).column(0)) for name in sorted(wanted)}
+    numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
+    cells: Cells
+    if description.get("form") == TableCells.form:
+        cells = wide_file.read_cells(domain, numbers, description["tables"])
+    else:
+        cells = DenseCells(numbers.reshape(domain.shape))
+    guarantee = read_guarantee(description["guarantee"])
+    currency = guarantee.budget.currency
+    entries = [read_entry(described, currency, columns) for described in description["transcript"]]
+    workload = (
+        None if description["workload"] is None else Workload.from_json(domain, description["workload"])
+    )
+    release = Release(
+        domain,
+        cells,
+        guarantee,
+        read_mechanism(description["mechanism"]),
+        Transcript(entries),
+        note=str(description["note"]),
+        polish=tuple(str(step) for step in description["polish"]),
+        workload=workload,
+        receipt=read_receipt(description["receipt"]),
+        about=About.of(description["about"]),
+    )
+    if "measures" in description:
+        release = _with_sums(description["measures"], release)
+    if "learned" in description:
+        object.__setattr__(release, "_learned", learned.read(description["learned"]))
+    return release
+
+
+def _read_sparse(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
+    """Read a sparse release that `save` wrote."""
+    domain = Domain.from_json(description["domain"])
+    names = description["columns"]
+    cells, values = (
+        np.ascontiguousarray(plain_numbers(file.read(columns=[names[name]]).column(0)), dtype=np.int64)
+        for name in ("cell", "estimate")
+    )
+    if cells.shape != values.shape:
+        raise ReleaseError("its columns differ in length")
+    described = description["entry"]
+    answer = np.ascontiguousarray(np.stack([cells, values], axis=1))
+    answer.setflags(write=False)
+    guarantee = read_guarantee(description["guarantee"])
+    cost = fraction(described[guarantee.budget.currency])
+    entry = Entry(described["path"], described["verb"], described["question"], cost, answer)
+    mechanism = SparseLaplace(threshold=description["threshold"])
+    return Release(
+        domain,
+        SparseCells.of(domain, answer, guarantee, mechanism),
+        guarantee,
+        mechanism,
+        Transcript([entry]),
+        receipt=read_receipt(description["receipt"]),
+        about=About.of(description["about"]),
+    )
+
+
+def _with_sums(described: Any, release: Release) -> Release:
+    """The release with the sums that a description has; `Release.verify` shows that they were paid for."""
+    if not isinstance(described, list) or not described:
+        raise ReleaseError("its sums cannot be read")
+    found = []
+    for each in described:
+        measure = Measure.from_json(each["measure"])
+        centre = each["centre"]
+        if type(centre) is not int or {type(each["squared"]), type(each["clipped"])} != {bool}:
+            raise ReleaseError("its sums cannot be read")
+        quantity = Quantity(measure, squared=each["squared"], clipped=each["clipped"], centre=centre)
+        counts = np.frombuffer(unpack(each["estimate"], release.domain.size * 8), dtype=np.float64)
+        moved = quantity.in_steps(release.guarantee.unit)
+        part = Release(
+            release.domain,
+            DenseCells(counts.reshape(release.domain.shape)),
+            Guarantee(Budget(fraction(each["amount"]), release.budget.currency), moved),
+            read_mechanism(each["mechanism"]),
+            Transcript([read_entry(asked, release.budget.currency, {}) for asked in each["transcript"]]),
+            note=str(each["note"]),
+            workload=release.workload,
+        )
+        found.append(MeasuredSums(quantity, part))
+    return replace(release, sums=tuple(found))
+
+
+def _check_sums(file: pyarrow.parquet.ParquetFile, release: Release, taken: set[str]) -> None:
+    """Insist that the columns for readers hold what the description says."""
+    for name, values in sum_columns(release, taken).items():
+        found = plain_numbers(file.read(columns=[name]).column(0))
+        if not np.array_equal(found, values):
+            raise ReleaseError("a column of sums is not what the release says")
