@@ -50,9 +50,8 @@ _HOMES = {
 # Rooms that are reached by their own name without being part of the face: ``dphist.report.figure``.
 _ROOMS = ("model", "planning", "report", "uses", "web")
 
-# Releases are drawn and used by floors above them, which they cannot name; those are loaded when first wanted.
+# Releases are drawn by a floor above them, which they cannot name; it is loaded when first wanted.
 provide("drawing", lambda: import_module("dphist.report"))
-provide("uses", lambda: import_module("dphist.uses.doors"))
 
 # Written out, because type checkers read it.
 __all__ = [

@@ -13,8 +13,8 @@ from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release
-from dphist.uses.cube import Cube
-from dphist.uses.moments import read_line
+from dphist.release.cube import Cube
+from dphist.release.cube.moments import read_line
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
 DOMAIN = Domain(

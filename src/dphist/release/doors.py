@@ -1,64 +1,38 @@
-"""What people do with a release, reachable on the release itself.
-
-The work is done on floors above (`dphist.uses`, `dphist.report`), which a release cannot name. They register when they
-are imported, and the package says how they are brought: the same arrangement as for `drawing`.
-"""
+"""What people ask of a release beyond counts, reachable on the release itself; what answers is loaded when asked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dphist.arguments import explained
 from dphist.errors import QueryError
-from dphist.extras import bring
-from dphist.release.answers import Answer
+from dphist.release.answers import Answer, Table
 from dphist.release.asking import Asking, IntervalKind
 from dphist.release.drawing import drawer
-from dphist.release.language import Request, read_request
+from dphist.release.language import read_request
+from dphist.release.tables import Tables
 
 if TYPE_CHECKING:
-    from dphist.uses.cube import Cube
-    from dphist.uses.sql import Rows
-    from dphist.uses.tables import Table
+    from dphist.release.cube import Cube
+    from dphist.release.sql import Rows
 
 Where = Mapping[str, Any]
 
 
-class Uses(Protocol):
-    """What can be done with a release beyond counting."""
-
-    def cube(self, release: Any, where: Where | None) -> Cube:
-        """Read the release as a cube, restricted."""
-        ...
-
-    def asked(self, release: Any, request: Request, confidence: float) -> Answer:
-        """Answer what is asked of measures."""
-        ...
-
-    def sql(self, release: Any, query: str, rows: int | None, parameters: Sequence[Any]) -> Rows:
-        """Run one SELECT over the released table."""
-        ...
-
-
-_registered: list[Uses] = []
-
-
-def register_uses(uses: Uses) -> None:
-    """Let releases be used through this from now on."""
-    _registered[:] = [uses]
-
-
-def _uses() -> Uses:
-    if not _registered:
-        bring("uses")
-    return _registered[0]
-
-
 @explained
-class Doors(Asking):
-    """The part of a `Release` that hands it to the floors above. Each asks released numbers only and spends nothing."""
+class Doors(Tables, Asking):
+    """The part of a `Release` that is more than counts. Each asks released numbers only and spends nothing."""
+
+    def _cube(self, where: Where | None) -> Cube:
+        from dphist.release.cube import Cube
+
+        if where is not None and not (
+            isinstance(where, Mapping) and all(isinstance(name, str) for name in where)
+        ):
+            raise QueryError("where must map attributes to what is asked of them")
+        return Cube(self).dice(**(where or {}))
 
     def query(
         self,
@@ -90,7 +64,9 @@ class Doors(Asking):
         if request is not None:
             if interval != "calibrated":
                 raise QueryError("guaranteed intervals are known for counts alone, not for measures")
-            return _uses().asked(self, request, confidence)
+            from dphist.release.cube.measures import ask
+
+            return ask(self, request, confidence)
         return self.answer(question, confidence=confidence, interval=interval)
 
     def by(self, *names: str, **levels: int) -> Cube:
@@ -110,7 +86,7 @@ class Doors(Asking):
             >>> release.by("sex").mean("age").labels
             {'sex': ['F', 'M']}
         """
-        return _uses().cube(self, None).by(*names, **levels)
+        return self._cube(None).by(*names, **levels)
 
     def sum(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Add a measure up over the records, or an attribute's values, where bins count as their middles.
@@ -130,7 +106,7 @@ class Doors(Asking):
             >>> release.sum("age", where={"age": (0, 49)}).value < release.sum("age").value
             True
         """
-        return _uses().cube(self, where).sum(name, confidence=confidence).only()
+        return self._cube(where).sum(name, confidence=confidence).only()
 
     def mean(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Average a measure over the records, or an attribute, where bins count as their middles.
@@ -151,7 +127,7 @@ class Doors(Asking):
             >>> 45 < release.mean("age", where={"sex": "F"}).value < 54
             True
         """
-        return _uses().cube(self, where).mean(name, confidence=confidence).only()
+        return self._cube(where).mean(name, confidence=confidence).only()
 
     def variance(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Give the variance of a measure over the records; it must have been published with ``squares=True``.
@@ -173,7 +149,7 @@ class Doors(Asking):
             >>> release.variance("hours").value > release.std("hours").value
             True
         """
-        return _uses().cube(self, where).variance(name, confidence=confidence).only()
+        return self._cube(where).variance(name, confidence=confidence).only()
 
     def std(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Answer:
         """Give the standard deviation of a measure over the records: the root of its variance.
@@ -194,7 +170,7 @@ class Doors(Asking):
             >>> 5 < dphist.publish(frame, domain, 1, measures=[hours]).std("hours").value < 25
             True
         """
-        return _uses().cube(self, where).std(name, confidence=confidence).only()
+        return self._cube(where).std(name, confidence=confidence).only()
 
     def ratio(
         self, above: str, below: str, *, where: Where | None = None, confidence: float = 0.95
@@ -218,7 +194,7 @@ class Doors(Asking):
             >>> 9 < dphist.publish(frame, domain, 1, measures=both).ratio("pay", "hours").value < 11
             True
         """
-        return _uses().cube(self, where).ratio(above, below, confidence=confidence).only()
+        return self._cube(where).ratio(above, below, confidence=confidence).only()
 
     def quantiles(
         self,
@@ -248,7 +224,7 @@ class Doors(Asking):
             >>> str(*release.quantiles("age", [0.5]).labels["level"])
             '0.5'
         """
-        cube = _uses().cube(self, where)
+        cube = self._cube(where)
         return cube.quantiles(name, levels, confidence=confidence, simultaneous=simultaneous)
 
     def cdf(self, name: str, *, where: Where | None = None, confidence: float = 0.95) -> Table:
@@ -269,7 +245,7 @@ class Doors(Asking):
             >>> float(release.cdf("age").value[-1])
             1.0
         """
-        return _uses().cube(self, where).cdf(name, confidence=confidence)
+        return self._cube(where).cdf(name, confidence=confidence)
 
     def sql(self, query: str, *, rows: int | None = None, parameters: Sequence[Any] = ()) -> Rows:
         """Run one SELECT over the table ``release``, which has the columns of the saved file.
@@ -289,7 +265,9 @@ class Doors(Asking):
             >>> release.sql("select sex, count(*) as cells from release where age < 5 group by sex order by sex").rows
             [('F', 5), ('M', 5)]
         """
-        return _uses().sql(self, query, rows, parameters)
+        from dphist.release.sql import select
+
+        return select(self.to_arrow(), query, rows, parameters)
 
     def report(self, output: str | PathLike[str] | None = None, *, title: str | None = None) -> str:
         """Write one page about the release: figures, promise, price, accuracy (needs ``dphist[report]``).

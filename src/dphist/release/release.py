@@ -20,7 +20,6 @@ from dphist.release.cells import DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.file import save
-from dphist.release.tables import Tables
 from dphist.release.verifying import verify
 
 # Attributes that a release is introduced with.
@@ -29,7 +28,7 @@ _SHOWN = 6
 
 @explained
 @dataclass(frozen=True, eq=False)
-class Release(Tables, Doors):
+class Release(Doors):
     """A private histogram or cube. Everything in it has been paid for, so everything in it may be published.
 
     `publish` and `load` make releases, whatever the mechanism; nobody else needs to.

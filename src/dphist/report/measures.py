@@ -6,7 +6,7 @@ from typing import Any
 
 from dphist.model.workload import Workload
 from dphist.release import Release
-from dphist.uses.measures import means, sums
+from dphist.release.cube.measures import means, sums
 
 
 def measure_lines(release: Release, asked: Workload, confidence: float) -> list[dict[str, Any]]:

@@ -6,21 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dphist.release.cube import Cube
     from dphist.uses.classify import ReleaseID3, weighted_cells
-    from dphist.uses.cube import Cube
     from dphist.uses.exporting import export
     from dphist.uses.keeping import records_keep
     from dphist.uses.linkage import Blocking
     from dphist.uses.sql import ask_sql
 
 _HOMES = {
-    "Blocking": "linkage",
-    "Cube": "cube",
-    "ReleaseID3": "classify",
-    "ask_sql": "sql",
-    "export": "exporting",
-    "records_keep": "keeping",
-    "weighted_cells": "classify",
+    "Blocking": "uses.linkage",
+    "Cube": "release.cube",
+    "ReleaseID3": "uses.classify",
+    "ask_sql": "uses.sql",
+    "export": "uses.exporting",
+    "records_keep": "uses.keeping",
+    "weighted_cells": "uses.classify",
 }
 __all__ = ["Blocking", "Cube", "ReleaseID3", "ask_sql", "export", "records_keep", "weighted_cells"]
 
@@ -28,4 +28,4 @@ __all__ = ["Blocking", "Cube", "ReleaseID3", "ask_sql", "export", "records_keep"
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'dphist.uses' has no attribute {name!r}")
-    return getattr(import_module(f"dphist.uses.{_HOMES[name]}"), name)
+    return getattr(import_module(f"dphist.{_HOMES[name]}"), name)

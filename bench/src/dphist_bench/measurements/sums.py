@@ -32,8 +32,8 @@ from dphist.publishing.bounds import Bounds
 from dphist.publishing.door import _release
 from dphist.publishing.measures import Plan, noised, plan_measures
 from dphist.release import Release
+from dphist.release.cube.measures import means, ratios, sums
 from dphist.sources.count import count_and_sum
-from dphist.uses.measures import means, ratios, sums
 from dphist_bench.measuring import Failure, Line
 
 FloatArray = NDArray[np.float64]

@@ -15,13 +15,12 @@ from dphist.errors import QueryError
 from dphist.inference.intervals import read_confidence
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
-from dphist.release import Release
-from dphist.release.answers import NOT_MEASURED, Answers
+from dphist.release.answers import NOT_MEASURED, Answers, Pivot, Table
+from dphist.release.asking import Asking
 from dphist.release.columns import free
-from dphist.uses.groups import Level, group_boxes
-from dphist.uses.measures import clipped, is_measure, means, ratios, sums, variances
-from dphist.uses.moments import Line, read_line
-from dphist.uses.tables import Pivot, Table
+from dphist.release.cube.groups import Level, group_boxes
+from dphist.release.cube.measures import clipped, is_measure, means, ratios, sums, variances
+from dphist.release.cube.moments import Line, read_line
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -51,7 +50,7 @@ class Cube:
         (['F', 'M'], 2)
     """
 
-    release: Release
+    release: Asking
     where: Mapping[str, Any] = field(default_factory=dict)
     groups: tuple[tuple[str, Level], ...] = ()
 

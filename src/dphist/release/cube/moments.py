@@ -26,8 +26,8 @@ from dphist.kernels.isotonic import isotonic
 from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.scales import Bins, Integers
 from dphist.model.workload import Workload
-from dphist.release import Release
 from dphist.release.answers import spoken
+from dphist.release.contents import Contents
 from dphist.release.wide import TableCells
 
 FloatArray = NDArray[np.float64]
@@ -43,7 +43,7 @@ _BLOCKS = 256
 class Line:
     """The cells ``start`` up to ``stop`` of an ordered attribute, inside boxes ``low … high`` of the others."""
 
-    release: Release
+    release: Contents
     axis: int
     start: int
     stop: int
@@ -292,7 +292,7 @@ class Line:
 
 
 def read_line(
-    release: Release, name: str, span: tuple[int, int] | None, low: IntArray, high: IntArray
+    release: Contents, name: str, span: tuple[int, int] | None, low: IntArray, high: IntArray
 ) -> Line:
     """Check that an attribute is ordered, and take its cells (or those of the span) inside the boxes."""
     axis = release.domain.axis(name)

@@ -85,7 +85,7 @@ def sums(release: Contents, name: str, workload: Workload, confidence: float = 0
 
     Example:
         >>> import dphist, pandas as pd
-        >>> from dphist.uses.measures import sums
+        >>> from dphist.release.cube.measures import sums
         >>> frame = pd.DataFrame({"sex": ["F", "M"] * 500, "hours": [40, 38] * 500})
         >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
         >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80)])
@@ -122,7 +122,7 @@ def means(release: Contents, name: str, workload: Workload, confidence: float = 
 
     Example:
         >>> import dphist, pandas as pd
-        >>> from dphist.uses.measures import means
+        >>> from dphist.release.cube.measures import means
         >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38] * 5000})
         >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
         >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80)])
@@ -173,7 +173,7 @@ def variances(
 
     Example:
         >>> import dphist, pandas as pd
-        >>> from dphist.uses.measures import variances
+        >>> from dphist.release.cube.measures import variances
         >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38, 20, 60] * 2500})
         >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
         >>> hours = dphist.Measure("hours", 0, 80, squares=True)
@@ -211,7 +211,7 @@ def clipped(release: Contents, name: str, workload: Workload, confidence: float 
 
     Example:
         >>> import dphist, pandas as pd
-        >>> from dphist.uses.measures import clipped
+        >>> from dphist.release.cube.measures import clipped
         >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "hours": [40, 38, 20, 99] * 2500})
         >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
         >>> release = dphist.publish(frame, domain, 1, measures=[dphist.Measure("hours", 0, 80, clipped=True)])
@@ -240,7 +240,7 @@ def ratios(
 
     Example:
         >>> import dphist, pandas as pd
-        >>> from dphist.uses.measures import ratios
+        >>> from dphist.release.cube.measures import ratios
         >>> frame = pd.DataFrame({"sex": ["F", "M"] * 5000, "pay": [400, 380] * 5000, "hours": [40, 38] * 5000})
         >>> domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
         >>> both = [dphist.Measure("pay", 0, 1000), dphist.Measure("hours", 0, 80)]
