@@ -95,9 +95,6 @@ def _moved(name: str) -> Any:
 
     from dphist.mechanisms.registry import CLASSES, at
 
-    if name == "SparseRelease":
-        warn("dphist.SparseRelease is dphist.Release now", DeprecationWarning, stacklevel=3)
-        return __getattr__("Release")
     if name not in CLASSES:
         raise AttributeError(f"module 'dphist' has no attribute {name!r}")
     warn(f"dphist.{name} is dphist.mechanisms.{name} now", DeprecationWarning, stacklevel=3)

@@ -18,7 +18,6 @@ from dphist.mechanisms.protocol import bare
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.mechanisms.wide import choice
 from dphist.mechanisms.wide.outlook import Outlook
-from dphist.model.phrases import mended
 
 CASES = {
     **RELEASES,
@@ -159,17 +158,17 @@ def test_files_that_were_kept_are_replayed(path):
     kept.verify()
     named = kept.mechanism
     assert (
-        mended(named.why) in ("", kept._estimate.note)
+        named.why in ("", kept._estimate.note)
         if isinstance(named, Auto)
         else isinstance(named, ByPart) and named.each
     )
 
 
-# ---- older files --------------------------------------------------------------------------------------------
+# ---- files that name no choice ------------------------------------------------------------------------------
 
 
 def forget(story):
-    """What a file said before it named anything."""
+    """What a file says that names nothing."""
     options = story["mechanism"]["options"]
     for name in ("look", "chosen", "each"):
         options.pop(name, None)
@@ -178,7 +177,7 @@ def forget(story):
 
 
 @pytest.mark.parametrize("case", ["line", "cube", "parts", "wide"])
-def test_an_older_file_is_replayed_by_choosing_again(case, tmp_path, otherwise):
+def test_a_file_that_names_no_choice_is_replayed_by_choosing_again(case, tmp_path, otherwise):
     release = CASES[case]()
     old = saved(release, tmp_path / "r.parquet", forget)
     assert asked(old) == asked(release)
@@ -241,7 +240,7 @@ FORGERIES = {
 def test_a_choice_that_does_not_fit_its_answers_is_refused(case, tmp_path, monkeypatch):
     release = CASES[case]()
     for forge in FORGERIES[case]:
-        # An empty list of parts is an older file, which chooses again.
+        # An empty list of parts names nothing, and is chosen again.
         monkeypatch.setattr(Auto, "choose", lambda *_: (Blocks(order=Sort()), "of late"))
         with pytest.raises((VerificationError, MechanismError)):
             saved(release, tmp_path / "r.parquet", forge).verify()

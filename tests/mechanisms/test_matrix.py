@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.mechanisms.matrix import Matrix, integer_strategy, mean_gram, strategy_variance
+from dphist.mechanisms.matrix import Matrix, integer_strategy, mean_gram
 from dphist.mechanisms.trees.shares import mean_variance, searched
 from dphist.model.workload import Workload
 from dphist.private.queries.linear import Linear
@@ -24,6 +25,12 @@ def test_gram_is_that_of_the_questions_written_out(kind: str) -> None:
     workload = getattr(Workload, kind)(as_histogram(np.zeros(9, dtype=np.int64)).domain)
     rows = (np.arange(9) >= workload.low) & (np.arange(9) < workload.high)
     assert mean_gram(9, kind) == pytest.approx(rows.T.astype(float) @ rows / len(rows))  # type: ignore[arg-type]
+
+
+def strategy_variance(strategy: NDArray[np.float64], gram: NDArray[np.float64]) -> float:
+    """Mean variance of the workload's answers at ε = 1 under least squares from this strategy."""
+    sensitivity = np.abs(strategy).sum(axis=0).max()
+    return float(2 * sensitivity**2 * np.trace(np.linalg.solve(strategy.T @ strategy, gram)))
 
 
 @pytest.mark.parametrize("n", [16, 64])

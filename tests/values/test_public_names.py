@@ -71,9 +71,7 @@ def test_an_old_spelling_works_for_one_version_and_says_where_it_went(name):
         assert getattr(dphist, name) is getattr(dphist.mechanisms, name)
 
 
-def test_a_sparse_release_is_a_release():
-    with pytest.warns(DeprecationWarning, match=r"dphist\.Release"):
-        assert dphist.SparseRelease is dphist.Release
+def test_a_name_that_nobody_has_is_refused():
     with pytest.raises(AttributeError, match="Nothing"):
         dphist.Nothing  # noqa: B018
 

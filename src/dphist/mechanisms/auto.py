@@ -17,7 +17,6 @@ from dphist.mechanisms.choosing.request import LARGEST_TABULAR, Request
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain
-from dphist.model.phrases import mended
 from dphist.model.workload import Kind, Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.records import PrivateRecords
@@ -105,7 +104,7 @@ class Auto:
         if reason is not None:
             return reason + end
         plain = self.why.isprintable() and len(self.why) - len(end) <= _LONGEST_REASON
-        return self.why if plain and mended(self.why).endswith(mended(end)) else note
+        return self.why if plain and self.why.endswith(end) else note
 
     def choose(self, data: PrivateCounts, seen: Glimpse | None = None) -> tuple[Mechanism, str]:
         """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look.

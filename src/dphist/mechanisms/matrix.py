@@ -102,12 +102,6 @@ def mean_gram(n: int, kind: Kind) -> FloatArray:
     return np.asarray(both, dtype=np.float64)
 
 
-def strategy_variance(strategy: FloatArray, gram: FloatArray) -> float:
-    """Mean variance of the workload's answers at ε = 1 under least squares from this strategy."""
-    sensitivity = np.abs(strategy).sum(axis=0).max()
-    return float(2 * sensitivity**2 * np.trace(np.linalg.solve(strategy.T @ strategy, gram)))
-
-
 @lru_cache(maxsize=64)
 def integer_strategy(n: int, kind: Kind) -> IntArray:
     """The optimised strategy in whole numbers; read-only, since it is kept."""

@@ -44,7 +44,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def mended(said: str) -> str:
-    """Give what a release says of itself as people say it: not of "1 tables", as older files do.
+    """Give what a mechanism says of its estimate as people say it: not of "1 tables", whoever wrote the words.
 
     Args:
         said: The words.

@@ -7,11 +7,10 @@ bounds are arithmetic on released numbers: whoever has the file can compute them
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from dphist.errors import MechanismError, QueryError, VerificationError
+from dphist.errors import MechanismError, VerificationError
 from dphist.inference.estimate import NoiseErrors, cell_widths
 from dphist.release.contents import Contents
 from dphist.release.written import Pair
@@ -75,13 +74,6 @@ def known_bounds(release: Contents, begin: int, end: int, confidence: float) -> 
     except MechanismError:
         unknown = np.full(end - begin, np.nan)
         return unknown, unknown
-
-
-def check_confidence(confidence: Any) -> float:
-    """Insist on a share between 0 and 1."""
-    if isinstance(confidence, bool) or not isinstance(confidence, float | int) or not 0 < confidence < 1:
-        raise QueryError("confidence must lie strictly between 0 and 1, for example 0.95")
-    return float(confidence)
 
 
 def check_written(release: Contents) -> None:

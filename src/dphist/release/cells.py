@@ -6,7 +6,8 @@ new kind implements `Cells`, says its ``form`` for the file, and nothing above i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -14,12 +15,13 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import VerificationError
+from dphist.errors import DphistError, VerificationError
 from dphist.inference.estimate import CALIBRATED, Estimate, around, cell_widths, integers, nonnegative
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
+from dphist.private.transcript import OTHERWISE
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
 from dphist.release.guarantee import Guarantee
 
@@ -297,3 +299,15 @@ def places(domain: Domain, flat: IntArray) -> tuple[IntArray, ...]:
         rest, place = np.divmod(rest, size)
         found.append(place)
     return tuple(reversed(found))
+
+
+@contextmanager
+def fitting() -> Iterator[None]:
+    """While something is made of a transcript: whatever stumbles over it says that it does not fit."""
+    try:
+        yield
+    except DphistError:
+        raise
+    except Exception:
+        # Only answers that no mechanism asked for can make one stumble; which line it was tells a reader nothing.
+        raise VerificationError(f"the transcript does not fit the mechanism: {OTHERWISE}") from None

@@ -76,10 +76,10 @@ def free(name: str, taken: set[str]) -> str:
     return name
 
 
-def number_names(domain: Domain) -> dict[str, str]:
+def number_names(domain: Domain, *more: str) -> dict[str, str]:
     """What the columns of numbers are called, by what they hold: no column of labels has the same name."""
     taken, names = {column.name for column in label_columns(domain)}, {}
-    for name in ("estimate", "low", "high"):
+    for name in (*more, "estimate", "low", "high"):
         names[name] = free(name, taken)
         taken.add(names[name])
     return names

@@ -29,9 +29,8 @@ from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.questions import Published
 from dphist.private.transcript import Transcript
 from dphist.release.about import About
-from dphist.release.cells import LARGEST_ARRAY, Cells, DenseCells, Learned
+from dphist.release.cells import LARGEST_ARRAY, Cells, DenseCells, Learned, fitting
 from dphist.release.guarantee import Guarantee
-from dphist.release.replaying import fitting
 from dphist.release.written import Pair, WrittenBounds
 
 FloatArray = NDArray[np.float64]

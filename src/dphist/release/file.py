@@ -22,7 +22,15 @@ from dphist.model.domain import Domain
 from dphist.release import sparse_file, wide_file
 from dphist.release.atomic import atomic
 from dphist.release.bounds import known_bounds
-from dphist.release.columns import Column, along, as_arrow, axis_strides, free, is_plain, label_columns
+from dphist.release.columns import (
+    Column,
+    along,
+    as_arrow,
+    axis_strides,
+    is_plain,
+    label_columns,
+    number_names,
+)
 from dphist.release.contents import Contents
 from dphist.release.description import FORMAT, KEY, pack, write_entry, write_guarantee, write_mechanism
 from dphist.release.learned import as_lists, worth_keeping
@@ -138,7 +146,7 @@ def laid_out(
     release: Contents, confidence: float, *, packed: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The description of a release, and the columns of numbers that go with it; answers left out unless ``packed``."""
-    names = _column_names(release)
+    names = number_names(release.domain, "measured")
     flat = release.cells.numbers
     measured: list[NDArray[Any]] = []
     entries = []
@@ -198,10 +206,8 @@ def _equal(answer: NDArray[Any], flat: NDArray[Any]) -> bool:
 
 def taken_names(release: Contents) -> set[str]:
     """The names of all columns but those of sums."""
-    names = _column_names(release)
-    return {column.name for column in label_columns(release.domain)} | {
-        names[name] for name in ("estimate", "low", "high")
-    }
+    labels = label_columns(release.domain)
+    return {column.name for column in labels} | set(number_names(release.domain).values())
 
 
 def label_fields(labels: list[Column], known: list[Any]) -> list[pyarrow.Field]:
@@ -226,16 +232,6 @@ def file_schema(
     numbers = [pa.field(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
     ends = [pa.field(name, pa.float64()) for name in bounds.values()]
     return pa.schema([*fields, numbers[0], *ends, *numbers[1:]])
-
-
-def _column_names(release: Contents) -> dict[str, str]:
-    """What the columns of numbers are called: no label column has the same name."""
-    taken = {column.name for column in label_columns(release.domain)}
-    names = {}
-    for name in ("estimate", "measured", "low", "high"):
-        names[name] = free(name, taken)
-        taken.add(names[name])
-    return names
 
 
 def _described_sums(release: Contents) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dphist.arguments import explained
 from dphist.errors import DphistError, ReleaseError
+from dphist.inference.intervals import read_confidence
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
@@ -25,7 +26,6 @@ from dphist.model.workload import Workload
 from dphist.private.transcript import Entry, Transcript
 from dphist.release import learned, sparse_file, wide_file
 from dphist.release.about import About
-from dphist.release.bounds import check_confidence
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.columns import label_columns, plain_numbers
 from dphist.release.contents import MeasuredSums
@@ -132,7 +132,7 @@ def _bounds(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> W
     named = description["bounds"]
     software = file.schema_arrow.metadata[b"software"].decode()
     return WrittenBounds(
-        file, named["low"], named["high"], check_confidence(description["confidence"]), software
+        file, named["low"], named["high"], read_confidence(description["confidence"]), software
     )
 
 
@@ -140,7 +140,7 @@ def _check(
     file: pyarrow.parquet.ParquetFile, path: Path, description: dict[str, Any], release: Release
 ) -> None:
     """Insist that the file holds the release and nothing else."""
-    confidence = check_confidence(description["confidence"])
+    confidence = read_confidence(description["confidence"])
     known, columns = laid_out(release, confidence, packed=False)
     check_description(description, known)
     labels = label_columns(release.domain)

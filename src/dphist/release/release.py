@@ -12,10 +12,10 @@ from typing import Any
 from dphist.arguments import explained
 from dphist.errors import NotPrivate, QueryError
 from dphist.inference.estimate import Estimate
+from dphist.inference.intervals import read_confidence
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
 from dphist.release.about import About
-from dphist.release.bounds import check_confidence
 from dphist.release.cells import DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
@@ -189,7 +189,7 @@ class Release(Doors):
             raise NotPrivate(
                 "this release was made with a test seed and must not be saved; publish without a seed"
             )
-        save(self if about is None else self.with_about(about), path, check_confidence(confidence))
+        save(self if about is None else self.with_about(about), path, read_confidence(confidence))
 
     # ---- trusting ---------------------------------------------------------------------------------------
 

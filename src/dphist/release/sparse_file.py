@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphist.errors import ReleaseError
+from dphist.inference.intervals import read_confidence
 from dphist.mechanisms.sparselaplace import SparseLaplace
-from dphist.release.bounds import block_bounds, check_confidence
+from dphist.release.bounds import block_bounds
 from dphist.release.cells import places
-from dphist.release.columns import as_arrow, free, label_columns
+from dphist.release.columns import as_arrow, label_columns, number_names
 from dphist.release.contents import Contents
 from dphist.release.description import FORMAT, KEY, write_guarantee
 from dphist.release.nothing_else import check_bytes, check_description, check_schema
@@ -43,7 +44,7 @@ def check(
     """Insist that the file holds the release and nothing else, every label with its cell."""
     if not isinstance(release.cells, SparseCells):
         raise ReleaseError("its cells are not those of a sparse release")
-    confidence = check_confidence(description["confidence"])
+    confidence = read_confidence(description["confidence"])
     known, table = _laid_out(release, release.cells, confidence)
     check_description(description, known)
     if description["columns"] != known["columns"] or description["bounds"] != known["bounds"]:
@@ -68,10 +69,7 @@ def _laid_out(
         raise ReleaseError("only what sparselaplace made can be saved as a sparse release")
 
     labels = label_columns(release.domain)
-    taken, names = {column.name for column in labels}, {}
-    for name in ("cell", "estimate", "low", "high"):
-        names[name] = free(name, taken)
-        taken.add(names[name])
+    names = number_names(release.domain, "cell")
     (entry,) = release.transcript
     description = {
         "format": FORMAT,

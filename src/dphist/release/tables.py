@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.extras import need
-from dphist.release.bounds import check_confidence, every_bound
+from dphist.inference.intervals import read_confidence
+from dphist.release.bounds import every_bound
 from dphist.release.cells import places
 from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
 from dphist.release.contents import Contents
@@ -49,7 +50,7 @@ class Tables(Contents):
             >>> bool((low <= high).all())
             True
         """
-        return every_bound(self, check_confidence(confidence))
+        return every_bound(self, read_confidence(confidence))
 
     def to_arrow(self, *, confidence: float | None = 0.95) -> pyarrow.Table:
         """Give the columns of the saved file: typed labels, ``estimate``, ``low`` and ``high``.

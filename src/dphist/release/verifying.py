@@ -7,7 +7,6 @@ from dataclasses import replace
 from dphist.errors import VerificationError
 from dphist.mechanisms.protocol import bare, made_by, with_reason
 from dphist.mechanisms.spec import show
-from dphist.model.phrases import mended
 from dphist.release.bounds import check_written
 from dphist.release.contents import Contents
 from dphist.release.description import write_mechanism
@@ -28,7 +27,7 @@ def verify(release: Contents, *, choice: bool = False, exact: bool = False) -> N
         raise VerificationError("replaying the transcript gives other counts than the published ones")
     # What is said about the estimate is published with it, so it must follow from paid answers as well.
     for said in {release.note, getattr(release.mechanism, "why", "")} - {""}:
-        if mended(said) != mended(release._estimate.note):
+        if said != release._estimate.note:
             raise VerificationError("the release says of itself what its replay does not")
     # Bounds of all cells first: they need every split, and what was learned some of them.
     check_written(release)
