@@ -198,7 +198,7 @@ def test_what_the_custodian_says_is_checked_and_kept(release, tmp_path):
 
 
 def test_a_release_by_a_mechanism_that_is_not_here_keeps_the_bounds_of_its_file(release, tmp_path, path):
-    from dphist.release.description import ForeignMechanism
+    from dphist.release.foreign import ForeignMechanism
 
     table = pq.read_table(path)
     story = json.loads(table.schema.metadata[b"dphist"])
@@ -216,7 +216,7 @@ def test_a_release_by_a_mechanism_that_is_not_here_keeps_the_bounds_of_its_file(
 
 def test_a_large_file_is_written_in_blocks_that_fit_together(tmp_path, monkeypatch):
     from dphist.release import bounds
-    from dphist.release import file as release_file
+    from dphist.release.file import writing as release_file
 
     domain = dphist.Domain([dphist.Ordinal("x", range(50)), dphist.Ordinal("y", range(40))])
     counts = np.random.default_rng(2).poisson(4, domain.shape)

@@ -18,8 +18,9 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.private import gate, noise, pricing
 from dphist.private.noise import Keystream, Noise
-from dphist.release import Release, bounds, file, large
-from dphist.release import parquet_pages as pages
+from dphist.release import Release, bounds
+from dphist.release.file import large, writing
+from dphist.release.file import parquet_pages as pages
 from dphist.release.release import Release as _Release
 
 DOMAINS = {
@@ -34,7 +35,7 @@ DOMAINS = {
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is large, in small."""
-    monkeypatch.setattr(file, "LARGE", 500)
+    monkeypatch.setattr(writing, "LARGE", 500)
     monkeypatch.setattr(large, "_ROWS", 256)
 
 
@@ -62,7 +63,7 @@ def _both(release: Release, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tu
     monkeypatch.setattr(large, "write", noted)
     release.save(ours)
     assert written
-    monkeypatch.setattr(file, "LARGE", 1 << 40)
+    monkeypatch.setattr(writing, "LARGE", 1 << 40)
     release.save(theirs)
     assert len(written) == 1
     return ours, theirs

@@ -14,7 +14,7 @@ import pytest
 import dphist
 from dphist.errors import ReleaseError, VerificationError
 from dphist.inference.predictive.engine import Engine
-from dphist.release.description import KEY
+from dphist.release.file.description import KEY
 
 LINE = dphist.Domain([dphist.Ordinal("x", range(700))])
 PLANE = dphist.Domain([dphist.Ordinal("x", range(36)), dphist.Ordinal("y", range(30))])

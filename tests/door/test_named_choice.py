@@ -251,7 +251,7 @@ def test_another_reading_of_the_same_answers_is_known_by_the_choice_alone():
     release = CASES["cells"]()
     other = replace(release.mechanism, chosen=Laplace())
     noisy = release.transcript[0].answer.astype(float)
-    remade = replace(release, cells=dphist.release.cells.DenseCells(noisy), mechanism=other)
+    remade = replace(release, cells=dphist.release.DenseCells(noisy), mechanism=other)
     remade.verify()
     with pytest.raises(VerificationError, match="would choose otherwise"):
         remade.verify(choice=True)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import dphist.release.file as release_file
+import dphist.release.file.writing as release_file
 from dphist.errors import InputError, NotPrivate, OutputError, QueryError, ReleaseError, VerificationError
 from dphist.mechanisms.baseline import Laplace, Uniform
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -16,8 +16,8 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.door import _release, publish
 from dphist.release import DenseCells, load, reading
-from dphist.release.cells import alike
-from dphist.release.description import ForeignMechanism
+from dphist.release.cells.cells import alike
+from dphist.release.foreign import ForeignMechanism
 
 DOMAIN = Domain(
     [

@@ -23,7 +23,7 @@ from dphist.model.unit import Unit
 from dphist.private.nobody import open_nobody
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.wide import tables_release
-from dphist.release.wide import TableCells
+from dphist.release.cells import TableCells
 from dphist.sources.coded import coded
 from dphist.waiting import listening
 

@@ -5,8 +5,9 @@ import pytest
 
 import dphist
 from dphist.inference.estimate import IndependentNoise
-from dphist.release import bounds, file
+from dphist.release import bounds
 from dphist.release.columns import along, axis_strides
+from dphist.release.file import writing
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (1, 4, 1), (4, 3, 6)])
@@ -39,7 +40,7 @@ def test_many_blocks_are_the_same_file_as_one(tmp_path, monkeypatch):
     domain = dphist.Domain([dphist.Ordinal("x", range(50)), dphist.Nominal("sex", ["F", "M", "X"])])
     release = dphist.publish(dphist.Histogram(domain, np.arange(150).reshape(50, 3)), epsilon=1)
     release.save(tmp_path / "one.parquet")
-    monkeypatch.setattr(file, "_ROWS", 16)
+    monkeypatch.setattr(writing, "_ROWS", 16)
     release.save(tmp_path / "many.parquet")
     one, many = (dphist.load(tmp_path / f"{name}.parquet") for name in ("one", "many"))
     assert one.to_arrow().equals(many.to_arrow())
@@ -51,7 +52,7 @@ def test_a_block_that_cannot_be_written_stops_the_file(tmp_path, monkeypatch):
 
     domain = dphist.Domain([dphist.Ordinal("x", range(50))])
     release = dphist.publish(dphist.Histogram(domain, np.arange(50)), epsilon=1, mechanism="laplace")
-    monkeypatch.setattr(file, "_ROWS", 16)
+    monkeypatch.setattr(writing, "_ROWS", 16)
     written, write = [], pq.ParquetWriter.write_table
 
     def full(self, table, *more):

@@ -17,7 +17,7 @@ from dphist.mechanisms.spec import show
 from dphist.model.phrases import so_many
 from dphist.release import Release, SparseCells, TableCells, load
 from dphist.release.cells import DenseCells
-from dphist.release.description import ForeignMechanism
+from dphist.release.foreign import ForeignMechanism
 
 _WIDTH = 50
 _MOST_BARS = 40

@@ -22,9 +22,9 @@ from dphist.private.transcript import Transcript
 from dphist.publishing.account import account
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of
 from dphist.publishing.preflight import preflight
+from dphist.release.cells import TableCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
-from dphist.release.wide import TableCells
 from dphist.sources.coded import coded
 from dphist.sources.tally import Tallied
 from dphist.tracebacks import closed

@@ -32,10 +32,9 @@ from dphist.publishing.discovering import publish_discovered
 from dphist.publishing.preflight import empty, preflight
 from dphist.publishing.wide import goes_wide, publish_wide
 from dphist.release.about import About
-from dphist.release.cells import DenseCells
+from dphist.release.cells import DenseCells, SparseCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
-from dphist.release.sparse import SparseCells
 from dphist.sources import count
 from dphist.sources.count import occupied_cells
 from dphist.sources.open import spark_session

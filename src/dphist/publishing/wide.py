@@ -14,9 +14,9 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Noise
 from dphist.private.records import open_records_gate
 from dphist.publishing.preflight import preflight
+from dphist.release.cells import TableCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
-from dphist.release.wide import TableCells
 from dphist.sources.coded import coded
 
 

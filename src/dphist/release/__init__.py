@@ -2,12 +2,10 @@
 
 from dphist.release.about import About
 from dphist.release.answers import Answer, Answers, Projection
-from dphist.release.cells import Cells, DenseCells
+from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.reading import load
 from dphist.release.release import Release
-from dphist.release.sparse import SparseCells
-from dphist.release.wide import TableCells
 
 __all__ = [
     "About",

@@ -29,7 +29,8 @@ from dphist.private.gate import PrivateCounts, open_replay
 from dphist.private.questions import Published
 from dphist.private.transcript import Transcript
 from dphist.release.about import About
-from dphist.release.cells import LARGEST_ARRAY, Cells, DenseCells, Learned, fitting
+from dphist.release.cells import Cells, DenseCells
+from dphist.release.cells.cells import LARGEST_ARRAY, Learned, fitting
 from dphist.release.guarantee import Guarantee
 from dphist.release.written import Pair, WrittenBounds
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import MechanismError, ReleaseError, VerificationError
-from dphist.release.cells import FloatArray, Learned
+from dphist.release.cells.cells import FloatArray, Learned
 from dphist.release.contents import FEWEST, Contents
 from dphist.version import __version__
 

@@ -1,7 +1,7 @@
 """Reading a release from its file, which may come from anybody: nothing in it is taken on trust.
 
-What was read is laid out again as the writer would (`dphist.release.file`), and a file that holds anything else is
-refused (`dphist.release.nothing_else`). That its counts were paid for is for `Release.verify` to show.
+What was read is laid out again as the writer would (`dphist.release.file.writing`), and a file that holds anything
+else is refused (`dphist.release.file.nothing_else`). That its counts were paid for is for `Release.verify` to show.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from dphist.model.exact import fraction
 from dphist.model.measure import Measure, Quantity
 from dphist.model.workload import Workload
 from dphist.private.transcript import Entry, Transcript
-from dphist.release import learned, sparse_file, wide_file
+from dphist.release import learned
 from dphist.release.about import About
-from dphist.release.cells import Cells, DenseCells
+from dphist.release.cells import Cells, DenseCells, SparseCells, TableCells
 from dphist.release.columns import label_columns, plain_numbers
 from dphist.release.contents import MeasuredSums
-from dphist.release.description import (
+from dphist.release.file import sparse as sparse_file
+from dphist.release.file import tables as tables_file
+from dphist.release.file.description import (
     FORMAT,
     KEY,
     read_entry,
@@ -38,14 +40,12 @@ from dphist.release.description import (
     read_receipt,
     unpack,
 )
-from dphist.release.file import file_schema, label_fields, laid_out, taken_names
+from dphist.release.file.nothing_else import check_bytes, check_description, check_labels, check_schema
+from dphist.release.file.readable import readable
+from dphist.release.file.writing import file_schema, label_fields, laid_out, taken_names
 from dphist.release.guarantee import Guarantee
-from dphist.release.nothing_else import check_bytes, check_description, check_labels, check_schema
-from dphist.release.readable import readable
 from dphist.release.release import Release
-from dphist.release.sparse import SparseCells
 from dphist.release.sums import sum_columns
-from dphist.release.wide import TableCells
 from dphist.release.written import WrittenBounds
 
 if TYPE_CHECKING:
@@ -150,11 +150,11 @@ def _check(
         raise ReleaseError("its bounds stand in other columns than a release's do")
     words = readable(release, confidence, names | {"estimate": known["estimate"]})
     cells = release.cells
-    fields = wide_file.fields(cells) if isinstance(cells, TableCells) else label_fields(labels, values)
+    fields = tables_file.fields(cells) if isinstance(cells, TableCells) else label_fields(labels, values)
     check_schema(file, file_schema(fields, columns, names), KEY, words)
     # Reading the labels finds damaged descriptions of columns, of which Arrow's own accessors would die.
     if isinstance(cells, TableCells):
-        wide_file.check_rows(file, cells)
+        tables_file.check_rows(file, cells)
     else:
         check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])
     check_bytes(file, path)
@@ -171,7 +171,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
     cells: Cells
     if description.get("form") == TableCells.form:
-        cells = wide_file.read_cells(domain, numbers, description["tables"])
+        cells = tables_file.read_cells(domain, numbers, description["tables"])
     else:
         cells = DenseCells(numbers.reshape(domain.shape))
     guarantee = read_guarantee(description["guarantee"])

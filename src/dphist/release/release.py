@@ -19,7 +19,7 @@ from dphist.release.about import About
 from dphist.release.cells import DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
-from dphist.release.file import save
+from dphist.release.file.writing import save
 from dphist.release.verifying import verify
 
 # Attributes that a release is introduced with.

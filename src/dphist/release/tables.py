@@ -13,11 +13,11 @@ from dphist.errors import QueryError
 from dphist.extras import need
 from dphist.inference.intervals import read_confidence
 from dphist.release.bounds import every_bound
-from dphist.release.cells import places
+from dphist.release.cells import TableCells
+from dphist.release.cells.cells import places
 from dphist.release.columns import as_arrow, free, label_columns, label_table, number_names, to_frame
 from dphist.release.contents import Contents
 from dphist.release.sums import sum_columns
-from dphist.release.wide import TableCells
 
 if TYPE_CHECKING:
     import pandas

@@ -9,7 +9,7 @@ from dphist.mechanisms.protocol import bare, made_by, with_reason
 from dphist.mechanisms.spec import show
 from dphist.release.bounds import check_written
 from dphist.release.contents import Contents
-from dphist.release.description import write_mechanism
+from dphist.release.file.description import write_mechanism
 from dphist.release.learned import check_learned
 from dphist.version import __version__
 

@@ -13,7 +13,7 @@ from dphist.mechanisms.spec import show
 from dphist.model.phrases import counted
 from dphist.private.transcript import Entry
 from dphist.release import Release
-from dphist.release.description import ForeignMechanism
+from dphist.release.foreign import ForeignMechanism
 
 # Who thought of a mechanism, by the file it lives in.
 _REFERENCES = {

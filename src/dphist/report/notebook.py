@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from dphist.release import Release
-from dphist.release.description import ForeignMechanism
+from dphist.release.foreign import ForeignMechanism
 from dphist.report.cuts import cut
 from dphist.report.facts import mechanism_words
 from dphist.report.tables import tabulate

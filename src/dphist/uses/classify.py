@@ -13,8 +13,8 @@ from dphist.errors import InputError, NotPrivate
 from dphist.extras import need
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
+from dphist.release.cells import TableCells
 from dphist.release.release import Release
-from dphist.release.wide import TableCells
 from dphist.uses.columns import column, column_names
 from dphist.uses.id3 import ID3, Held, HeldCounts, HeldRecords, Node
 

@@ -14,7 +14,7 @@ from dphist.extras import need
 from dphist.release import Release
 from dphist.release.atomic import atomic
 from dphist.release.columns import label_columns, number_names
-from dphist.release.readable import readable, told_columns
+from dphist.release.file.readable import readable, told_columns
 
 if TYPE_CHECKING:
     import pyarrow

@@ -10,7 +10,7 @@ from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.extras import need
 from dphist.release import Release
-from dphist.release.wide import TableCells
+from dphist.release.cells import TableCells
 from dphist.uses.columns import column, column_names
 
 if TYPE_CHECKING:

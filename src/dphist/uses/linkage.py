@@ -15,7 +15,7 @@ from dphist.kernels.paint import paint_boxes
 from dphist.mechanisms.dpcube import box_tree
 from dphist.model.domain import Domain
 from dphist.release import Release
-from dphist.release.wide import TableCells
+from dphist.release.cells import TableCells
 from dphist.uses.columns import column
 
 FloatArray = NDArray[np.float64]

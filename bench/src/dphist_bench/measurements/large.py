@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
-import dphist.release.file  # noqa: F401 -- part of starting up, not of a phase
+import dphist.release.file.writing  # noqa: F401 -- part of starting up, not of a phase
 from dphist.kernels.compile import compile_at_once
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.unit import Unit

@@ -34,8 +34,8 @@ from dphist.model.workload import Workload
 from dphist.private.noise import Keystream, Noise
 from dphist.private.records import open_records_gate
 from dphist.publishing.wide import tables_release
+from dphist.release.cells import TableCells
 from dphist.release.release import Release
-from dphist.release.wide import TableCells
 from dphist_bench.measuring import Failure, Line
 from dphist_bench.timing import peak_memory
 

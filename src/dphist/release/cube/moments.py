@@ -27,8 +27,8 @@ from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.scales import Bins, Integers
 from dphist.model.workload import Workload
 from dphist.release.answers import spoken
+from dphist.release.cells import TableCells
 from dphist.release.contents import Contents
-from dphist.release.wide import TableCells
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

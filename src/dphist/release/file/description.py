@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, ReleaseError
-from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.registry import BUILDABLE
 from dphist.mechanisms.spec import from_json, to_json
 from dphist.model.budget import Budget
 from dphist.model.exact import fraction
 from dphist.model.unit import Unit
-from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import Entry
+from dphist.release.foreign import ForeignMechanism
 from dphist.release.guarantee import Guarantee
 
 FORMAT = 2
@@ -28,50 +26,6 @@ KEY = b"dphist"
 """Where in a file's metadata the description stands."""
 # No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
 _LARGEST_RATIO = 1 << 18
-
-
-class ForeignMechanism:
-    """Stands for a mechanism that cannot be made here: the release can be read, not replayed.
-
-    It is not installed, or was told options that this version does not have; ``refusal`` says which.
-    """
-
-    def __init__(self, described: dict[str, Any], refusal: str = "") -> None:
-        self.described = described
-        self.refusal = refusal
-
-    @property
-    def words(self) -> str:
-        """What is wrong with it."""
-        missing = next(_missing(self.described), None)
-        if missing is None:
-            return f"with options that this version of dphist does not take: {self.refusal}"
-        return f"by {missing!r}, which is not installed here"
-
-    def estimate(self, data: PrivateCounts) -> Estimate:
-        """Refuse, and say what is missing."""
-        raise self.refused
-
-    @property
-    def refused(self) -> MechanismError:
-        """Why it cannot be replayed."""
-        return MechanismError(
-            f"this release was made {self.words}; its counts can be read, but intervals and verification need the "
-            "mechanism as it was"
-        )
-
-
-def _missing(described: dict[str, Any]) -> Iterator[str]:
-    """The names in a description, of a mechanism or of what it chose or holds, that nothing here goes by."""
-    within: list[Any] = [described]
-    while within:
-        each = within.pop()
-        if isinstance(each, dict):
-            if isinstance(name := each.get("name"), str) and name not in BUILDABLE:
-                yield name
-            within += each.values()
-        elif isinstance(each, list):
-            within += each
 
 
 def write_entry(entry: Entry, budget: Budget) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A sparse release as a Parquet file: a row per published cell. `dphist.release.file` calls this for its kind."""
+"""A sparse release as a Parquet file: a row per published cell."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dphist.errors import ReleaseError
 from dphist.inference.intervals import read_confidence
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.release.bounds import block_bounds
-from dphist.release.cells import places
+from dphist.release.cells import SparseCells
+from dphist.release.cells.cells import places
 from dphist.release.columns import as_arrow, label_columns, number_names
 from dphist.release.contents import Contents
-from dphist.release.description import FORMAT, KEY, write_guarantee
-from dphist.release.nothing_else import check_bytes, check_description, check_schema
-from dphist.release.readable import readable
-from dphist.release.sparse import SparseCells
+from dphist.release.file.description import FORMAT, KEY, write_guarantee
+from dphist.release.file.nothing_else import check_bytes, check_description, check_schema
+from dphist.release.file.readable import readable
 
 if TYPE_CHECKING:
     import pyarrow

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.model.domain import Domain
-from dphist.release import sparse_file, wide_file
 from dphist.release.atomic import atomic
 from dphist.release.bounds import known_bounds
+from dphist.release.cells import SparseCells, TableCells
 from dphist.release.columns import (
     Column,
     along,
@@ -32,12 +32,12 @@ from dphist.release.columns import (
     number_names,
 )
 from dphist.release.contents import Contents
-from dphist.release.description import FORMAT, KEY, pack, write_entry, write_guarantee, write_mechanism
+from dphist.release.file import sparse as sparse_file
+from dphist.release.file import tables as tables_file
+from dphist.release.file.description import FORMAT, KEY, pack, write_entry, write_guarantee, write_mechanism
+from dphist.release.file.readable import readable
 from dphist.release.learned import as_lists, worth_keeping
-from dphist.release.readable import readable
-from dphist.release.sparse import SparseCells
 from dphist.release.sums import sum_columns
-from dphist.release.wide import TableCells
 
 if TYPE_CHECKING:
     import pyarrow
@@ -66,14 +66,14 @@ def _write(release: Contents, path: Path, confidence: float) -> None:
     known = [column.every() for column in labels]
     names = description["bounds"]
     words = readable(release, confidence, names | {"estimate": description["estimate"]})
-    fields = label_fields(labels, known) if tables is None else wide_file.fields(tables)
+    fields = label_fields(labels, known) if tables is None else tables_file.fields(tables)
     schema = file_schema(fields, columns, names).with_metadata(
         {KEY: json.dumps(description).encode(), **words}
     )
-    size, step = release.cells.numbers.size, wide_file.ROWS if tables is not None else _ROWS
+    size, step = release.cells.numbers.size, tables_file.ROWS if tables is not None else _ROWS
     if size >= LARGE:
         # Loaded here: few releases are so large.
-        from dphist.release import large
+        from dphist.release.file import large
 
         if large.suits(release, len(columns), labels, known):
             large.write(release, path, confidence, schema, labels, known)
@@ -183,7 +183,7 @@ def laid_out(
     if told is not None:
         description["learned"] = as_lists(told)
     if isinstance(release.cells, TableCells):
-        description |= wide_file.described(release.cells)
+        description |= tables_file.described(release.cells)
     return (
         description,
         {names["estimate"]: flat}

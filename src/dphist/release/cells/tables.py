@@ -19,9 +19,9 @@ from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.records import PrivateRecords
 from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
-from dphist.release.cells import Cells, Holder, alike, fitting
+from dphist.release.cells.cells import Cells, Holder, alike, fitting
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
-from dphist.release.description import ForeignMechanism
+from dphist.release.foreign import ForeignMechanism
 
 if TYPE_CHECKING:
     import pandas

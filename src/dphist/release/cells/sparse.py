@@ -23,7 +23,7 @@ from dphist.model.phrases import counted
 from dphist.model.workload import Workload
 from dphist.private.pricing import Purse
 from dphist.release.answers import PROVEN, Answers, Projection, spoken
-from dphist.release.cells import LARGEST_ARRAY, Cells, Holder, places
+from dphist.release.cells.cells import LARGEST_ARRAY, Cells, Holder, places
 from dphist.release.guarantee import Guarantee
 
 FloatArray = NDArray[np.float64]

@@ -2,8 +2,8 @@
 
 A cell's labels follow from its place, so their pages are put together from runs instead of being encoded. Where noise
 is the same everywhere a cell's bounds follow from its estimate, and are computed once for every different estimate.
-The file is one that Arrow could have written (`dphist.release.parquet_pages`), without a second copy of anything as
-long as the cube.
+The file is one that Arrow could have written (`dphist.release.file.parquet_pages`), without a second copy of anything
+as long as the cube.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import around, cell_widths
 from dphist.kernels.coding import pack
-from dphist.release import parquet_pages as pages
 from dphist.release.bounds import block_bounds, coarse_step
 from dphist.release.cells import DenseCells
 from dphist.release.columns import Column, along, axis_strides
 from dphist.release.contents import Contents
+from dphist.release.file import parquet_pages as pages
 
 if TYPE_CHECKING:
     import pyarrow

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
 from dphist.release.columns import along, axis_strides, is_plain
-from dphist.release.readable import check_words
+from dphist.release.file.readable import check_words
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,4 +1,4 @@
-"""Published tables as rows of a file: a row per cell of each table. `dphist.release.file` calls this for its kind.
+"""Published tables as rows of a file: a row per cell of each table.
 
 The first column says which table a row belongs to, by its attributes' names; the labels of attributes that a table does
 not keep are empty.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
-from dphist.release.wide import TableCells
+from dphist.release.cells import TableCells
 
 if TYPE_CHECKING:
     import pyarrow
