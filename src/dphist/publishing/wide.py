@@ -38,13 +38,12 @@ def publish_wide(
     workload: Workload | None,
     *,
     pay: Callable[[], None] | None = None,
-    noise: Noise | None = None,
 ) -> Release:
     """Read the records as codes, and let the mechanism use the one right to ask about them."""
     records = coded(source, domain, unit)
     nobody = CodedColumns.nobody(records.domain)
     preflight(budget, unit, lambda dry: tables_release(nobody, budget, mechanism, unit, workload, noise=dry))
-    return tables_release(records, budget, mechanism, unit, workload, pay=pay, noise=noise)
+    return tables_release(records, budget, mechanism, unit, workload, pay=pay)
 
 
 def tables_release(

@@ -109,14 +109,14 @@ def read_trials(path: Path) -> list[Trial]:
     return [trial for trial in found if trial is not None]
 
 
-def refuted(trials: Iterable[Trial], alpha: float = ALPHA) -> list[Trial]:
+def refuted(trials: Iterable[Trial]) -> list[Trial]:
     """Give the trials whose claims fall: by Holm's rule in every round, or because a promise was broken."""
     rounds: dict[int, list[Trial]] = {}
     for trial in trials:
         rounds.setdefault(trial.round, []).append(trial)
     fallen = []
     for place, held in rounds.items():
-        allowed = alpha / 2 ** (place + 1)
+        allowed = ALPHA / 2 ** (place + 1)
         for i, trial in enumerate(sorted(held, key=lambda each: each.chance)):
             if trial.chance > allowed / (len(held) - i):
                 break

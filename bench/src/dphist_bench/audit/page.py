@@ -20,12 +20,8 @@ def results_page(
     date: str,
     powers: Sequence[Power] = (),
     caught: Sequence[Caught] = (),
-    notes: Sequence[str] = (),
 ) -> str:
-    """Write a campaign's results as Markdown, with what the attack would have caught and what it cannot show.
-
-    ``notes`` are what was peculiar about this campaign; they go with the limits.
-    """
+    """Write a campaign's results as Markdown, with what the attack would have caught and what it cannot show."""
     fallen = refuted(trials)
     mechanisms = {trial.mechanism for trial in trials}
     runs = 2 * sum(trial.runs for trial in trials)
@@ -41,7 +37,7 @@ def results_page(
         "",
         *_table(trials, fallen),
         "",
-        *_limits(trials, powers, notes),
+        *_limits(trials, powers),
         "",
         *_strongest(trials),
     ]
@@ -124,9 +120,9 @@ def _most(own: Sequence[Trial]) -> str:
     return f"{max(trial.loss for trial in here):.2f}" + " +" * any(t.formula != "all" for t in here)
 
 
-def _limits(trials: Sequence[Trial], powers: Sequence[Power], notes: Sequence[str]) -> list[str]:
+def _limits(trials: Sequence[Trial], powers: Sequence[Power]) -> list[str]:
     """Say what this page does not show: first what follows from its own numbers, then what no campaign shows."""
-    lines = ["## Limits", "", *(f"- {note}" for note in notes)]
+    lines = ["## Limits", ""]
     texts = sorted({trial.mechanism for trial in trials})
     epsilons = sorted({trial.epsilon for trial in trials}, key=number)
     for epsilon in epsilons:
