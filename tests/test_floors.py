@@ -24,7 +24,7 @@ BY_STRING = {
     "dphist/uses/__init__.py",
     "dphist/mechanisms/registry.py",
     "dphist/extras.py",
-    "dphist/kernels/machine.py",
+    "dphist/kernels/linker.py",
     "dphist_bench/catalogue.py",
     "dphist_bench/mutants/server.py",
     "dphist_bench/peers/inside.py",

@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from dphist.kernels import machine
+from dphist.kernels.linker import Code
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Cost = Callable[..., float]
@@ -109,7 +110,7 @@ class _Kernel:
         self._compiled: Any = None
         self._kept = False
         self._hot = False
-        self._linked: dict[str, machine.Code | None] = {}
+        self._linked: dict[str, Code | None] = {}
         self._written = 0
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -131,7 +132,7 @@ class _Kernel:
             machine.keep(self.function, self._compiled, arguments)
         return result
 
-    def _compiled_before(self, arguments: tuple[Any, ...]) -> machine.Code | None:
+    def _compiled_before(self, arguments: tuple[Any, ...]) -> Code | None:
         """Machine code that an earlier process left behind, once there is more to do than loading a linker takes."""
         global _spare
         if _running.inside or _eager:
