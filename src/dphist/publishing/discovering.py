@@ -24,6 +24,7 @@ from dphist.model.exact import Number, exact
 from dphist.model.law import Kind
 from dphist.model.unit import Unit
 from dphist.private.discovery import discover, price_of, terms, threshold
+from dphist.private.noise import Noise
 from dphist.publishing.account import account
 from dphist.publishing.custody import refuse_dropped
 from dphist.release import Release
@@ -51,6 +52,7 @@ def publish_discovered(
     dataset: str | None,
     about: About,
     allowed: float | None = None,
+    noise: Noise | None = None,
 ) -> Release:
     """Publish the keys that enough people have, with their noisy counts; see `dphist.publish` for the arguments.
 
@@ -87,6 +89,7 @@ def publish_discovered(
             budget,
             protected,
             chance,
+            noise=noise,
             pay=payer.pay,
             sort=by_text,
             arrange=lambda rows: np.moveaxis(rows.reshape(-1, *shape), 0, axis),
@@ -106,6 +109,7 @@ def publish_discovered(
             Guarantee(budget, protected, chance, level),
             Laplace() if price.kind == "laplace" else Gaussian(),
             transcript,
+            test=noise is not None and noise.keystream.test,
         ).with_about(about)
         return release if payer.receipt is None else release.with_receipt(*payer.receipt)
 

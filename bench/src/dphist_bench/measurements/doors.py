@@ -35,10 +35,10 @@ from dphist.publishing.door import _release, _sparse
 from dphist.publishing.measures import noised, plan_measures
 from dphist.publishing.wide import tables_release
 from dphist.release.about import About
+from dphist.release.cube import Cube
+from dphist.release.cube.measures import clipped, means, ratios, sums, variances
 from dphist.release.release import Release
 from dphist.sources.count import count_and_sum
-from dphist.uses.cube import Cube
-from dphist.uses.measures import clipped, means, ratios, sums, variances
 from dphist_bench.coverage_data import SHAPES, shape
 from dphist_bench.measuring import Line
 
