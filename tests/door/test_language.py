@@ -67,6 +67,48 @@ def test_conditions_select_the_cells_they_say(text, axis, cells):
     assert set(found.values()) == {"all"}
 
 
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("week < '2024-01-08'", [0]),
+        ("week <= '2024-01-08'", [0, 1]),
+        ("week < '2024-01-09'", [0, 1]),
+        ("week > '2024-01-07' and week < '2024-01-15'", [1]),
+        ("week >= '2024-01-07' and week < '2024-01-15'", [0, 1]),
+        ("month < '2024-02-01'", [0]),
+        ("month > '2024-01-31'", [1]),
+        ("month > '2024-01-30'", [0, 1]),
+    ],
+)
+def test_strict_bounds_between_cells_of_several_days_take_no_cell_beyond(text, cells):
+    domain = Domain(
+        [
+            Ordinal("week", dates=("2024-01-01", "2024-03-01", "1w")),
+            Ordinal("month", dates=("2024-01-01", "2024-03-01", "1mo")),
+        ]
+    )
+    axis = domain.axis(text.split()[0])
+    workload = read_question(text, domain)
+    assert list(range(workload.low[0][axis], workload.high[0][axis])) == cells
+
+
+def test_nothing_lies_below_the_first_edge_or_above_the_last():
+    domain = Domain(
+        [Ordinal("income", edges=[0, 10, 100]), Ordinal("week", dates=("2024-01-01", "2024-03-01", "1w"))]
+    )
+    for text in (
+        "income < 0",
+        "income > 100",
+        "week < '2024-01-01'",
+        "week > '2024-02-29'",
+        "week > '9999-12-31'",
+    ):
+        with pytest.raises(QueryError, match="no cell"):
+            read_question(text, domain)
+    for text in ("income <= 0", "income >= 100", "income > 99", "income < 1"):
+        assert len(read_question(text, domain).low) == 1
+
+
 def test_quotes_of_either_kind_are_written_twice_inside_their_own():
     domain = Domain([Nominal("s", ['a"b', "a'b", 'a""b'])])
     for text, cell in (

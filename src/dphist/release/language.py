@@ -7,6 +7,7 @@ nothing but select cells of the release it is asked of.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dphist.errors import QueryError
-from dphist.model.domain import Attribute, Domain
+from dphist.model.domain import Attribute, Domain, Ordinal
+from dphist.model.domain.scales import day_of
 from dphist.model.workload import Workload
 
 Span = tuple[int, int]
@@ -222,24 +224,43 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
         return [(0, start), (stop, attribute.size)]
     if attribute.kind == "nominal":
         raise QueryError(f"{attribute.name}: its categories have no order; use = or in (…)")
-    start, stop = attribute.span(value, None) if operator in (">", ">=") else attribute.span(None, value)
     if operator in (">=", "<="):
-        return [(start, stop)]
-    # A strict bound leaves its own cell out where a cell is one value. Nothing looks inside a bin, so a bin that the
-    # bound cuts stays.
+        return [attribute.span(value, None) if operator == ">=" else attribute.span(None, value)]
     scale = attribute.scale
-    if scale.form == "edges" or (scale.form == "dates" and scale.days != 1):
+    if scale.form == "dates":
+        # Days are whole: after one of them is from the next on.
+        value, operator = _next_day(value, operator), operator + "="
+        return [attribute.span(value, None) if operator == ">=" else attribute.span(None, value)]
+    start, stop = attribute.span(value, None) if operator == ">" else attribute.span(None, value)
+    # A strict bound leaves its own cell out where a cell is one value. Nothing looks inside a bin, so a bin that the
+    # bound cuts stays; but nothing lies below the first edge, or above the last.
+    if scale.form == "edges":
+        if value >= scale.edges[-1] if operator == ">" else value <= scale.edges[0]:
+            raise _no_cell(attribute)
         return [(start, stop)]
     own = scale.span(value, value)
     left = [(start, stop)]
     if own[1] > own[0]:
         left = _both(left, [(0, own[0]), (own[1], attribute.size)])
     if not left:
-        raise QueryError(
-            f"{attribute.name}: no cell meets this condition; they go from {attribute.labels[0]} to "
-            f"{attribute.labels[scale.size - 1]}"
-        )
+        raise _no_cell(attribute)
     return left
+
+
+def _no_cell(attribute: Ordinal) -> QueryError:
+    return QueryError(
+        f"{attribute.name}: no cell meets this condition; they go from {attribute.labels[0]} to "
+        f"{attribute.labels[attribute.scale.size - 1]}"
+    )
+
+
+def _next_day(value: Any, operator: str) -> Any:
+    """The day after another, or the one before; what is no day, or has no such neighbour, as it is."""
+    day = day_of(value)
+    try:
+        return value if day is None else day + dt.timedelta(days=1 if operator == ">" else -1)
+    except OverflowError:
+        return value
 
 
 def _equal(attribute: Attribute, value: Any) -> Span:

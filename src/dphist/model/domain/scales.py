@@ -284,7 +284,7 @@ class Dates:
     @staticmethod
     def of(start: Any, stop: Any, step: str = "1d") -> Dates:
         """Check the dates and read a step such as ``1d``, ``2w``, ``1mo``, ``1y``."""
-        first, last = _date(start), _date(stop)
+        first, last = day_of(start), day_of(stop)
         if first is None or last is None:
             raise DomainError("dates must be calendar days such as 2024-01-31")
         if last <= first:
@@ -333,15 +333,15 @@ class Dates:
 
     def find(self, value: Any) -> int:
         """The cell of a day, or -1."""
-        day = _date(value)
+        day = day_of(value)
         if day is None:
             raise QueryError("a date attribute takes days such as 2024-01-31")
         return self._place(day) if self.start <= day < self.stop else -1
 
     def span(self, low: Any, high: Any) -> tuple[int, int]:
         """Every cell from one day to another. A bound inside a cell takes the whole cell."""
-        first = self.start if low is None else _date(low)
-        last = self.stop - dt.timedelta(days=1) if high is None else _date(high)
+        first = self.start if low is None else day_of(low)
+        last = self.stop - dt.timedelta(days=1) if high is None else day_of(high)
         if first is None or last is None:
             raise QueryError("a date attribute takes days such as 2024-01-31")
         if first > last or first >= self.stop or last < self.start:
@@ -360,7 +360,7 @@ class Dates:
         return np.where(inside, np.searchsorted(begins, days, side="right") - 1, -1).astype(np.int64)
 
 
-def _date(value: Any) -> dt.date | None:
+def day_of(value: Any) -> dt.date | None:
     """A calendar day from a date, a datetime, a numpy datetime or ISO text."""
     if isinstance(value, np.datetime64):
         if np.isnat(value):
