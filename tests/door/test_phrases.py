@@ -10,6 +10,7 @@ import dphist
 from dphist.errors import VerificationError
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.model.phrases import counted, mended
+from dphist.release.answers import Answer
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(6)), dphist.Ordinal("y", range(5))])
 
@@ -59,3 +60,16 @@ def test_what_is_shown_counts_one_as_one() -> None:
     assert (
         dphist.Unit(cells=1, per_cell=2, id="who").describe().endswith("are counted, all of them in one cell")
     )
+
+
+def test_an_interval_is_written_so_that_its_ends_can_be_told_apart() -> None:
+    """A share of 0.374 was “0.4 (0.4 to 0.4)”, an interval that does not hold it."""
+
+    def said(value: float, low: float, high: float) -> str:
+        return str(Answer(value, low, high, 0.95, "exact"))
+
+    assert said(0.3737, 0.3717, 0.3757) == "0.3737  (95% interval 0.3717 to 0.3757)"
+    assert said(41.23, 41.0, 41.5) == "41.23  (95% interval 41.00 to 41.50)"
+    assert said(12.0, 9.0, 15.0) == "12.0  (95% interval 9.0 to 15.0)"
+    assert said(5.0, 5.0, 5.0) == "5.0  (95% interval 5.0 to 5.0)"
+    assert said(2.0, float("-inf"), float("inf")) == "2.0  (95% interval not known)"

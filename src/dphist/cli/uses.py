@@ -172,4 +172,7 @@ def _row(forecast: Forecast, wanted: float | None) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    # Shares and means are small, and not whole.
+    return f"{value:,.4g}" if abs(value) < 10 and not value.is_integer() else f"{value:,.1f}"

@@ -42,7 +42,26 @@ def interval_words(low: float | None, high: float | None) -> str:
         return NOT_MEASURED
     if math.isinf(low) and math.isinf(high):
         return "not known"
-    return f"{low:,.1f} to {high:,.1f}"
+    places = decimals(low, high)
+    return f"{low:,.{places}f} to {high:,.{places}f}"
+
+
+def decimals(low: float, high: float) -> int:
+    """How many decimals tell the ends of an interval apart: one for counts, more for means and shares in narrow ones.
+
+    Args:
+        low: The lower end.
+        high: The upper end.
+
+    Returns:
+        How many digits to write behind the point.
+
+    Example:
+        >>> decimals(9, 15), decimals(0.3717, 0.3757)
+        (1, 4)
+    """
+    width = high - low
+    return min(12, 1 - math.floor(math.log10(width))) if 0 < width < 1 else 1
 
 
 def spoken(words: Words, confidence: float) -> tuple[str, str]:
@@ -90,7 +109,8 @@ class Answer:
             return NOT_MEASURED
         if not self.measured:
             return f"{self.value:,.1f}  ({NOT_MEASURED})"
-        return f"{self.value:,.1f}  ({self.confidence:.0%} interval {interval_words(self.low, self.high)})"
+        value = f"{self.value:,.{decimals(self.low, self.high)}f}"
+        return f"{value}  ({self.confidence:.0%} interval {interval_words(self.low, self.high)})"
 
 
 @dataclass(frozen=True, eq=False)
