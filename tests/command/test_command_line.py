@@ -103,6 +103,26 @@ def test_records_are_written_as_csv(room, published, tmp_path):
     assert len((tmp_path / "made.csv").read_text().splitlines()) == 26
 
 
+def test_nothing_is_written_over_a_release_or_unasked_over_a_file(room, published, tmp_path):
+    """Synthetic records, and tables, would naturally go by the name that the true records have."""
+    records = tmp_path / "visits.csv"
+    for command in (("records", published, "25", "-o"), ("export", published)):
+        records.write_text("the true ones")
+        refused = dphist(*command, records)
+        assert refused.returncode == 1
+        assert "exists already" in refused.stderr
+        assert records.read_text() == "the true ones"
+        assert dphist(*command, records, "--force").returncode == 0
+        assert records.read_text() != "the true ones"
+    paid = tmp_path / "paid.parquet"
+    paid.write_bytes((room / published).read_bytes())
+    for command in (("records", paid, "5", "--force", "-o"), ("report", paid, "-o")):
+        refused = dphist(*command, paid)
+        assert refused.returncode == 1
+        assert "the release itself" in refused.stderr
+        assert paid.read_bytes() == (room / published).read_bytes()
+
+
 def test_a_schema_is_drafted_without_looking_at_values(room):
     drafted = dphist("schema", "new", "visits.csv", cwd=room)
     assert drafted.returncode == 0

@@ -225,12 +225,12 @@ def records(
         Path | None, typer.Option("--output", "-o", help="A CSV or Parquet file; the screen if not given.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides roundings; public.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Make synthetic records that follow a release."""
     from dphist.cli.publishing import write_records
-    from dphist.release import load
 
-    write_records(load(release), count, seed, output)
+    write_records(release, count, seed, output, force)
 
 
 app.command()(handing.export)

@@ -85,7 +85,8 @@ def uncounted(
     """Publish a noised number of the rows that have no cell, for readers of the release of the others."""
     from contextlib import nullcontext
 
-    from dphist.cli.publishing import check_output, read_declared, unit_of
+    from dphist.cli.files import check_output
+    from dphist.cli.publishing import read_declared, unit_of
     from dphist.private.ledger import Ledger
     from dphist.publishing.checking import save_noted
     from dphist.publishing.uncounted import publish_uncounted

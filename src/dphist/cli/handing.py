@@ -26,11 +26,14 @@ def export(
     confidence: Annotated[
         float, typer.Option(help="How often each interval should hold the true count.")
     ] = 0.95,
+    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
 ) -> None:
     """Write a release's table for programs that do not read Parquet: labels, estimate, low and high."""
+    from dphist.cli.files import check_copy
     from dphist.release import load
     from dphist.uses.exporting import export as write
 
+    check_copy(output, release, force)
     with screen.progress("writing the table"):
         written = write(load(release), output, confidence=confidence)
     for path in written:

@@ -9,6 +9,7 @@ from dataclasses import replace as change
 from pathlib import Path
 from typing import Any
 
+from dphist.cli.files import check_copy, check_output
 from dphist.errors import DomainError, InputError, OutputError
 from dphist.model.domain import Domain
 from dphist.model.measure import Measure
@@ -164,9 +165,11 @@ def _added(declared: Schema, measures: list[str] | None) -> tuple[Measure, ...]:
     return tuple(found)
 
 
-def write_records(release: Release, count: int | None, seed: int, output: Path | None) -> None:
+def write_records(release: Path, count: int | None, seed: int, output: Path | None, force: bool) -> None:
     """Write synthetic records as CSV or Parquet."""
-    made = release.records(count, seed=seed)
+    if output is not None:
+        check_copy(output, release, force)
+    made = load(release).records(count, seed=seed)
     if output is None:
         made.to_csv(sys.stdout, index=False)
         return
@@ -186,22 +189,3 @@ def write_text(text: str, output: Path | None) -> None:
         raise OutputError(f"{output} exists already; choose another name")
     with atomic(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def check_output(output: Path, force: bool) -> None:
-    """Refuse an output that cannot be written, or holds a release already, before anything is spent."""
-    if output.is_dir():
-        raise OutputError(f"cannot write {output}: it is a folder; name a file in it")
-    if not output.parent.is_dir():
-        raise OutputError(f"cannot write {output}: the folder {output.parent} does not exist")
-    probe = output.parent / f".{output.name}.probe"
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise OutputError(f"cannot write {output}: {error.strerror}; choose another --output") from None
-    if output.exists() and not force:
-        raise OutputError(
-            f"{output} exists already, and a release that was paid for is not written over; nothing was spent. Choose "
-            "another --output, or say --force"
-        )

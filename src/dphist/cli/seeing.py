@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dphist.cli import screen
+from dphist.cli.files import check_copy
 from dphist.errors import InputError
 from dphist.release import load
 from dphist.release.atomic import atomic
@@ -16,6 +17,7 @@ def write_report(release: Path, output: Path = Path("report.html"), title: str |
     """Write the page of a release."""
     from dphist.report import report_page
 
+    check_copy(output, release, force=True)
     loaded = load(release)
     page = report_page(loaded, title=title or loaded.about.title or release.stem, file=release.name)
     with atomic(output) as temporary:
