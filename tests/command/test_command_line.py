@@ -116,8 +116,8 @@ def test_nothing_is_written_over_a_release_or_unasked_over_a_file(room, publishe
         assert records.read_text() != "the true ones"
     paid = tmp_path / "paid.parquet"
     paid.write_bytes((room / published).read_bytes())
-    for command in (("records", paid, "5", "--force", "-o"), ("report", paid, "-o")):
-        refused = dphist(*command, paid)
+    for words in (("records", paid, "5", "--force", "-o"), ("report", paid, "-o")):
+        refused = dphist(*words, paid)
         assert refused.returncode == 1
         assert "the release itself" in refused.stderr
         assert paid.read_bytes() == (room / published).read_bytes()

@@ -192,3 +192,25 @@ def test_interactive_id3_loses_no_more_than_it_says():
     # Six deviations of the estimate of log p/q; seeds are fixed.
     slack = 6 * np.sqrt(2 / runs)
     assert abs(np.log(p / q)) <= share + slack
+
+
+@pytest.mark.parametrize(
+    ("target", "truth"),
+    [
+        (Nominal("y", [False, True]), [False, True]),
+        (Nominal("y", [False, True]), np.array([False, True])),
+        (Nominal("y", [0, 1]), [0.0, 1.0]),
+        (Nominal("y", ["no", "yes"]), ["no", "yes"]),
+        (Ordinal("y", edges=[0, 10, 20]), [5, 20]),
+        (Ordinal("y", edges=[0, 10, 20]), ["[0, 10)", "[10, 20]"]),
+    ],
+)
+def test_classes_are_named_by_labels_or_in_their_own_values(target, truth):
+    """A tree that guessed every one of them right had the score of one that guessed none."""
+    domain = Domain([Ordinal("x", range(2)), target])
+    counts = Histogram(domain, np.array([[500, 0], [0, 500]]))
+    tree = ReleaseID3("y").fit(publish(counts, epsilon=10, mechanism="laplace"))
+    assert tree.score({"x": [0, 1]}, truth) == 1.0
+    assert tree.score({"x": [0, 1]}, truth[::-1]) == 0.0
+    with pytest.raises(InputError, match="a column of what the tree asks for: x"):
+        tree.predict({"z": [1, 2]})

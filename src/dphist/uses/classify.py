@@ -122,9 +122,12 @@ class ReleaseID3:
         """
         if not hasattr(self, "tree_"):
             raise InputError("the tree has not been grown: call fit with a release first")
-        names = [name for name in self._features(self.domain_) if name in set(column_names(records))]
+        known = self._features(self.domain_)
+        names = [name for name in known if name in set(column_names(records))]
+        if not names:
+            raise InputError(f"records must have a column of what the tree asks for: {', '.join(known)}")
         cells = {name: self.domain_.attribute(name).cells(column(records, name)) for name in names}
-        count = len(column(records, names[0])) if names else 0
+        count = len(column(records, names[0]))
         out = np.empty((count, len(self.classes_)))
         stack: list[tuple[Node, IntArray]] = [(self.tree_, np.arange(count, dtype=np.int64))]
         while stack:
@@ -159,11 +162,18 @@ class ReleaseID3:
         Returns:
             A share between 0 and 1.
         """
-        wanted = np.array([str(value) for value in truth], dtype=object)
-        guessed = self.predict(records)
+        guessed = np.argmax(self.predict_proba(records), axis=1)
+        wanted = self._class_of(list(truth))
         if len(guessed) != len(wanted):
             raise InputError("truth must name a class for each of the records")
         return float(np.mean(guessed == wanted)) if len(wanted) else 1.0
+
+    def _class_of(self, truth: list[Any]) -> IntArray:
+        """The place of every class, named by its label as `predict` does or in the attribute's own values."""
+        places = {label: place for place, label in enumerate(self.classes_)}
+        cells = self.domain_.attribute(self.target).cells(truth) if truth else np.zeros(0, dtype=np.int64)
+        named = [places.get(value, -1) if isinstance(value, str) else -1 for value in truth]
+        return np.where(np.array(named, dtype=np.int64) >= 0, named, cells)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Give the options, as scikit-learn asks for them.
