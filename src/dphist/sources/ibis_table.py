@@ -12,8 +12,19 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.model.unit import Unit
-from dphist.sources.engine import Bound, Column, Engine, Expression, Family, Groups, Integers, Key, Value
+from dphist.sources.engine import (
+    Bound,
+    Column,
+    Engine,
+    Expression,
+    Family,
+    Groups,
+    Integers,
+    Key,
+    Value,
+)
 from dphist.sources.expressions import check_expression, made_in_memory
+from dphist.sources.halves import added_halves, halves
 from dphist.sources.people import DIGITS, SALT, exact_below, is_decimal, most, refuse_floats, refuse_type
 from dphist.sources.remote import backend_of, ibis_columns
 from dphist.sources.tally import Tally
@@ -200,15 +211,14 @@ class IbisTable:
         keyed = table.select(**found, **amounts)
         if amounts:
             keyed = keyed.filter(*(keyed[name].notnull() for name in amounts))
-        totals = {f"s{place}": keyed[name].sum() for place, name in enumerate(amounts)}
-        counted = keyed.group_by(names).aggregate(n=keyed.count(), **totals)
+        counted = keyed.group_by(names).aggregate(n=keyed.count(), **halves(keyed, list(amounts)))
         answer = self._run(counted)
         columns = [answer.column(name) for name in names]
         return Groups(
             keys=[_values(column) for column in columns],
             missing=[column.is_null().to_numpy() for column in columns],
             rows=answer.column("n").to_numpy().astype(np.int64),
-            sums=[answer.column(name).to_numpy().astype(np.int64) for name in totals],
+            sums=added_halves(answer, len(amounts)),
         )
 
     def person(self, column: Column) -> Expression:
@@ -259,10 +269,9 @@ class IbisTable:
                 kept = kept.mutate(
                     **{name: ibis.cases((kept.whole <= value.limit, kept[name]), else_=signed)}
                 )
-        totals = {f"s{place}": kept[name].sum() for place, name in enumerate(amounts)}
-        answer = self._run(kept.group_by("cell").aggregate(n=kept.count(), **totals))
-        found = [answer.column(name).to_numpy().astype(np.int64) for name in ("cell", "n", *totals)]
-        return found[0], found[1], found[2:]
+        answer = self._run(kept.group_by("cell").aggregate(n=kept.count(), **halves(kept, list(amounts))))
+        cells, rows = (answer.column(name).to_numpy().astype(np.int64) for name in ("cell", "n"))
+        return cells, rows, added_halves(answer, len(amounts))
 
     def crowd(self, person: Column) -> tuple[Integers, Integers]:
         """Numbers of rows, and how many people have as many; where ids are compared byte by byte."""
