@@ -1,5 +1,6 @@
 """Intervals of cells that were measured one by one: what noise hides is allowed for."""
 
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -167,3 +168,37 @@ def test_runs_of_cells_of_a_plane_have_the_same_intervals_as_single_cells():
     assert np.ptp(errors.least_of_run(begin, end)) > 0.0
     np.testing.assert_array_equal(many.low, one.low)
     np.testing.assert_array_equal(many.high, one.high)
+
+
+def test_few_categories_reach_to_noisy_counts_that_are_far_from_what_is_published():
+    domain = Domain([Nominal("x", [str(i) for i in range(100)])])
+    counts, cells = np.where(np.arange(100) % 7 == 0, 21, 0), Workload.cells(domain)
+    held, far = [], 0
+    for seed in range(8):
+        errors = cast(HiddenErrors, run(Posterior(), Histogram(domain, counts), "0.1", seed=seed).errors)
+        assert errors.unordered
+        found = errors.interval(cells, errors.counts, 0.95)
+        plain = replace(errors, unordered=False).interval(cells, errors.counts, 0.95)
+        held.append([np.mean((each.low <= counts) & (counts <= each.high)) for each in (plain, found)])
+        apart, noise = errors.noisy - errors.counts, np.sqrt(errors.noise)
+        wider = found.high > plain.high
+        far += int(wider.sum())
+        assert (apart[wider] > 1.5 * noise).all()
+        assert (found.high[wider] <= np.rint(errors.counts + 2.0 * noise)[wider]).all()
+        assert (found.high >= np.rint(np.minimum(errors.noisy, errors.counts + 2.0 * noise)))[
+            apart > 1.5 * noise
+        ].all()
+        assert (found.low <= plain.low).all()
+        # Cells in a run are asked one by one, so that a file says the same.
+        assert errors.run_of_cells(0, 100, errors.counts, 0.95) is None
+    assert far > 0
+    before, after = np.mean(held, axis=0)
+    assert after > before + 0.01
+    assert after > 0.93
+
+
+def test_many_categories_and_ordered_lines_are_left_to_the_law():
+    many = Domain([Nominal("x", [str(i) for i in range(600)])])
+    for data in (Histogram(many, np.full(600, 3)), np.full(100, 3)):
+        errors = cast(HiddenErrors, run(Posterior(), data, "0.1", seed=1).errors)
+        assert not errors._lumps

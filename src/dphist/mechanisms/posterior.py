@@ -154,7 +154,8 @@ class Posterior:
             from dphist.inference.predictive.weighed import WeighedErrors
 
             return WeighedErrors(*parts, noisy=values, noise=noise, freedom=partial(_freedom, read))
-        return HiddenErrors(*parts, noisy=values, noise=noise, total=total)
+        unordered = read is None and values.ndim == 1
+        return HiddenErrors(*parts, noisy=values, noise=noise, total=total, unordered=unordered)
 
 
 def _read(noisy: Noisy, values: IntArray, *, ordered: bool) -> Reading:

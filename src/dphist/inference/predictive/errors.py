@@ -234,7 +234,11 @@ class PredictiveErrors:
         low, high = whole_counts(published, deviations * below, deviations * above)
         alone = cells == 1.0
         if self.counts is not None and not self.pruned and alone.any():
-            low[alone], high[alone] = likeliest_counts(published[alone], below[alone], deviations, confidence)
+            same = np.minimum(below, above)[alone]
+            few = likeliest_counts(published[alone], same, deviations, confidence)
+            # What reaches further to one side does so beside the law.
+            low[alone] = np.where(below[alone] > same, np.minimum(low[alone], few[0]), few[0])
+            high[alone] = np.where(above[alone] > same, np.maximum(high[alone], few[1]), few[1])
         return Interval(low, high)
 
     def squares(

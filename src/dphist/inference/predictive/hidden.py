@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.estimate import Interval
+from dphist.inference.intervals import normal_quantile
 from dphist.inference.predictive.errors import PLAIN, PredictiveErrors, asked_cells
 from dphist.kernels.summed_area import add_box_sums, running_sums
 
@@ -31,6 +33,13 @@ _SHORT = 32.0
 # ε = 0.1 then hold in 0.955 instead of 0.894, those of a random walk at ρ = 1/200 in 0.927 instead of 0.899; sums are
 # 1.02 times as wide, those of 2 to 16 cells 1.05. With 3 the walk holds in 0.930, short sums are 1.06 times as wide.
 _CHANCE = 4.0
+# Categories whose noisy count is further than so many deviations of noise from what is published reach that far, up to
+# so many. On six made-up shapes of 100 and 365 categories with 3 records each at ε = 0.1 (16 and 8 draws) a comb of 7
+# then holds in 0.936 and 0.928 instead of 0.907 and 0.891, and widths are 1.06 and 1.07 times as large; with 10 and 30
+# records each 1.01.
+_FAR, _MOST = 1.5, 2.0
+# More categories tell by themselves what lies in lumps: of 2,000 none of these shapes held in less than 0.946.
+_FEW = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +56,9 @@ class HiddenErrors(PredictiveErrors):
     then lies where the noisy sum is. How far sums of c cells were wrong was checked on n/c of them: hardly, where c is
     a large part of all n. So with d from what is published to the noisy sum, d² − 4(1 − 2√(c/n)) noise variances, if
     positive, are added to squared errors on the noisy sum's side; and all of d² from a quarter of the cells on.
+
+    Categories have no neighbours that could tell a lump below the noise from a level. Where they are few, the interval
+    of one reaches at least to its noisy count if that is 1.5 deviations of noise away, and up to 2 of them.
     """
 
     noisy: NDArray[Any] | None = None
@@ -55,6 +67,8 @@ class HiddenErrors(PredictiveErrors):
     """The variance of each."""
     total: tuple[float, float] | None = None
     """A noisy total with its variance, if one was measured."""
+    unordered: bool = False
+    """Whether cells are categories without neighbours."""
 
     @cached_property
     def hidden(self) -> float:
@@ -87,14 +101,27 @@ class HiddenErrors(PredictiveErrors):
         """How far truths may lie below published sums, and above, where the noisy ones lie."""
         squares, cells = self.squares(low, high, starts, published), asked_cells(low, high, starts)
         deviation = np.sqrt(squares)
-        if self.counts is None or not (cells > 1.0).any():
+        if self.counts is None or not (self._lumps or (cells > 1.0).any()):
             return deviation, deviation
         plain, noise = self.engine.least_squares(low, high, None, starts)
         apart = plain - published
         chance = _CHANCE * np.maximum(1.0 - np.sqrt(4.0 * cells / self.counts.size), 0.0)
         beyond = np.where(cells > 1.0, np.maximum(apart * apart - chance * noise, 0.0), 0.0)
         wider = np.sqrt(np.maximum(np.minimum(squares + beyond, PLAIN * noise + apart * apart), squares))
+        if self._lumps:
+            reach = np.minimum(np.abs(apart), _MOST * np.sqrt(noise)) / normal_quantile(0.95)
+            far = (cells == 1.0) & (np.abs(apart) > _FAR * np.sqrt(noise))
+            wider = np.where(far, np.maximum(wider, reach), wider)
         return np.where(apart < 0.0, wider, deviation), np.where(apart > 0.0, wider, deviation)
+
+    @property
+    def _lumps(self) -> bool:
+        """Whether cells are categories too few to tell what lies in lumps."""
+        return self.unordered and self.counts is not None and self.counts.size <= _FEW
+
+    def run_of_cells(self, begin: int, end: int, published: FloatArray, confidence: float) -> Interval | None:
+        """As of any cells, but where one may reach to its noisy count."""
+        return None if self._lumps else super().run_of_cells(begin, end, published, confidence)
 
     def least(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
         """What squared errors are at least, for what low cells may hide."""
