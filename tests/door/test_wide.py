@@ -16,7 +16,7 @@ import pytest
 import dphist
 from dphist.errors import NotPrivate, QueryError, ReleaseError, TooLargeError, VerificationError
 from dphist.inference.mixture import fit_mixture
-from dphist.mechanisms import Residuals
+from dphist.mechanisms import Auto, Residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.unit import Unit
@@ -277,17 +277,49 @@ def test_the_explorer_shows_what_was_measured_and_says_what_was_not(releases: An
 
 
 def test_the_forecast_is_the_error() -> None:
-    told = dphist.planning.plan(DOMAIN, 2, "marginals:2", mechanisms=["residuals", "auto"])
+    (told,) = dphist.planning.plan(DOMAIN, 2, "marginals:2", mechanisms=["residuals"])
     release = dphist.publish(people(), DOMAIN, 2, "residuals", workload="marginals:2")
     errors: Any = release._estimate.errors
     pairs = dphist.Workload.marginals(DOMAIN, 2).tables or ()
     cells = [np.prod([DOMAIN.shape[axis] for axis in axes]) for axes in pairs]
     variances = [errors.residuals.cell_variance(axes) for axes in pairs]
     expected = np.sqrt(np.average(variances, weights=cells))
-    assert [forecast.error for forecast in told] == pytest.approx([expected] * 2)
+    assert told.error == pytest.approx(expected)
     (unasked,) = dphist.planning.plan(DOMAIN, 2, "marginals:3", mechanisms=["residuals"], announced=False)
     assert unasked.error is None
     assert "would not be measured" in unasked.basis
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_the_forecast_of_auto_is_of_the_model_that_it_publishes(dependent: bool) -> None:
+    rows, draw = 1_000, np.random.default_rng(3)
+    domain = dphist.Domain([dphist.Nominal(f"q{i}", WORDS) for i in range(18)])
+    taste = draw.integers(0, 3, rows)
+    codes = [draw.integers(0, 3, rows) for _ in range(18)]
+    held = CodedColumns(
+        domain,
+        tuple(np.where(draw.random(rows) < 0.6 * dependent, taste, code).astype(np.uint8) for code in codes),
+    )
+    pairs = dphist.Workload.marginals(domain, 2)
+    plan = dphist.planning.plan(domain, 1, "marginals:2", mechanisms=["auto", "residuals"], records=rows)
+    auto, residuals = sorted(plan, key=lambda forecast: forecast.mechanism)
+    assert auto.error is not None
+    assert residuals.error is not None
+    noise = Noise(Keystream.for_tests(5))
+    release = tables_release(held, Budget.of(1), Auto(), Unit(), pairs, noise=noise)
+    truth = np.concatenate([table.reshape(-1) for table in held.tables(pairs.tables or ())])
+    error = float(np.sqrt(np.mean((release.answer(pairs).value - truth) ** 2)))
+    # Plain tables would be off by more.
+    assert error < 0.8 * residuals.error
+    assert auto.best is not None
+    assert auto.worst is not None
+    assert auto.best <= error <= auto.worst
+    assert auto.worst < 1.25 * residuals.error
+    assert "depend on each other" in auto.basis
+    # Much is asked of little: with many records plain tables are what a model can say, too.
+    (many,) = dphist.planning.plan(domain, 10, "marginals:2", mechanisms=["auto"], records=10**6)
+    (plain,) = dphist.planning.plan(domain, 10, "marginals:2", mechanisms=["residuals"], records=10**6)
+    assert many.error == pytest.approx(plain.error, rel=0.05)
 
 
 def test_auto_says_by_how_much_it_expects_one_way_to_be_better() -> None:

@@ -177,6 +177,8 @@ def test_few_categories_reach_to_noisy_counts_that_are_far_from_what_is_publishe
     for seed in range(8):
         errors = cast(HiddenErrors, run(Posterior(), Histogram(domain, counts), "0.1", seed=seed).errors)
         assert errors.unordered
+        assert errors.counts is not None
+        assert errors.noisy is not None
         found = errors.interval(cells, errors.counts, 0.95)
         plain = replace(errors, unordered=False).interval(cells, errors.counts, 0.95)
         held.append([np.mean((each.low <= counts) & (counts <= each.high)) for each in (plain, found)])

@@ -37,9 +37,9 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.planning.nuclear import limit
-from dphist.planning.populations import LIMIT, POPULATIONS, questions
+from dphist.planning.populations import LIMIT, POPULATIONS, questions, root_mean_square, told_well, typical
 from dphist.planning.searching import least_amount
-from dphist.planning.wide import wide_error
+from dphist.planning.wide import wide_cases, wide_error
 from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.pricing import Purse
@@ -58,10 +58,8 @@ MECHANISMS = (
 )
 _LARGEST_RUN = 1 << 22
 _LARGEST_SIMULATION = 1 << 18
-# How often a mechanism is run on each population at most, up to so many cells; and from so many runs on no longer than
-# its mean squared error is known within so much of it: a twentieth of the error that is shown.
+# How often a mechanism is run on each population at most, up to so many cells.
 _RUNS = ((1 << 10, 16), (1 << 13, 8), (1 << 16, 2))
-_ENOUGH, _WITHIN = 4, 0.1
 # A forecast is to be right within this factor, and a range goes by it beyond what was seen.
 BAND = 1.25
 
@@ -255,12 +253,20 @@ def epsilon_needed(
     return forecast.epsilon_needed
 
 
-def _tables_forecast(name: str, rms: float, budget: Budget, wanted: float | None) -> Forecast:
+def _tables_forecast(
+    name: str, rms: float, budget: Budget, wanted: float | None, parts: Mapping[str, float]
+) -> Forecast:
     if math.isinf(rms):
         return Forecast(
             name, None, None, "tables of few attributes are published; this would not be measured"
         )
     needed = None if wanted is None else scaled_budget(budget, rms, wanted)
+    if parts:
+        cases = tuple((case, part * rms) for case, part in parts.items())
+        errors = [error for _, error in cases]
+        basis = "expected of a model that is fitted to noisy tables, by how far columns depend on each other"
+        middle = typical({case: [error] for case, error in cases})
+        return Forecast(name, middle, min(errors) / BAND, basis, needed, max(errors) * BAND, cases)
     basis = "exact for least squares over tables of few attributes; what is published is cut at zero and made to agree"
     return Forecast(name, rms, rms, basis, needed, rms)
 
@@ -280,7 +286,9 @@ class _Study:
         try:
             wide = wide_error(self.mechanism, self.domain, budget, self.unit, self.hint, self.asked)
             if wide is not None:
-                return _tables_forecast(name, wide, budget, wanted)
+                to_wide = self.mechanism, self.domain, budget, self.unit, self.hint
+                parts = wide_cases(*to_wide, self.records) if math.isfinite(wide) else {}
+                return _tables_forecast(name, wide, budget, wanted, parts)
             errors = self._oblivious(budget)
             if errors is not None:
                 rms = math.sqrt(float(np.mean(drawn_variance(errors, self.asked))))
@@ -295,16 +303,16 @@ class _Study:
                     f"depends on the data, and {self.domain.size:,} cells are too many to simulate",
                 )
             found = self._simulate(budget)
-            needed = None if wanted is None else self._search(wanted, budget, _typical(found))
+            needed = None if wanted is None else self._search(wanted, budget, typical(found))
         except DphistError as refusal:
             return Forecast(name, None, None, str(refusal))
         runs = [one for each in found.values() for one in each]
-        cases = tuple((case, _root_mean_square(each)) for case, each in found.items())
+        cases = tuple((case, root_mean_square(each)) for case, each in found.items())
         basis = f"simulated on {len(found)} made-up populations of {self.records:,} records; yours may lie outside"
         if isinstance(self.mechanism, Auto):
             basis += f"; {self._chosen(budget)}"
         # Some runs on some populations: others would go beyond the least and the largest.
-        return Forecast(name, _typical(found), min(runs) / BAND, basis, needed, max(runs) * BAND, cases)
+        return Forecast(name, typical(found), min(runs) / BAND, basis, needed, max(runs) * BAND, cases)
 
     def _chosen(self, budget: Budget) -> str:
         """What `auto` chooses, and why."""
@@ -368,7 +376,7 @@ class _Study:
                 # As a release would answer: not always with the sum of the published cells.
                 answers = estimate.errors.answer(self.asked, np.asarray(summed, dtype=np.float64))
                 found[name].append(math.sqrt(float(np.mean((answers - truth) ** 2))))
-                if self.runs is None and _settled(found[name]):
+                if self.runs is None and told_well(found[name]):
                     break
         return found
 
@@ -376,28 +384,6 @@ class _Study:
         """The ε, or ρ, that brings errors down to what is wanted, beginning at what is known of this budget."""
 
         def error(amount: Fraction) -> float:
-            return _typical(self._simulate(Budget(amount, budget.currency)))
+            return typical(self._simulate(Budget(amount, budget.currency)))
 
         return least_amount(error, wanted, (budget.amount, known), 1.0 if budget.pure else 0.5)
-
-
-def _settled(errors: Sequence[float]) -> bool:
-    """Whether more runs would move their mean square by little."""
-    squares = np.square(errors)
-    return len(errors) >= _ENOUGH and bool(
-        squares.std(ddof=1) <= _WITHIN * squares.mean() * math.sqrt(len(errors))
-    )
-
-
-def _root_mean_square(errors: Sequence[float]) -> float:
-    return math.sqrt(sum(error**2 for error in errors) / len(errors))
-
-
-def _typical(found: Mapping[str, Sequence[float]]) -> float:
-    """The median over the populations but the even one, which bounds what to hope for: no extreme one moves it.
-
-    Of an even number of them, the geometric mean of the two in the middle.
-    """
-    errors = sorted(_root_mean_square(each) for name, each in found.items() if name != LIMIT)
-    middle = errors[(len(errors) - 1) // 2 : len(errors) // 2 + 1]
-    return math.exp(sum(math.log(max(error, 1e-12)) for error in middle) / len(middle))

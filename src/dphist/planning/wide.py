@@ -1,13 +1,23 @@
-"""Forecasts for tables of few attributes out of very many: the variance of least squares is known beforehand."""
+"""Forecasts for tables of few attributes out of very many.
+
+The variance of least squares is known beforehand. Where a model is fitted to the noisy tables (`mixture`), what is
+published is nearer to the truth the less columns depend on each other, which nobody knows before data are read: its
+own forecast (`dphist.mechanisms.wide.outlook`) is given for columns that are independent and for some that are not.
+"""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dphist.inference.tables import Axes
 from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.residuals import Residuals
+from dphist.mechanisms.residuals import Residuals, asked_ranges
+from dphist.mechanisms.wide.ranges import plan_axes
+from dphist.mechanisms.wide.singles import HALF_MEAN
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns
 from dphist.model.domain import Domain
@@ -59,3 +69,49 @@ def wide_error(
         squares += size * known.cell_variance(kept)
         cells += size
     return math.sqrt(squares / cells)
+
+
+# How far pairs are from independence, as a total variation beyond sampling, in words.
+_DEPENDENCES = {
+    "independent columns": 0.0,
+    "hardly dependent columns": 0.02,
+    "dependent columns": 0.1,
+    "columns that follow from each other": 0.4,
+}
+
+
+def wide_cases(
+    mechanism: Mechanism, domain: Domain, budget: Budget, unit: Unit, hint: Workload | None, records: int
+) -> dict[str, float]:
+    """What part of the error of least squares `auto` is expected to have, by how far columns depend on each other.
+
+    Args:
+        mechanism: Who publishes, as tables of few attributes.
+        domain: What would be counted.
+        budget: What would be spent.
+        unit: Who is protected.
+        hint: What the mechanism is told.
+        records: A public guess at how many there are.
+
+    Returns:
+        A part for each kind of columns; nothing where least squares is published as it is.
+    """
+    if not isinstance(mechanism, Auto) or mechanism.guaranteed:
+        return {}
+    nobody = CodedColumns.nobody(domain)
+    right, _ = open_records_gate(nobody, budget, unit, workload=hint, noise=Noise(Keystream.for_tests(0)))
+    if plan_axes(domain, asked_ranges(right, None), gaussian=right.law().gaussian):
+        return {}
+    recipe = Mixture()
+    outlook = counted(right, recipe.tables, recipe.ways)[1].counted(float(records))
+    if not outlook.pairs:
+        return {}
+    best = np.minimum(outlook.together, outlook.apart)
+    if float(outlook.likely @ best) > outlook.plain:
+        return {}
+    # Errors there are of tables without negative cells; beside least squares, which may have any.
+    uncut = outlook.mean(HALF_MEAN * np.sqrt(outlook.variances[0]) * outlook.cells / outlook.total)
+    return {
+        name: float(np.interp(beyond, outlook.beyond, np.minimum(best, outlook.plain)) / uncut)
+        for name, beyond in _DEPENDENCES.items()
+    }

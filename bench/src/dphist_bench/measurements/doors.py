@@ -129,8 +129,8 @@ def categories(draw: Draw, size: int) -> Iterator[Asked]:
 
 
 def tables(draw: Draw, *, added: bool) -> Iterator[Asked]:
-    """Pairs of twelve columns of three values; perhaps with two tables of three added later for as much again."""
-    columns, draws = 12, draw.random
+    """Pairs of sixteen columns of three values; perhaps with two tables of three added later for as much again."""
+    columns, draws = 16, draw.random
     domain = Domain([Nominal(f"c{i}", ["a", "b", "c"]) for i in range(columns)])
     rows = int(draw.each * 1000)
     law = shape(draw.shape, 9, draws) + 1e-3
