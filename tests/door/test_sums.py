@@ -313,3 +313,15 @@ def test_sums_on_engines_that_wrap_are_cut() -> None:
     assert count_and_sum(few, Domain([Nominal("sex", [1])]), Unit(), [quantity])[1][0].tolist() == [
         -3 * 2**40
     ]
+
+
+def test_values_that_are_no_number_are_none_where_every_branch_is_computed() -> None:
+    """Polars computes what a condition excludes, and had refused everybody's table for one row of it."""
+    values = [1.0, 4.0, float("nan"), float("inf"), -1e300, None]
+    table = ibis.polars.connect().create_table("t", pl.DataFrame({"sex": [1] * 6, "cost": values}))
+    counts, (sums,) = count_and_sum(
+        table, Domain([Nominal("sex", [1])]), Unit(), [Quantity(Measure("cost", 0, 10))]
+    )
+    assert (counts.counts.tolist(), sums.tolist()) == ([4], [15])
+    bins = Domain([Ordinal("cost", range(5), other=True)])
+    assert count_and_sum(table, bins, Unit(), [])[0].counts.tolist() == [0, 1, 0, 0, 1, 4]
