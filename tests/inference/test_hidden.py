@@ -133,14 +133,15 @@ def test_sums_where_records_begin_hold_though_the_law_says_next_to_nothing():
 
 
 def test_tables_of_a_plane_that_was_measured_cell_by_cell_hold():
-    """Rows and columns of a hill, which the law of halvings smooths, and of a plane with one tall cell."""
+    """Rows and columns of a hill, which the law of halvings smooths, of a plane with one tall cell, and of a saw."""
     y, x = np.mgrid[0:24, 0:24] / 24.0
     hill = np.exp(-12.0 * ((x - 0.4) ** 2 + (y - 0.6) ** 2)) + 0.01
     tall = np.full((24, 24), 0.2)
     tall[5, 3] = 200.0
     domain = Domain([Ordinal("y", range(24)), Ordinal("x", range(24))])
     asked = Workload.marginals(domain, 1)
-    for shape, mean in ((hill, 40.0), (tall, 5.0)):
+    saw = np.tile(1.0 + np.arange(24) % 5, (24, 1))
+    for shape, mean in ((hill, 40.0), (tall, 5.0), (saw, 10.0)):
         hits, squares = [], []
         for seed in range(8):
             counts = np.random.default_rng(seed).poisson(mean * shape / shape.mean())

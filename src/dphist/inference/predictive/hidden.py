@@ -59,6 +59,9 @@ class HiddenErrors(PredictiveErrors):
 
     Categories have no neighbours that could tell a lump below the noise from a level. Where they are few, the interval
     of one reaches at least to its noisy count if that is 1.5 deviations of noise away, and up to 2 of them.
+
+    Of several attributes the tables of one are what is asked most, and what repeats along an attribute adds up in them:
+    how far all cells of such a table are from the noisy ones, beyond noise, is added to the squared error of each.
     """
 
     noisy: NDArray[Any] | None = None
@@ -95,16 +98,42 @@ class HiddenErrors(PredictiveErrors):
         """How many such cells there are below each, along every axis."""
         return np.asarray(running_sums(self._low.astype(np.int64)))
 
+    @cached_property
+    def _across(self) -> FloatArray:
+        """What the sums over all but one axis are biased by, for each axis: mean squares, in variances of their noise.
+
+        Were they unbiased published sums would be as far from noisy ones as noise puts them, or nearer.
+        """
+        if self.noisy is None or self.counts is None or self.counts.ndim == 1:
+            return np.zeros(1)
+        apart, found = self.noisy - self.counts, []
+        for axis in range(apart.ndim):
+            others = tuple(other for other in range(apart.ndim) if other != axis)
+            seen = float(np.square(apart.sum(axis=others)).sum()) / (self.noise * apart.size)
+            found.append(max(round(seen, 6) - 1.0, 0.0))
+        return np.array(found)
+
+    def _biased_across(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
+        """That, for questions about some values of one attribute whatever the others are; 0 for others."""
+        if self.counts is None or not self._across.any() or starts is not None:
+            return np.zeros(1)
+        whole = (low <= 0) & (high >= np.array(self.counts.shape))
+        one = whole.sum(axis=1) == whole.shape[1] - 1
+        return np.where(one, np.where(whole, 0.0, self._across).sum(axis=1), 0.0)
+
     def deviations(
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """How far truths may lie below published sums, and above, where the noisy ones lie."""
         squares, cells = self.squares(low, high, starts, published), asked_cells(low, high, starts)
-        deviation = np.sqrt(squares)
         if self.counts is None or not (self._lumps or (cells > 1.0).any()):
+            deviation = np.sqrt(squares)
             return deviation, deviation
         plain, noise = self.engine.least_squares(low, high, None, starts)
         apart = plain - published
+        across = np.where(cells > 1.0, self._biased_across(low, high, starts), 0.0) * noise
+        squares = np.maximum(np.minimum(squares + across, PLAIN * noise + apart * apart), squares)
+        deviation = np.sqrt(squares)
         chance = _CHANCE * np.maximum(1.0 - np.sqrt(4.0 * cells / self.counts.size), 0.0)
         beyond = np.where(cells > 1.0, np.maximum(apart * apart - chance * noise, 0.0), 0.0)
         wider = np.sqrt(np.maximum(np.minimum(squares + beyond, PLAIN * noise + apart * apart), squares))
