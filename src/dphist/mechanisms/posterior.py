@@ -90,7 +90,7 @@ class Posterior:
         look = Fraction(1, math.isqrt(_LOOK * _LOOK * data.size))
         first, data = data.split(look, 1 - look)
         if float(first.measure(Totals()).values.sum()) >= _FEW * math.sqrt(data.size) * unit:
-            return self._cells(data.standing_for(whole), None, "what a count of the records left")
+            return self._cells(data.standing_for(whole), None, " with what a count of the records left")
         second, data = data.split(_TOTAL, 1 - _TOTAL)
         noisy = second.measure(Totals())
         total = float(noisy.values.sum())
@@ -103,7 +103,7 @@ class Posterior:
         found = AdaptiveTree(estimator="averaged").estimate(data)
         return replace(found, note=f"records are next to nothing beside the noise of cells, so {found.note}")
 
-    def _cells(self, data: PrivateCounts, total: Noisy | None, spent: str = "the whole budget") -> Estimate:
+    def _cells(self, data: PrivateCounts, total: Noisy | None, spent: str = "") -> Estimate:
         """Ask for every cell, and infer; a noisy total tells more where there are few records."""
         noisy = data.measure(Identity())
         values, ordered = noisy.values.reshape(data.shape), ordered_line(data)
@@ -118,7 +118,7 @@ class Posterior:
             return Estimate(told.counts, self._errors(errors, noisy, known, read if ordered else None))
         counts, model = _read(noisy, values, ordered=ordered)
         reading = counts, model
-        note = f"every cell was noised with {spent}, then "
+        note = f"every cell was noised{spent}, then "
         if total is not None:
             counts = _to_total(counts, noisy, total)
             note = "records are few, so their total was noised, then every cell with the rest, and "
