@@ -17,7 +17,7 @@ from dphist.inference.predictive.engine import Engine
 from dphist.release.file.description import KEY
 
 LINE = dphist.Domain([dphist.Ordinal("x", range(700))])
-PLANE = dphist.Domain([dphist.Ordinal("x", range(36)), dphist.Ordinal("y", range(30))])
+PLANE = dphist.Domain([dphist.Ordinal("x", range(44)), dphist.Ordinal("y", range(40))])
 
 
 @pytest.fixture(autouse=True)

@@ -168,8 +168,8 @@ def test_every_table_is_asked_once_for_its_own_share():
 
 
 def test_a_space_of_points_gets_a_tree():
-    for names, asked in (("xy", None), ("xyz", "ranges")):
-        domain = Domain([Ordinal(name, range(20)) for name in names])
+    for names, size, asked in (("xy", 44, None), ("xyz", 20, "ranges")):
+        domain = Domain([Ordinal(name, range(size)) for name in names])
         histogram = Histogram(domain, np.ones(domain.shape, dtype=np.int64))
         told = None if asked is None else Workload.random(domain, 100, seed=1)
         assert "adaptivetree" in run(Auto(), histogram, 1, seed=1, workload=told).note
