@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from dphist.inference.lowcells import only_tall_cells_hold
-from dphist.inference.predictive.errors import PredictiveErrors
 from dphist.inference.tablenoise import TableNoise
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
 from dphist.testing import run
 
 SHAPE = (16, 12, 8)
@@ -39,8 +40,14 @@ def test_noise_that_hides_nothing_adds_up_to_nothing(seed):
 
 def test_tall_cells_among_empty_ones_are_read_by_their_neighbours():
     tall, beside = (run(each, _tall(), 1, seed=4) for each in (ALONE, Posterior()))
-    assert isinstance(tall.errors, PredictiveErrors)
     assert np.array_equal(tall.counts, beside.counts)
+    rows = Workload.marginals(
+        Domain([Ordinal(name, range(n)) for name, n in zip("xyz", SHAPE, strict=True)]), 1
+    )
+    said = rows.answer(tall.counts)
+    one, other = (each.errors.interval(rows, said, 0.9) for each in (tall, beside))
+    assert np.array_equal(one.low, other.low)
+    assert np.array_equal(one.high, other.high)
     assert "only tall cells hold anything" in tall.note
     assert isinstance(run(ALONE, _low(), 1, seed=4).errors, TableNoise)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from dphist.inference.estimate import Estimate
 from dphist.inference.guaranteed import NoisySums
-from dphist.inference.predictive import Engine, PredictiveErrors
+from dphist.inference.predictive import Engine
+from dphist.inference.predictive.hidden import HiddenErrors
 from dphist.model.law import NoiseLaw
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ def read_by_neighbours(noisy: NDArray[np.int64], law: NoiseLaw) -> Estimate:
 
     counts, model = denoise_field(noisy, float(law.scale), gaussian=law.gaussian)
     predictive = partial(Engine.of_cells, noisy, max(law.drawn_variance, NEXT_TO_EXACT), None)
-    return Estimate(
-        counts, PredictiveErrors(predictive, partial(NoisySums, noisy, law), counts), in_words(model)
+    errors = HiddenErrors(
+        *(predictive, partial(NoisySums, noisy, law), counts), noisy=noisy, noise=law.drawn_variance
     )
+    return Estimate(counts, errors, in_words(model))
 
 
 def in_words(model: Denoised | None) -> str:
