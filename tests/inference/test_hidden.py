@@ -205,3 +205,26 @@ def test_many_categories_and_ordered_lines_are_left_to_the_law():
     for data in (Histogram(many, np.full(600, 3)), np.full(100, 3)):
         errors = cast(HiddenErrors, run(Posterior(), data, "0.1", seed=1).errors)
         assert not errors._lumps
+
+
+def test_rows_that_are_listed_are_as_wide_as_rows_side_by_side():
+    domain = Domain([Ordinal("y", range(24)), Ordinal("x", range(24))])
+    saw = np.tile(10.0 * (1.0 + np.arange(24) % 5), (24, 1))
+    counts = np.random.default_rng(3).poisson(saw)
+    errors = cast(HiddenErrors, run(Posterior(), Histogram(domain, counts), "0.1", seed=3).errors)
+    low, high = np.array([[0, 4], [0, 6]]), np.array([[24, 6], [24, 8]])
+    apart = errors._biased_across(low, high, None)
+    assert apart[0] == apart[1] > 0.0
+    listed = errors._biased_across(
+        np.vstack([low, [[3, 3]]]), np.vstack([high, [[4, 4]]]), np.array([0, 2, 3])
+    )
+    np.testing.assert_array_equal(listed, [apart[0], 0.0])
+
+
+@pytest.mark.parametrize("workload", [None, "cells", "ranges"])
+def test_where_noise_is_nothing_answers_are_exact(workload):
+    domain = Domain([Ordinal("y", range(16)), Ordinal("x", range(16))])
+    counts = np.random.default_rng(4).poisson(3.0, (16, 16))
+    release = publish(Histogram(domain, counts), epsilon=1000, workload=workload)
+    answer = release.answer("y between 1 and 3")
+    assert answer.value == answer.low == answer.high == counts[1:4].sum()

@@ -44,7 +44,7 @@ _FEWEST = 1024
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
-    """Noise every cell with the whole budget, then publish each count's posterior mean.
+    """Noise every cell, then publish each count's posterior mean.
 
     The noisy counts are read as a sequence of hidden levels that hold on, drift or jump; counts scatter about their
     level, and Laplace noise lies on top. The model is fitted to the noisy counts themselves (empirical
@@ -58,8 +58,8 @@ class Posterior:
     Private because one step moves one cell by one and each cell carries discrete Laplace noise of scale 1/ε;
     all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`; here an
     answer about many cells is the engine's mean where bias could add up (see `dphist.inference.predictive`), so it need
-    not be the sum of the published cells. On a line intervals allow for what noise hides in cells that are published as
-    next to nothing (`dphist.inference.predictive.hidden`), and those of single cells gain where a trend was heard
+    not be the sum of the published cells. Intervals allow for what noise hides in cells that are published as next to
+    nothing (`dphist.inference.predictive.hidden`), and those of single cells of a line gain where a trend was heard
     (`dphist.inference.predictive.weighed`).
 
     Args:

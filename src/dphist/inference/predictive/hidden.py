@@ -104,7 +104,7 @@ class HiddenErrors(PredictiveErrors):
 
         Were they unbiased published sums would be as far from noisy ones as noise puts them, or nearer.
         """
-        if self.noisy is None or self.counts is None or self.counts.ndim == 1:
+        if self.noisy is None or self.counts is None or self.counts.ndim == 1 or self.noise <= 0.0:
             return np.zeros(1)
         apart, found = self.noisy - self.counts, []
         for axis in range(apart.ndim):
@@ -114,12 +114,16 @@ class HiddenErrors(PredictiveErrors):
         return np.array(found)
 
     def _biased_across(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
-        """That, for questions about some values of one attribute whatever the others are; 0 for others."""
-        if self.counts is None or not self._across.any() or starts is not None:
+        """That, for questions about some values of one attribute whatever the others are; 0 for others.
+
+        Of several boxes the most biased one speaks for all.
+        """
+        if self.counts is None or not self._across.any() or not len(low):
             return np.zeros(1)
         whole = (low <= 0) & (high >= np.array(self.counts.shape))
         one = whole.sum(axis=1) == whole.shape[1] - 1
-        return np.where(one, np.where(whole, 0.0, self._across).sum(axis=1), 0.0)
+        found = np.where(one, np.where(whole, 0.0, self._across).sum(axis=1), 0.0)
+        return found if starts is None else np.maximum.reduceat(found, starts[:-1])
 
     def deviations(
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
