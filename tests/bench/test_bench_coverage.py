@@ -59,6 +59,8 @@ def test_data_drawn_by_number_are_the_same_again_and_are_tried(tmp_path):
         assert (one.counts == again[1].counts).all()
         assert one.domain.shape != other[1].domain.shape or (one.counts != other[1].counts).any()
         assert 100 <= one.counts.sum() <= 10**6
+    # All of whose parts left no weight anywhere.
+    assert drawn_space(115)[1].counts.sum() >= 100
     asked = ["--quick", "--drawn", "1", "--first", "6", "--only", "line", "--mechanisms", "auto"]
     assert catalogue.measure("coverage", [*asked, "--page", str(tmp_path / "page.md")], tmp_path) == 0
     assert "drawn by number, 6 to 6" in (tmp_path / "page.md").read_text(encoding="utf-8")

@@ -44,13 +44,20 @@ def test_report_and_plot_write_their_files(monkeypatch, capsys, room):
     for names, file in ((["age"], "a.png"), (["age", "sex"], "b.svg"), ([], "c.svg")):
         assert run(monkeypatch, capsys, room, "plot", "one.parquet", *names, "-o", file)[0] == 0
         assert (room / file).stat().st_size > 1000
+    # A picture that is there is not written over, unless one says so.
+    (room / "a.png").write_text("mine")
+    code, _, said = run(monkeypatch, capsys, room, "plot", "one.parquet", "-o", "a.png")
+    assert (code, (room / "a.png").read_text()) == (1, "mine")
+    assert "--force" in said
+    assert run(monkeypatch, capsys, room, "plot", "one.parquet", "-o", "a.png", "--force")[0] == 0
+    assert (room / "a.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["plot", "one.parquet", "age", "-o", "a.gif"], ".png or .svg"),
-        (["plot", "one.parquet", "height", "-o", "a.png"], "no attribute"),
+        (["plot", "one.parquet", "height", "-o", "new.png"], "no attribute"),
         (["report", "missing.parquet"], "no file"),
         (["explore", "one.parquet", "one.parquet", "--no-browser"], "named twice"),
         (["explore", "one.parquet", "--port", "99999", "--no-browser"], "choose another --port"),

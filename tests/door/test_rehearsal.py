@@ -112,6 +112,34 @@ def test_rows_without_a_cell_are_tallied_while_they_are_counted(form, unit, tmp_
         dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism=mechanism, allow_dropped=0.5)
 
 
+@pytest.mark.parametrize("unit", ["row", "rows=1, id=who"])
+@pytest.mark.parametrize("room", [0, 1 << 29], ids=["streamed", "held"])
+def test_tables_of_few_attributes_tell_as_well(unit, room, monkeypatch, tmp_path):
+    from dphist.sources import coded
+
+    monkeypatch.setattr(coded, "_KEPT", room)
+    (tmp_path / "x.csv").write_text(
+        "age,sex,who\n" + "".join(f"{a},{s},{w}\n" for a, s, w in zip(*ROWS.values(), strict=True))
+    )
+    for source in (pa.table(ROWS), str(tmp_path / "x.csv")):
+        seen = Tallied(source)
+        coded.coded(seen, DOMAIN, dphist.Unit.parse(unit))
+        assert (seen.tally.rows, seen.tally.placed) == (6, 3)
+        with pytest.raises(DroppedRows):
+            dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism="mixture")
+
+
+def test_keys_are_tallied_beside_an_attribute_of_many_bins():
+    many = dphist.Domain(
+        [dphist.Ordinal("age", edges=[0.5 * i for i in range(200)]), dphist.Nominal("sex", discover=True)]
+    )
+    seen = Tallied(pa.table({"age": [1.0, 2.0, 500.0], "sex": ["F", None, "M"]}))
+    from dphist.sources.discovering import keys_of
+
+    keys_of(seen, many, dphist.Unit())
+    assert (seen.tally.rows, seen.tally.placed) == (3, 1)
+
+
 @pytest.mark.postgres
 @pytest.mark.parametrize("unit", ["row", "rows=1, id=who"])
 def test_a_database_tells_in_the_same_statement(unit, postgres_address):
@@ -207,6 +235,10 @@ def test_a_noised_number_of_rows_not_counted_is_paid_for(tmp_path):
             count(tallied, DOMAIN)
             seen.append(tallied.tally.dropped or 0)
         assert abs(seen[1] - seen[0]) <= 1, line
+    # A row without a value of what is added up is not counted, either.
+    costs = pa.table({"age": [1] * 300, "sex": ["F"] * 300, "cost": [1.0] * 100 + [None] * 200})
+    told = publish_uncounted(costs, DOMAIN, 1, measures=[dphist.Measure("cost", 0, 10)])
+    assert abs(told.answer().value - 200) < 60
     with pytest.raises(InputError, match="id"):
         publish_uncounted(pa.table(ROWS), DOMAIN, 1, unit="rows=2, id=who")
     with pytest.raises(InputError, match="histogram"):

@@ -285,6 +285,36 @@ def test_edge_values(
     assert count(source, Domain([attribute])).counts.tolist() == expected.tolist()
 
 
+def test_an_array_among_objects_has_no_cell_and_is_nobody() -> None:
+    frame = pd.DataFrame({"x": pd.Series([1, 1, np.array([1, 2]), np.array([True])], dtype=object)})
+    assert count(frame, Domain([Ordinal("x", range(3))])).counts.tolist() == [0, 2, 0]
+    frame["y"] = 0
+    assert count(frame, Domain([Ordinal("y", range(1))]), Unit(id="x")).counts.tolist() == [1]
+
+
+def test_narrow_floats_among_objects_are_no_ids_either() -> None:
+    frame = pd.DataFrame({"x": pd.Series([np.float32(2**24), "ann"], dtype=object), "y": 0})
+    with pytest.raises(SourceError, match="2\\^24"):
+        count(frame, Domain([Ordinal("y", range(1))]), Unit(id="x"))
+
+
+@pytest.mark.parametrize(("unit", "day"), [("s", 86_400), ("ms", 86_400_000)])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_beyond_all_microseconds_have_no_cell(
+    unit: str, day: int, zone: str | None, tmp_path: Path
+) -> None:
+    # After the year 294,247 there are none, and the least number of seconds has no opposite one.
+    far = pa.array([0, day, 2**62, -(2**63), 2**63 - 1, None], pa.int64())
+    table = pa.table({"x": far.cast(pa.timestamp(unit, zone), safe=False)})
+    domain = Domain([Ordinal("x", dates=("1970-01-01", "1970-01-03", "1d"), other=True)])
+    assert count(table, domain).counts.tolist() == [1, 1, 4]
+    if zone is None:
+        with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+            connection.register("given", table)
+            connection.execute("CREATE TABLE t AS FROM given")
+        assert count(f"{tmp_path / 'x.duckdb'}::t", domain).counts.tolist() == [1, 1, 4]
+
+
 @cache
 def connected(through: str) -> Any:
     connection = ibis.duckdb.connect()

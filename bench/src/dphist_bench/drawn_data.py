@@ -183,7 +183,7 @@ def drawn_space(number: int) -> tuple[str, Histogram, str]:
     ]
     attributes += [Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(shape) if a >= ordered]
     records, epsilon = round(10.0 ** draws.uniform(3.0, 6.0)), str(draws.choice(["0.1", "1"]))
-    counts = draws.multinomial(records, (weights / weights.sum()).reshape(-1)).reshape(shape)
+    counts = draws.multinomial(records, _chances(weights)).reshape(shape)
     name = f"{'x'.join(map(str, shape))}, {', '.join(names)}"
     return name, Histogram(Domain(attributes), counts.astype(np.int64)), epsilon
 
@@ -205,10 +205,14 @@ def _counted(draws: Draws, name: str, weights: FloatArray, domain: Domain) -> tu
     """Draw so many records, and say what may be spent."""
     records = round(10.0 ** draws.uniform(2.0, 6.0))
     epsilon = str(draws.choice(["0.01", "0.03", "0.1", "0.3", "1", "3", "10"]))
-    whole = float(weights.sum())
-    chances = (weights / whole if whole > 0.0 else np.full(weights.shape, 1.0 / weights.size)).reshape(-1)
-    counts = draws.multinomial(records, chances).astype(np.int64).reshape(weights.shape)
+    counts = draws.multinomial(records, _chances(weights)).astype(np.int64).reshape(weights.shape)
     return name, Histogram(domain, counts), epsilon
+
+
+def _chances(weights: FloatArray) -> FloatArray:
+    """The chance of each cell; all alike where parts were drawn that leave nothing anywhere."""
+    whole = float(weights.sum())
+    return (weights / whole if whole > 0.0 else np.full(weights.shape, 1.0 / weights.size)).reshape(-1)
 
 
 def _plateaus(draws: Draws, n: int) -> FloatArray:

@@ -190,11 +190,12 @@ def plot(
     uncertainty: Annotated[
         bool, typer.Option("--uncertainty", help="On a heat map: how far off each number may be.")
     ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Draw one or two attributes of a release as a picture."""
     from dphist.cli.seeing import write_plot
 
-    write_plot(release, output, attributes or [], confidence, dark, uncertainty)
+    write_plot(release, output, attributes or [], confidence, dark, uncertainty, force)
 
 
 @app.command()

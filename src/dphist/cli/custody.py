@@ -79,14 +79,17 @@ def uncounted(
     dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
     rows: Annotated[int | None, typer.Option(help="How many rows one person may own.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    measure: Annotated[
+        list[str] | None, typer.Option(help="What that release adds up, as for `publish`.")
+    ] = None,
     unattended: Annotated[bool, typer.Option("--unattended", help="No reminders.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
 ) -> None:
-    """Publish a noised number of the rows that have no cell, for readers of the release of the others."""
+    """Publish a noised number of the rows that a release does not count, for its readers."""
     from contextlib import nullcontext
 
     from dphist.cli.files import check_output
-    from dphist.cli.publishing import read_declared, unit_of
+    from dphist.cli.publishing import added_up, read_declared, unit_of
     from dphist.private.ledger import Ledger
     from dphist.publishing.checking import save_noted
     from dphist.publishing.uncounted import publish_uncounted
@@ -99,8 +102,9 @@ def uncounted(
         nullcontext() if ledger is None else Ledger.open(ledger) as book,
     ):
         release = publish_uncounted(
-            source, declared.domain, epsilon, unit=unit, ledger=book, dataset=dataset, unattended=unattended
-        )
+            source, declared.domain, epsilon, unit=unit, measures=added_up(declared, measure), ledger=book,
+            dataset=dataset, unattended=unattended,
+        )  # fmt: skip
         save_noted(release, output, book)
     screen.line(f"{output}: {release.answer()} rows were not counted")
 

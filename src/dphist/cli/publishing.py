@@ -62,7 +62,7 @@ def publish_file(
     check_output(output, force)
     recipe = mechanism or DEFAULT_MECHANISM
     hint = asked_of(declared, workload, marginals)
-    added = _added(declared, measures)
+    added = added_up(declared, measures)
     with nullcontext() if ledger is None else Ledger.open(ledger) as book:
         release = publish(
             source, domain, epsilon, recipe, rho=rho, delta=delta,
@@ -152,7 +152,7 @@ def asked_of(declared: Schema, workload: str | None, marginals: list[str] | None
     return declared.workload if workload is None else Workload.parse(declared.domain, workload)
 
 
-def _added(declared: Schema, measures: list[str] | None) -> tuple[Measure, ...]:
+def added_up(declared: Schema, measures: list[str] | None) -> tuple[Measure, ...]:
     """What is added up: the schema's measures, or those that the command names or defines."""
     if not measures:
         return declared.measures

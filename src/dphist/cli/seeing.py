@@ -26,7 +26,13 @@ def write_report(release: Path, output: Path = Path("report.html"), title: str |
 
 
 def write_plot(
-    source: Path, output: Path, names: Sequence[str], confidence: float, dark: bool, uncertainty: bool = False
+    source: Path,
+    output: Path,
+    names: Sequence[str],
+    confidence: float,
+    dark: bool,
+    uncertainty: bool,
+    force: bool,
 ) -> None:
     """Write a figure of a release as a picture."""
     from dphist.report import figure, picture
@@ -34,6 +40,7 @@ def write_plot(
     kind = output.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise InputError("--output must end in .png or .svg")
+    check_copy(output, source, force)
     chart = figure(
         load(source),
         list(names) or None,

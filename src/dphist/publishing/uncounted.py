@@ -3,17 +3,18 @@
 A reader who only sees the cells cannot know that a tenth of the records had none. The true number is as private as any
 count, so it is published as a release of its own, of one cell, through the gate and from the same ledger.
 
-**Why it is private.** Let x be the number of records that have no cell in a domain: a record has one or has none, by
-itself (`dphist.sources.tally`: a row, a line of a text file or an object, whatever the others hold). So one row more or
-less moves x by at most one: one step, as for any cell, and a unit of L rows by at most L. The gate's noise for a cell
-then makes the answer as private as it says, and beside the release of the other cells it composes sequentially: the
-ledger adds both up. With an id, or a bound on the rows in each cell, rows are bounded among those that have a cell, and
+**Why it is private.** Let x be the number of records that have no cell in a domain, or lack a value of some measure
+that the release adds up and are not counted for that. A record is one of them or is none, by itself
+(`dphist.sources.tally`: a row, a line of a text file or an object, whatever the others hold). So one row more or less
+moves x by at most one: one step, as for any cell, and a unit of L rows by at most L. The gate's noise for a cell then
+makes the answer as private as it says, and beside the release of the other cells it composes sequentially: the ledger
+adds both up. With an id, or a bound on the rows in each cell, rows are bounded among those that have a cell, and
 nothing bounds how many of a person's rows have none: such units are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,11 @@ from dphist.errors import InputError, SourceError
 from dphist.model.domain import Domain, Nominal
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
+from dphist.model.measure import Measure, Quantity, check_measures
 from dphist.model.unit import Unit
 from dphist.publishing.door import publish
 from dphist.release.release import Release
-from dphist.sources import count
+from dphist.sources.count import count, count_and_sum
 from dphist.sources.tally import Tallied
 from dphist.tracebacks import closed
 
@@ -45,6 +47,7 @@ def publish_uncounted(
     rho: Number | None = None,
     delta: Number | None = None,
     unit: Unit | str | Mapping[str, Any] | None = None,
+    measures: Sequence[Measure] = (),
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str | None = None,
     unattended: bool = False,
@@ -58,6 +61,7 @@ def publish_uncounted(
         rho: The same in the other currency.
         delta: The δ that goes with ``epsilon``.
         unit: Who is protected; rows alone, neither an id nor cells.
+        measures: What the release of the cells adds up: rows without a value are not counted there either.
         ledger: A `Ledger`, or the path or URL of one, to spend from.
         dataset: Which budget of the ledger.
         unattended: For pipelines: no reminders.
@@ -81,7 +85,10 @@ def publish_uncounted(
     if isinstance(source, Histogram):
         raise InputError("source: a histogram does not say what was not counted in it; give the records")
     seen = source if isinstance(source, Tallied) else Tallied(source)
-    if seen.tally.rows is None:
+    added = check_measures(measures, protected)
+    if seen.tally.rows is None and added:
+        count_and_sum(seen, domain, protected, [Quantity(measure) for measure in added])
+    elif seen.tally.rows is None:
         count(seen, domain, protected)
     if seen.tally.dropped is None:
         raise SourceError(

@@ -41,7 +41,8 @@ from dphist.sources.engine import Bound, Engine, Key
 from dphist.sources.keys import place, read
 from dphist.sources.open import lasting, open_source
 from dphist.sources.remote import Remote
-from dphist.sources.tally import tally_of
+from dphist.sources.sql import Sql
+from dphist.sources.tally import Tally, tally_of
 from dphist.tracebacks import closed
 
 # Codes up to so many bytes, or a quarter of the free memory if that is less, are kept for the next pass.
@@ -82,15 +83,22 @@ def coded(source: Any, domain: Domain | None = None, unit: Unit | None = None) -
 
 def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
     engine, keys, bound = _opened(source, domain, unit)
+    tally = tally_of(source)
     if isinstance(engine, Remote):
+        if tally is not None:
+            _tell(engine, tally, domain, keys, bound)
         return Passes(source, domain, unit)
     if not isinstance(engine, Duck):
         return _grouped(engine, domain, unit, source)
+    if tally is not None and bound is not None:
+        _tell(engine, tally, domain, keys, bound)
     blocks: list[Any] = []
     room, held = min(_KEPT, available_memory() // 4), 0
     for block in engine.coded_blocks(keys, domain.shape, bound):
         held += sum(column.nbytes for column in block)
         if held > room:
+            if tally is not None and bound is None:
+                _tell(engine, tally, domain, keys, bound)
             return Passes(source, domain, unit)
         blocks.append(list[Any](block))
     columns = []
@@ -100,7 +108,6 @@ def _coded(source: Any, domain: Domain, unit: Unit) -> Countable:
         columns.append(np.concatenate(parts) if parts else np.zeros(0, dtype=code_type(size)))
         for block in blocks:
             block[axis] = None
-    tally = tally_of(source)
     if tally is not None and bound is None:
         engine.watch(tally)
         tally.placed = len(columns[0])
@@ -136,6 +143,12 @@ def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Engine, list[Key],
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     keys = [place(each, column, engine) for each, column in zip(domain.attributes, columns, strict=True)]
     return engine, keys, None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)
+
+
+def _tell(engine: Sql, tally: Tally, domain: Domain, keys: Sequence[Key], bound: Bound | None) -> None:
+    """Say how many rows have a cell, and a person, where the codes that come back do not say it."""
+    had = [engine.code(key, size) for key, size in zip(keys, domain.shape, strict=True)]
+    engine.tell(tally, had if bound is None else [*had, engine.person(bound.id)])
 
 
 def _stacked(domain: Domain, blocks: Iterator[list[Any]]) -> Iterator[Any]:

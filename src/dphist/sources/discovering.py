@@ -5,12 +5,10 @@ a person's rows count is decided as everywhere (`dphist.sources.people`), a cell
 together. What is found here is as private as the records; `dphist.private.discovery` says which keys may leave.
 """
 
-# ruff: noqa: S608 -- SQL is what this file writes; names and public values went through quote() and literal()
-
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +21,8 @@ from dphist.sources.engine import Bound
 from dphist.sources.keys import place
 from dphist.sources.open import open_source
 from dphist.sources.people import refuse_floats
-from dphist.sources.tally import Tally, tally_of
+from dphist.sources.tally import tally_of
 from dphist.tracebacks import closed
-
-if TYPE_CHECKING:
-    from dphist.sources.duck import Duck
-    from dphist.sources.remote import Remote
 
 IntArray = npt.NDArray[np.int64]
 # Keys times known cells that are held at once.
@@ -76,24 +70,14 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     key, size = engine.text(engine.column(column)), math.prod(sizes)
     tally = tally_of(source)
     if tally is not None:
-        _tell(engine, tally, key, flat, None if bound is None else engine.person(bound.id))
+        had = [key, flat, *([] if bound is None else [engine.person(bound.id)])]
+        engine.tell(tally, had)
     if isinstance(engine, Duck) and bound is not None:
         found = hashed_keys(engine, key, flat, bound, size)
         if found is not None:
             names, *cells_of = found
             return names, _counts(len(names), size, *cells_of)
     return _matrix(engine.table_of(engine.keys_statement(key, flat, bound, size)), size)
-
-
-def _tell(engine: Duck | Remote, tally: Tally, key: str, cell: str, person: str | None) -> None:
-    """Say how many rows there are and how many have a key, a known cell and a person, for the custodian alone."""
-    has = [f"({each}) IS NOT NULL" for each in (key, cell, person) if each is not None]
-    rows = f"SELECT count(*) AS n FROM {engine.relation}"
-    told = engine.table_of(f"{rows} UNION ALL {rows} WHERE {' AND '.join(has)}").column("n").to_pylist()
-    engine.watch(tally)
-    tally.placed = int(min(told))
-    # A text file knows of lines that made no row, other sources of none.
-    tally.rows = max(int(max(told)), tally.rows or 0)
 
 
 def _matrix(table: Any, cells: int) -> tuple[Any, IntArray]:

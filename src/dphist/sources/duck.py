@@ -167,11 +167,15 @@ class Duck(Sql):
         """The column's value, without what other rows may have done to its type.
 
         The scale of a frame's decimals is that of the finest of them; as text a number is rounded to the same float
-        whatever zeros follow it. Times of nanoseconds cannot be compared with far years, those of microseconds can.
+        whatever zeros follow it. Times of nanoseconds cannot be compared with far years, those of microseconds can;
+        times of seconds reach further than these, and DuckDB would give the table up for one beyond.
         """
         value = self.number(column)
         if column.inferred and is_decimal(column):
             return f"CAST({value} AS VARCHAR)"
+        if column.type in ("TIMESTAMP_S", "TIMESTAMP_MS"):
+            reach = f"{column.type} '-290000-01-01' AND {column.type} '290000-01-01'"
+            return f"CASE WHEN {value} BETWEEN {reach} THEN CAST({value} AS TIMESTAMP) END"
         return f"CAST({value} AS TIMESTAMP)" if column.type == "TIMESTAMP_NS" else value
 
     def number(self, column: Column) -> str:

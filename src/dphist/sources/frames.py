@@ -22,7 +22,10 @@ from typing import Any
 
 from dphist.errors import SourceError
 from dphist.sources.engine import Column
-from dphist.sources.people import refuse_floats, whole_text
+from dphist.sources.people import exact_below, refuse_floats, whole_text
+
+# Units of time that reach further than microseconds, and how many of these each has.
+_COARSE = {"s": 1_000_000, "ms": 1_000}
 
 
 def arrow_of(source: Any, needed: Sequence[str], person: str | None) -> tuple[Any, set[str]] | None:
@@ -31,7 +34,8 @@ def arrow_of(source: Any, needed: Sequence[str], person: str | None) -> tuple[An
     None if it is no data frame. A module that is not loaded cannot have made the source.
     """
     if (pandas := sys.modules.get("pandas")) is not None and isinstance(source, pandas.DataFrame):
-        return _from_pandas(source, needed, person)
+        table, undeclared = _from_pandas(source, needed, person)
+        return _within_reach(table), undeclared
     table = _from_polars(source, needed) or _from_arrow(source)
     if table is None:
         return None
@@ -39,9 +43,35 @@ def arrow_of(source: Any, needed: Sequence[str], person: str | None) -> tuple[An
     if len(set(names)) != len(names):
         raise SourceError("the table has two columns of one name")
     if hasattr(table, "select") and set(needed) <= set(names):
-        table = table.select([name for name in names if name in needed])
+        table = _within_reach(table.select([name for name in names if name in needed]))
     # A column of nothing but NULL has no type: to refuse it would tell that every value is missing.
     return table, {field.name for field in table.schema if str(field.type) == "null"}
+
+
+def _within_reach(table: Any) -> Any:
+    """Zoned times of seconds and milliseconds as those of microseconds, and NULL beyond what these reach.
+
+    DuckDB makes them so itself, and gives the whole table up for one that it cannot.
+    """
+    import pyarrow
+    import pyarrow.compute
+
+    for place, field in enumerate(table.schema):
+        if (
+            not pyarrow.types.is_timestamp(field.type)
+            or field.type.tz is None
+            or field.type.unit not in _COARSE
+        ):
+            continue
+        times = _COARSE[field.type.unit]
+        moments, most = table.column(place).cast(pyarrow.int64()), (2**63 - 1) // times
+        # Not by absolute values: the least number has none.
+        inside = pyarrow.compute.and_(
+            pyarrow.compute.greater_equal(moments, -most), pyarrow.compute.less_equal(moments, most)
+        )
+        fine = pyarrow.compute.multiply(pyarrow.compute.if_else(inside, moments, None), times)
+        table = table.set_column(place, field.name, fine.cast(pyarrow.timestamp("us", field.type.tz)))
+    return table
 
 
 def _from_polars(source: Any, needed: Sequence[str]) -> Any:
@@ -121,11 +151,15 @@ def _texts(series: Any, person: str | None) -> Any:
 def _id(name: str, value: Any) -> str | None:
     """An id as text, as `dphist.sources.people` reads it from a column of one type: of the numbers only whole ones."""
     text = _text(value)
+    if text is None:
+        return None
     value = value.as_py() if hasattr(value, "as_py") else value
+    kind = str(getattr(value, "dtype", "float64"))
     value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, float) and math.isfinite(value) and abs(value) >= 2**53:
-        raise refuse_floats(Column(name, "float64", "real"))
-    if isinstance(value, float | Decimal) and text is not None and not text.lstrip("-").isdigit():
+    column = Column(name, kind, "real")
+    if isinstance(value, float) and math.isfinite(value) and abs(value) >= exact_below(column):
+        raise refuse_floats(column)
+    if isinstance(value, float | Decimal) and not text.lstrip("-").isdigit():
         return None
     return text
 
@@ -133,6 +167,9 @@ def _id(name: str, value: Any) -> str | None:
 def _text(value: Any) -> str | None:
     """A value as text, by itself; None where it is missing, or of a kind that no attribute has."""
     value = value.as_py() if hasattr(value, "as_py") else value
+    if getattr(value, "ndim", 0):
+        # An array is many values, and none of an attribute's.
+        return None
     if isinstance(value, str):
         try:
             value.encode()
