@@ -48,7 +48,7 @@ def path(release, tmp_path_factory):
 @pytest.mark.parametrize("name", ["tree", "sparse"])
 def test_files_of_this_format_stay_readable(name):
     # Their words belong to the format: whoever changes the wording of a guarantee or a column changes its number, too.
-    kept = dphist.load(FILES / f"format-2-{name}.parquet")
+    kept = dphist.load(FILES / f"format-3-{name}.parquet")
     kept.verify()
     assert not np.isnan(kept.bounds()[0]).any()
 
@@ -114,7 +114,7 @@ def test_a_reader_without_dphist_finds_value_bounds_and_guarantee(release, path)
     assert frame["age"].dropna().unique().tolist() == [20, 21, 22, 23]
 
 
-def test_what_was_not_measured_has_no_bounds_in_the_file(tmp_path):
+def test_what_was_not_measured_has_bounds_in_the_file(tmp_path):
     domain = dphist.Domain([dphist.Ordinal("x", range(9)), dphist.Nominal("y", ["a", "b"])])
     release = dphist.publish(
         dphist.Histogram(domain, np.full((9, 2), 7)), epsilon=1, mechanism="marginals",
@@ -124,8 +124,13 @@ def test_what_was_not_measured_has_no_bounds_in_the_file(tmp_path):
     table = pq.read_table(tmp_path / "out.parquet")
     missing = ~release.answer(dphist.Workload.cells(domain)).measured
     assert missing.all()
-    assert table["low"].null_count == table["high"].null_count == 18
-    dphist.load(tmp_path / "out.parquet").verify()
+    assert table["low"].null_count == table["high"].null_count == 0
+    assert b"the estimate is a guess" in table.schema.metadata[b"intervals"]
+    again = dphist.load(tmp_path / "out.parquet")
+    again.verify()
+    answers = again.answer(dphist.Workload.cells(domain))
+    assert not answers.measured.any()
+    assert np.array_equal(answers.high, table["high"].to_numpy())
 
 
 def test_frames_have_the_columns_of_the_file(release, path):

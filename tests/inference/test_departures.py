@@ -134,7 +134,7 @@ def test_cells_asked_all_at_once_are_cells_asked_with_others() -> None:
     # Beside them the whole: not all boxes have the same sides then.
     mixed = np.vstack([low, low[:1]]), np.vstack([low + 1, [SHAPE]])
     assert errors.shrunk.squares(low, low + 1).tolist() == errors.shrunk.squares(*mixed)[:-1].tolist()
-    assert errors.fitted(low, low + 1).tolist() == errors.fitted(*mixed)[:-1].tolist()
+    assert errors.known.answers(low, low + 1).tolist() == errors.known.answers(*mixed)[:-1].tolist()
 
 
 def test_least_squares_does_not_answer_where_it_has_more_noise_than_there_are_records(monkeypatch):

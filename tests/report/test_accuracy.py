@@ -93,7 +93,7 @@ def test_the_page_and_the_dossier_show_the_tables(pairs, tmp_path):
     pairs.save(tmp_path / "people.parquet")
     papers = assessment(Known(pairs, tmp_path / "people.parquet"))
     assert "| 2 of 4 attributes | 1 | ±" in papers
-    assert "| 3 or more of 4 attributes | – | not measured | – |" in papers
+    assert "| 3 or more of 4 attributes | – | not measured: bounds only | – |" in papers
 
 
 def test_parts_of_the_answer_in_words():

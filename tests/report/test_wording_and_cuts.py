@@ -145,6 +145,15 @@ def test_what_was_not_measured_is_said_to_be_useless():
     assert "do not use it" in told[0]
 
 
+def test_a_guess_is_said_to_be_one_and_its_bounds_are_told():
+    from dphist.release import Answer
+
+    told = caveats(Answer(12.0, 3.0, 40.0, 0.95, "bounds: a guess", guess=True), PROMISE)
+    assert "is a guess" in told[0]
+    assert "between 3 and 40" in told[1]
+    assert "at least 95 of 100 such bounds hold" in told[1]
+
+
 def test_all_bars_add_up_as_many_cells_where_that_can_be_and_a_shorter_last_one_is_said():
     for size, most, bars in ((365, 200, 73), (100, 60, 50), (1096, 200, 137)):
         cuts = cut(dphist.Ordinal("x", range(size)), most)

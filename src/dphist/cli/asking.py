@@ -39,8 +39,8 @@ def query_release(
             simultaneous=simultaneous,
         )
     if as_json:
-        keys = ("value", "low", "high", "confidence", "method", "details")
-        # JSON has no word for "not a number": what was not measured has no bounds.
+        keys = ("value", "low", "high", "confidence", "measured", "method", "details")
+        # JSON has no word for "not a number": what nothing can be said of has no bounds.
         found = [
             {key: None if unknown(each) else each for key in keys for each in (getattr(answers[i], key),)}
             for i in range(len(questions))
@@ -54,5 +54,5 @@ def query_release(
 
 
 def unknown(value: Any) -> bool:
-    """Whether JSON has no word for it: not measured, or without an end."""
+    """Whether JSON has no word for it: not a number, or without an end."""
     return isinstance(value, float) and not isfinite(value)

@@ -35,16 +35,21 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
             f'height="{_TOP + height - y(value):.1f}" fill="#4c78a8">'
             f"<title>{escape(label)}: {value:,.0f}</title></rect>"
         )
-        # What was not measured has no bounds, and gets no line.
+        # What nothing can be said of gets no line; bounds of what was not measured get a broken one.
         if not isnan(low):
+            broken = "" if table.guessed is None or not table.guessed[i] else ' stroke-dasharray="4 3"'
             marks.append(
-                f'<path d="M{middle:.1f} {y(low):.1f}V{y(high):.1f}" stroke="#222" stroke-width="1.2" fill="none"/>'
+                f'<path d="M{middle:.1f} {y(low):.1f}V{y(high):.1f}" stroke="#222" stroke-width="1.2" '
+                f'fill="none"{broken}/>'
             )
         if i % every == 0:
             marks.append(
                 f'<text x="{middle:.1f}" y="{_TOP + height + 16}" text-anchor="middle">{escape(label)}</text>'
             )
-    title = f"{escape(name)}: estimated records, {confidence:.0%} intervals; {escape(release.guarantee.describe())}"
+    kind = "intervals" if table.guessed is None else "bounds, not measured"
+    title = (
+        f"{escape(name)}: estimated records, {confidence:.0%} {kind}; {escape(release.guarantee.describe())}"
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
         f'height="{_HEIGHT}" font-family="sans-serif" font-size="11" role="img">'

@@ -93,6 +93,7 @@ def draw(release: Release) -> None:
         table = release.project(attribute.name)
         labels = list(attribute.labels)
         values, highs = table.counts.tolist(), table.high.tolist()
+        guesses = np.isnan(table.high) if table.guessed is None else table.guessed
     top = max((*values, *(high for high in highs if not isnan(high)), 1e-9))
     width = max(len(label) for label in labels)
     screen.line("")
@@ -100,8 +101,9 @@ def draw(release: Release) -> None:
     for i, label in enumerate(labels):
         bar = "█" * max(0, round(_WIDTH * values[i] / top))
         if highs:
-            # What was not measured has no end to show.
-            bar += " (not measured)" if isnan(highs[i]) else "·" * (round(_WIDTH * highs[i] / top) - len(bar))
+            # What nothing can be said of has no end to show.
+            bar += "" if isnan(highs[i]) else "·" * (round(_WIDTH * highs[i] / top) - len(bar))
+            bar += " (not measured)" if guesses[i] else ""
         screen.line(f"{label:>{width}} {bar} {values[i]:,.0f}")
 
 

@@ -22,6 +22,7 @@ from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,15 @@ CALIBRATED = Words(
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """Bounds for many answers; not a number where a question was *not measured*."""
+    """Bounds for many answers; not a number where nothing can be said of one.
+
+    ``guessed`` says which questions were *not measured*: their bounds are what the measured tables allow
+    (`dphist.inference.frechet`). None where all were, or have no bounds.
+    """
 
     low: FloatArray
     high: FloatArray
+    guessed: BoolArray | None = None
 
 
 class Errors(Protocol):
@@ -169,12 +175,15 @@ class NoiseErrors:
         if workload.query is not None:
             spread = spread.combine(workload.query, len(workload))
         share = shared_confidence(confidence, len(workload), simultaneous)
-        if guaranteed and spread.terms is None:
-            width = chernoff_widths(spread.variance, spread.largest, share)
-        else:
-            width = half_widths(spread, share)
         stand = self.stand(workload, published if estimated is None else estimated)[0]
-        return around(stand, width, published)
+        return around(stand, reach_of(spread, share, guaranteed=guaranteed), published)
+
+
+def reach_of(spread: Spread, confidence: float, *, guaranteed: bool = False) -> FloatArray:
+    """How far noise reaches to either side; by a theorem where that must be one and no law is known exactly."""
+    if guaranteed and spread.terms is None:
+        return chernoff_widths(spread.variance, spread.largest, confidence)
+    return half_widths(spread, confidence)
 
 
 def spread_of(errors: Errors, workload: Workload) -> Spread:
@@ -258,8 +267,17 @@ def around(stand: FloatArray, width: float | FloatArray, published: FloatArray) 
 
     A count is never negative: cutting at zero keeps coverage, and so does holding what is published.
     """
-    low, high = np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)
-    return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
+    return holding(
+        Interval(np.maximum(stand - width, 0.0), np.maximum(stand + width, 0.0)),
+        published,
+    )
+
+
+def holding(found: Interval, published: FloatArray) -> Interval:
+    """The same bounds, widened to hold what is published, or zero where that is below."""
+    return Interval(
+        np.minimum(found.low, np.maximum(published, 0.0)), np.maximum(found.high, published), found.guessed
+    )
 
 
 def laplace_if_bare(law: NoiseLaw | Fraction | float) -> NoiseLaw:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Errors, Interval, NoiseErrors, around
+from dphist.inference.estimate import (
+    Errors,
+    Interval,
+    NoiseErrors,
+    around,
+    holding,
+    reach_of,
+    shared_confidence,
+)
+from dphist.inference.frechet import Bounding, cover
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.residuals import TableResiduals, bounded_kinds
 from dphist.inference.tables import Axes
@@ -38,7 +48,7 @@ class TableErrors(Errors, Protocol):
     """What is known of the errors of any box, and of all cells of a table at once."""
 
     def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        """Give an interval for every cell of a published table; not a number where it was not measured.
+        """Give an interval for every cell of a published table; what was not measured is bounded by what was.
 
         Args:
             axes: The attributes that the table keeps, ascending.
@@ -57,7 +67,7 @@ class TableEstimate:
 
     Args:
         tables: By their attributes, ascending; with each table every smaller one inside it, the total under ``()``.
-        errors: Intervals for boxes inside these tables; not a number elsewhere.
+        errors: Intervals for boxes inside these tables, and bounds elsewhere.
         note: How it came about.
         model: What says something of tables that were not measured, if there is such a model: a guess.
         made_by: The mechanism with all that it chose filled in, where it chose: replaying that chooses nothing again.
@@ -80,7 +90,7 @@ class TableEstimate:
 
 
 class LeastSquaresNoise(NoiseErrors):
-    """Errors of tables under least squares over what was measured, exactly; elsewhere there is no interval."""
+    """Errors of tables under least squares over what was measured, exactly; elsewhere what these tables allow."""
 
     theorem: ClassVar[bool] = True
     short: ClassVar[str] = (
@@ -88,23 +98,100 @@ class LeastSquaresNoise(NoiseErrors):
     )
     method = (
         "exact variance of least squares over the measured tables; "
-        "how attributes go together beyond these tables was not measured, and such answers have no interval"
+        "how attributes go together beyond these tables was not measured"
     )
 
     if TYPE_CHECKING:
 
-        def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
-            """Give least squares' own answer to every box."""
+        @property
+        def known(self) -> Known:
+            """What was measured."""
             ...
+
+        def box_spread(self, low: IntArray, high: IntArray) -> Spread:
+            """Give the noise in every box: not a number where it was not measured."""
+            ...
+
+    def spread(self, workload: Workload) -> Spread:
+        """Give the noise in every box of the workload: not a number where it was not measured."""
+        return self.box_spread(workload.low, workload.high)
 
     def stand(self, workload: Workload, published: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Stand on the unbiased answers of least squares."""
-        boxes = self.fitted(workload.low, workload.high)
-        if workload.query is not None:
-            whole = np.zeros(len(workload))
-            np.add.at(whole, workload.query, boxes)
-            boxes = whole
-        return boxes, np.zeros(boxes.shape)
+        stand = self._fitted(workload.low, workload.high, workload.query, len(workload))
+        return stand, np.zeros(stand.shape)
+
+    def _fitted(self, low: IntArray, high: IntArray, query: IntArray | None, count: int) -> FloatArray:
+        boxes = self.known.answers(low, high)
+        return boxes if query is None else np.bincount(query, boxes, count).astype(np.float64)
+
+    def interval(
+        self,
+        workload: Workload,
+        published: FloatArray,
+        confidence: float,
+        *,
+        estimated: FloatArray | None = None,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Interval:
+        """Read half-widths off the noise; bound what was not measured, widened to hold the guess that is published."""
+        found = super().interval(
+            workload,
+            published,
+            confidence,
+            estimated=estimated,
+            guaranteed=guaranteed,
+            simultaneous=simultaneous,
+        )
+        guessed = np.isnan(found.low) & ~np.isnan(published)
+        if not guessed.any():
+            return found
+        boxes, query = (workload.low, workload.high), None
+        if workload.query is None:
+            boxes = workload.low[guessed], workload.high[guessed]
+        else:
+            mine = guessed[workload.query]
+            boxes = workload.low[mine], workload.high[mine]
+            query = (np.cumsum(guessed) - 1)[workload.query[mine]]
+        share = shared_confidence(confidence, len(workload), simultaneous)
+        bounding = Bounding(self.known.shape, self.known.inside, partial(self._ask, guaranteed))
+        bounds = holding(bounding.bounds(boxes, query, share), published[guessed])
+        low, high = found.low.copy(), found.high.copy()
+        low[guessed], high[guessed] = bounds.low, bounds.high
+        return Interval(low, high, guessed & ~np.isnan(low))
+
+    def _ask(
+        self,
+        guaranteed: bool,
+        low: IntArray,
+        high: IntArray,
+        query: IntArray | None,
+        count: int,
+        confidence: float,
+    ) -> Interval:
+        """The intervals of measured questions, about least squares itself."""
+        spread, stand = self.box_spread(low, high), self._fitted(low, high, query, count)
+        if query is not None:
+            spread = spread.combine(query, count)
+        return around(stand, reach_of(spread, confidence, guaranteed=guaranteed), stand)
+
+
+class Known(Protocol):
+    """What was measured of tables, by least squares."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each attribute has."""
+        ...
+
+    def answers(self, low: IntArray, high: IntArray) -> FloatArray:
+        """Sum every box; not a number where it was not measured."""
+        ...
+
+    def inside(self, axes: Sequence[int]) -> Sequence[Axes]:
+        """The measured tables inside some attributes."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +200,13 @@ class ResidualNoise(LeastSquaresNoise):
 
     residuals: TableResiduals
 
-    def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Give least squares' own answer to every box."""
-        return self.residuals.answers(low, high)
+    @property
+    def known(self) -> TableResiduals:
+        """What was measured."""
+        return self.residuals
 
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload: not a number where it was not measured."""
-        return self._spread(workload.low, workload.high)
-
-    def _spread(self, low: IntArray, high: IntArray) -> Spread:
-        """The same; where one table was asked and nothing else, answers are plain sums of its draws: exact."""
+    def box_spread(self, low: IntArray, high: IntArray) -> Spread:
+        """Give the noise in every box; where one table was asked and nothing else, answers are plain sums: exact."""
         known = self.residuals
         if len(known.measured) == 1 and not known.trees:
             only = known.measured[0]
@@ -134,17 +218,32 @@ class ResidualNoise(LeastSquaresNoise):
         return Spread(*known.spread(low, high))
 
     def table_interval(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
-        """Around least squares, widened to hold the answer; cells have the same noise but where a tree was asked."""
+        """Around least squares, widened to hold the answer; of a table that was not measured what the others allow."""
         if not self.residuals.covers(axes):
-            unknown = np.full(published.shape, np.nan)
-            return Interval(unknown, unknown)
+            return self._guessed_table(axes, published, confidence)
         stand = self.residuals.table(axes)
         if any(axis in self.residuals.trees for axis in axes):
             variance, heaviest = self.residuals.cell_spread(axes)
             each = half_widths(Spread(variance.reshape(-1), heaviest.reshape(-1)), confidence)
             return around(stand, each.reshape(stand.shape), published)
+        # Cells have the same noise but where a tree was asked.
         shape = self.residuals.shape
         low = np.zeros((1, len(shape)), dtype=np.int64)
         high = np.array([[1 if axis in axes else size for axis, size in enumerate(shape)]], dtype=np.int64)
-        width = half_widths(self._spread(low, high), confidence)[0]
+        width = half_widths(self.box_spread(low, high), confidence)[0]
         return around(stand, width, published)
+
+    def _guessed_table(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
+        chosen = cover(axes, self.residuals.inside(axes))
+        if not chosen.pieces:
+            unknown = np.full(published.shape, np.nan)
+            return Interval(unknown, unknown)
+        guessed = np.ones(published.shape, dtype=bool)
+        each, ends = chosen.each(confidence), {}
+        for inside in chosen.looked:
+            found = self.table_interval(inside, self.residuals.table(inside), each)
+            shape = [self.residuals.shape[axis] if axis in inside else 1 for axis in axes]
+            ends[inside] = Interval(found.low.reshape(shape), found.high.reshape(shape))
+        bounds = chosen.bounds(ends)
+        low, high = (np.broadcast_to(side, published.shape) for side in (bounds.low, bounds.high))
+        return holding(Interval(low, high, guessed), published)

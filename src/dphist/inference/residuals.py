@@ -175,6 +175,10 @@ class TableResiduals:
         # A measured table has residuals of all its attributes; a smaller one may be known by parts.
         return kept in self.residuals and all(subset in self.residuals for subset in subsets(kept))
 
+    def inside(self, axes: Sequence[int]) -> list[Axes]:
+        """The covered tables of some of these attributes."""
+        return [subset for subset in self.residuals if set(subset) <= set(axes) and self.covers(subset)]
+
     def table(self, axes: Sequence[int]) -> FloatArray:
         """Give a covered table by least squares, its axes ascending."""
         kept = tuple(sorted(axes))
@@ -279,9 +283,18 @@ class TableResiduals:
 
 def bounded_kinds(shape: Sequence[int], low: IntArray, high: IntArray) -> list[tuple[Axes, IntArray]]:
     """Boxes by the attributes they are bounded on: these, and which boxes."""
-    bounded = ~((low == 0) & (high == np.array(shape, dtype=np.int64)))
-    if len(low) and bool((bounded == bounded[0]).all()):
-        return [(_axes(bounded[0]), np.arange(len(low), dtype=np.int64))]
+    return kinds_of(bounded_on(shape, low, high))
+
+
+def bounded_on(shape: Sequence[int], low: IntArray, high: IntArray) -> BoolArray:
+    """For every box, on which attributes it is bounded."""
+    return np.asarray(~((low == 0) & (high == np.array(shape, dtype=np.int64))), dtype=np.bool_)
+
+
+def kinds_of(bounded: BoolArray) -> list[tuple[Axes, IntArray]]:
+    """Questions by the attributes they are about: these, and which questions."""
+    if len(bounded) and bool((bounded == bounded[0]).all()):
+        return [(_axes(bounded[0]), np.arange(len(bounded), dtype=np.int64))]
     rows, kind = np.unique(bounded, axis=0, return_inverse=True)
     flat = kind.reshape(-1)
     return [(_axes(row), np.flatnonzero(flat == number)) for number, row in enumerate(rows)]

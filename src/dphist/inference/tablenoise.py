@@ -67,9 +67,10 @@ class TableNoise(LeastSquaresNoise):
         """Say how intervals are obtained and what they do not cover."""
         return super().words if self.shrunk is None else _SHRUNK
 
-    def fitted(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Give least squares' own answer to every box."""
-        return self.tables.answers(low, high)
+    @property
+    def known(self) -> MeasuredTables:
+        """What was measured."""
+        return self.tables
 
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
         """Add up the published cells, or answer by least squares where sums of shrunk cells are not to be trusted.
@@ -179,7 +180,7 @@ class TableNoise(LeastSquaresNoise):
         summed = np.asarray(boxes.answer_from(self._sums), dtype=np.float64)
         noise = self.variance(boxes)
         known = ~np.isnan(noise) & (noise > 0.0)
-        ratio = (self.fitted(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
+        ratio = (self.tables.answers(boxes.low, boxes.high) - summed)[known] ** 2 / noise[known]
         if ordered is not None:
             ratio = np.minimum(ratio, _ONE_DRAW)
         kind = _magnitude(boxes.cells_in_each[known], classes)
@@ -188,10 +189,10 @@ class TableNoise(LeastSquaresNoise):
         by_noise = _mean_of_squares(np.maximum(np.minimum(many, room), 1.0))
         return np.asarray((sums > np.maximum(_BIASED, by_noise) * many) & (many >= _ALIKE), dtype=np.bool_)
 
-    def spread(self, workload: Workload) -> Spread:
-        """Give the noise in every box of the workload: not a number where it was not measured."""
-        variance, largest = self.tables.variances(workload.low, workload.high)
-        missing = ~self.tables.measured(workload.low, workload.high)
+    def box_spread(self, low: IntArray, high: IntArray) -> Spread:
+        """Give the noise in every box: not a number where it was not measured."""
+        variance, largest = self.tables.variances(low, high)
+        missing = ~self.tables.measured(low, high)
         return Spread(np.where(missing, np.nan, variance), np.where(missing, np.nan, largest))
 
 

@@ -70,6 +70,10 @@ class MeasuredTables:
         """Whether every residual of a table of these attributes was measured."""
         return any(set(axes) <= set(table) for table in self.axes)
 
+    def inside(self, axes: Sequence[int]) -> list[Axes]:
+        """The covered tables of some of these attributes, the largest."""
+        return [tuple(axis for axis in table if axis in axes) for table in self.axes]
+
     @property
     def everything(self) -> Axes:
         """All attributes."""

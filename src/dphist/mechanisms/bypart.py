@@ -167,6 +167,9 @@ class PartErrors:
             found = errors.interval(inside, answer, share)
             lean = errors.stand(inside, answer)[1]
             up, down = found.high - answer, np.maximum(answer - found.low, 0.0)
+            if found.guessed is not None:
+                # Bounds of what was not measured are no spread of an error: their squares do not add up.
+                up, down = np.where(found.guessed, np.nan, up), np.where(found.guessed, np.nan, down)
             middle[asked] += answer
             # Bounds of one piece are cut at zero, which says nothing of sums: many pieces may be too high together.
             below[asked] += np.where(found.low > 0.0, down, np.maximum(up, down)) ** 2

@@ -73,8 +73,8 @@ class Marginals:
     Tables overlap, so what each says of smaller ones is averaged by precision: least squares, residual by residual
     (see `dphist.inference.tables`), with exact variances for everything inside a measured table. Published is the
     nearest without negative cells: totals are settled first and handed down, table by table, and the cube is raked to
-    them (see `dphist.inference.fitting`). What lies inside no measured table is what chance alone would give, and
-    says that it was not measured.
+    them (see `dphist.inference.fitting`). What lies inside no measured table is what chance alone would give: a
+    guess between bounds that the measured tables allow (`dphist.inference.frechet`).
 
     ``tables`` are tuples of axes; none given, they are read off the workload, or all single attributes are taken.
     ``shares`` are what each of them costs, and sum to 1; equal if not given.

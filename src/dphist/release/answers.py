@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.extras import need
-from dphist.inference.estimate import Words
+from dphist.inference.estimate import Interval, Words
+from dphist.inference.frechet import BOUNDS
 from dphist.model.domain import Domain
 from dphist.release.columns import as_arrow, free, label_table, to_frame
 
@@ -18,11 +19,16 @@ if TYPE_CHECKING:
     import pandas
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 NOT_MEASURED = "not measured"
 PROVEN = Words(
     "guaranteed: holds with at least {percent} % probability, whatever the data",
     "a theorem for any data and a question fixed before the release was made (docs/trust/intervals.md)",
+)
+
+_PROVEN_BOUNDS = Words(
+    f"{BOUNDS.short}; guaranteed, whatever the data", f"{BOUNDS.details}; {PROVEN.details}"
 )
 
 
@@ -32,18 +38,19 @@ def together(words: Words) -> Words:
 
 
 def bound(value: float) -> float | None:
-    """An interval's end as JSON and pages have it: None, never "not a number", where a question was not measured."""
+    """An interval's end as JSON and pages have it: None, never "not a number", where there is none."""
     return None if math.isnan(value) else float(value)
 
 
-def interval_words(low: float | None, high: float | None) -> str:
-    """An interval as a person reads it: ``9.0 to 15.0``, or ``not measured``."""
+def interval_words(low: float | None, high: float | None, *, guess: bool = False) -> str:
+    """An interval as a person reads it: ``9.0 to 15.0``, or ``not measured``, with its bounds if it has any."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return NOT_MEASURED
     if math.isinf(low) and math.isinf(high):
         return "not known"
     places = decimals(low, high)
-    return f"{low:,.{places}f} to {high:,.{places}f}"
+    ends = f"{low:,.{places}f} to {high:,.{places}f}"
+    return f"{NOT_MEASURED}; bounds {ends}" if guess else ends
 
 
 def decimals(low: float, high: float) -> int:
@@ -75,17 +82,21 @@ class Answer:
 
     Args:
         value: The estimate.
-        low: The interval's lower end; not a number where the question was not measured.
+        low: The interval's lower end; not a number where nothing can be said.
         high: The interval's upper end; likewise.
         confidence: How sure the interval is to hold the true count.
         method: How the interval was obtained, in a plain sentence: ``"exact: …"``, ``"calibrated: …"``,
-            ``"guaranteed: …"``, ``"noise only: …"`` or ``"not measured"``.
+            ``"guaranteed: …"``, ``"noise only: …"``, ``"bounds: …"`` or ``"not measured"``.
         details: What it stands on, and what it does not cover.
+        guess: Whether the question was not measured, so that the estimate is a guess and the interval is what the
+            measured tables allow.
 
     Example:
         >>> answer = Answer(12.0, 9.0, 15.0, 0.95, "exact: the noise in the range has a known distribution")
         >>> print(answer)
         12.0  (95% interval 9.0 to 15.0)
+        >>> print(Answer(12.0, 0.0, 40.0, 0.95, "bounds: what the measured tables allow", guess=True))
+        12.0  (not measured; 95% bounds 0.0 to 40.0)
         >>> print(Answer(12.0, float("nan"), float("nan"), 0.95, "not measured"))
         12.0  (not measured)
     """
@@ -98,19 +109,26 @@ class Answer:
     """How the interval was obtained, in a plain sentence."""
     details: str = ""
     """What it stands on, and what it does not cover."""
+    guess: bool = False
+    """Whether the question was not measured, but bounded by what was."""
 
     @property
     def measured(self) -> bool:
-        """Whether there is an interval: what nobody measured has none."""
-        return not math.isnan(self.low)
+        """Whether the question was measured: if not, the estimate is a guess, between bounds if there are any."""
+        return not self.guess and not math.isnan(self.low)
 
     def __str__(self) -> str:
         if math.isnan(self.value):
             return NOT_MEASURED
-        if not self.measured:
+        if math.isnan(self.low):
             return f"{self.value:,.1f}  ({NOT_MEASURED})"
         value = f"{self.value:,.{decimals(self.low, self.high)}f}"
-        return f"{value}  ({self.confidence:.0%} interval {interval_words(self.low, self.high)})"
+        kind = (
+            f"{NOT_MEASURED}; {self.confidence:.0%} bounds"
+            if self.guess
+            else f"{self.confidence:.0%} interval"
+        )
+        return f"{value}  ({kind} {interval_words(self.low, self.high)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +137,14 @@ class Answers:
 
     Args:
         value: The estimates.
-        low: Lower ends; not a number where a question was not measured.
+        low: Lower ends; not a number where nothing can be said.
         high: Upper ends; likewise.
         confidence: How sure each interval is to hold its true count.
-        method: How the intervals were obtained, in a plain sentence; ``"not measured"`` if none of them was.
+        method: How the intervals were obtained, in a plain sentence; if none was measured it says ``"bounds: …"``, or
+            ``"not measured"`` where there are none.
         details: What they stand on, and what they do not cover.
+        guessed: Which questions were not measured and have bounds; None if none has.
+        guess: The method and the details of these.
 
     Example:
         >>> import numpy as np
@@ -139,27 +160,70 @@ class Answers:
     confidence: float
     method: str
     details: str = ""
+    guessed: BoolArray | None = None
+    guess: tuple[str, str] = ("", "")
 
     def __post_init__(self) -> None:
-        if np.size(self.value) and bool(np.isnan(np.asarray(self.low, dtype=np.float64)).all()):
-            object.__setattr__(self, "method", NOT_MEASURED)
+        if not np.size(self.value) or bool(self.measured.any()):
+            return
+        method, details = self.guess if self.guessed is not None else (NOT_MEASURED, self.details)
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "details", details)
 
     def __len__(self) -> int:
         return int(self.value.size)
 
+    @classmethod
+    def found(
+        cls,
+        value: FloatArray,
+        found: Interval,
+        confidence: float,
+        words: Words,
+        *,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Answers:
+        """Answers with the intervals that were found for them, and the words for intervals of that kind.
+
+        Args:
+            value: The estimates.
+            found: Their intervals.
+            confidence: How sure each is.
+            words: What is said of them unless they are guaranteed.
+            guaranteed: Whether they are a theorem.
+            simultaneous: Whether they hold all at once.
+
+        Returns:
+            The answers.
+        """
+        said, guess = (PROVEN, _PROVEN_BOUNDS) if guaranteed else (words, BOUNDS)
+        if simultaneous:
+            said, guess = together(said), together(guess)
+        spoken_of = spoken(said, confidence)
+        return cls(
+            value, found.low, found.high, confidence, *spoken_of, found.guessed, spoken(guess, confidence)
+        )
+
     @property
-    def measured(self) -> NDArray[np.bool_]:
-        """Which of them have an interval: what nobody measured has none."""
-        return ~np.isnan(self.low)
+    def measured(self) -> BoolArray:
+        """Which of them were measured: all others are guesses, between bounds if there are any."""
+        known = ~np.isnan(np.asarray(self.low, dtype=np.float64))
+        return known if self.guessed is None else known & ~self.guessed
 
     def __getitem__(self, index: int) -> Answer:
+        guess = self.guessed is not None and bool(self.guessed[index])
+        method, details = self.guess if guess else (self.method, self.details)
+        if math.isnan(self.low[index]):
+            method = NOT_MEASURED
         return Answer(
             float(self.value[index]),
             float(self.low[index]),
             float(self.high[index]),
             self.confidence,
-            NOT_MEASURED if math.isnan(self.low[index]) else self.method,
-            self.details,
+            method,
+            details,
+            guess,
         )
 
 
@@ -170,11 +234,12 @@ class Projection:
     Args:
         domain: The attributes that were kept.
         counts: The estimates, in the domain's shape.
-        low: Lower ends; not a number where a cell was not measured.
+        low: Lower ends; not a number where nothing can be said.
         high: Upper ends; likewise.
         confidence: How sure each interval is.
         method: How the intervals were obtained, in a plain sentence.
         details: What they stand on, and what they do not cover.
+        guessed: Which cells were not measured and have bounds; None if none has.
 
     Example:
         >>> import dphist, numpy as np
@@ -192,12 +257,13 @@ class Projection:
     confidence: float
     method: str
     details: str = ""
+    guessed: BoolArray | None = None
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row per cell with labels that are numbers, days or texts.
 
         Returns:
-            Labels, ``estimate``, ``low`` and ``high``; the last two are NaN where a cell was not measured.
+            Labels, ``estimate``, ``low`` and ``high``; the last two are NaN where nothing can be said of a cell.
         """
         places = np.unravel_index(np.arange(self.domain.size), self.domain.shape)
         columns = label_table(self.domain, places)
@@ -210,7 +276,8 @@ class Projection:
 class Table:
     """Numbers with intervals, one for each group; ``labels`` names the groups, a column for each attribute.
 
-    ``low`` and ``high`` are not a number (NaN, in a data frame too) where a group was not measured.
+    ``guessed`` says which groups were not measured and have bounds (None if none has). ``low`` and ``high`` are not a
+    number (NaN, in a data frame too) where not even bounds are known.
     """
 
     labels: dict[str, list[str]]
@@ -220,6 +287,7 @@ class Table:
     confidence: float
     method: str
     details: str = ""
+    guessed: BoolArray | None = None
 
     def __post_init__(self) -> None:
         if self.value.size and bool(np.isnan(self.low).all()):
@@ -231,7 +299,8 @@ class Table:
     def only(self) -> Answer:
         """The only row of a table that tells nothing apart."""
         ends = float(self.value[0]), float(self.low[0]), float(self.high[0])
-        return Answer(*ends, self.confidence, self.method, self.details)
+        guess = self.guessed is not None and bool(self.guessed[0])
+        return Answer(*ends, self.confidence, self.method, self.details, guess)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give a row for each group (needs pandas)."""
@@ -255,6 +324,7 @@ class Pivot:
     confidence: float
     method: str
     details: str = ""
+    guessed: BoolArray | None = None
 
     def to_pandas(self) -> pandas.DataFrame:
         """Give the values as a data frame (needs pandas)."""

@@ -24,7 +24,7 @@ _SLACK = 1e-9
 
 
 def block_bounds(release: Contents, begin: int, end: int, confidence: float) -> Pair:
-    """Lower and upper ends for some rows, not a number where a cell was not measured."""
+    """Lower and upper ends for some rows, not a number where nothing can be said of a cell."""
     step = coarse_step(release, confidence)
     if step:
         return _rounded(release, begin, end, confidence, step)

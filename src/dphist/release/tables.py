@@ -40,7 +40,8 @@ class Tables(Contents):
             confidence: How sure each interval is to hold the true count.
 
         Returns:
-            Lower and upper ends, in the order of the cells; NaN where a cell was not measured.
+            Lower and upper ends, in the order of the cells; what the measured tables allow where a cell was not
+            measured, NaN where nothing can be said.
 
         Example:
             >>> import dphist, numpy as np
@@ -94,8 +95,8 @@ class Tables(Contents):
             confidence: How sure each interval is to hold the true count; None leaves the intervals out.
 
         Returns:
-            Labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, which are NaN where a cell was not
-            measured.
+            Labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, which are NaN where nothing
+            can be said.
 
         Example:
             >>> import dphist, numpy as np
@@ -113,8 +114,8 @@ class Tables(Contents):
             confidence: How sure each interval is to hold the true count; None leaves the intervals out.
 
         Returns:
-            Labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, which are null where a cell was
-            not measured.
+            Labels as numbers, days or texts, ``estimate``, and ``low`` and ``high``, which are null where nothing can
+            be said.
 
         Example:
             >>> import dphist, numpy as np

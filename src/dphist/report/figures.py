@@ -43,8 +43,8 @@ _WIDEST = 100_000
 _NUMBERS = 8
 # The first figures of many visitors are the same one; it is built for the first, and the others wait for that.
 _building = threading.Lock()
-# What was not measured has no bounds, and gets no line.
-_MEASURED = "isValid(datum.low)"
+# What nothing can be said of gets no line; bounds of what was not measured get a broken one.
+_BOUNDED = "isValid(datum.low)"
 _BLUE, _GREY, _ORANGE = "#4c78a8", "#98a2ad", "#d9720b"
 
 
@@ -182,12 +182,15 @@ def _standing_bars(
         # Keyboard users set the same bounds in the form beside the figure.
         bars = bars.add_params(alt.selection_interval(name="brush", encodings=["x"]))
     if len(cuts) <= _MOST_RULES:
-        interval = base.mark_rule(strokeWidth=1.6, color=_ORANGE).encode(x="middle:Q", y="low:Q", y2="high:Q")
-    else:
-        interval = base.mark_rect(opacity=0.7, color=_ORANGE).encode(
-            x="start:Q", x2="stop:Q", y="low:Q", y2="high:Q"
+        interval = base.mark_rule(strokeWidth=1.6, color=_ORANGE).encode(
+            x="middle:Q", y="low:Q", y2="high:Q", strokeDash=_broken()
         )
-    interval = interval.transform_filter(_MEASURED).encode(tooltip=_tooltip(title))
+    else:
+        interval = base.mark_rect(color=_ORANGE).encode(
+            x="start:Q", x2="stop:Q", y="low:Q", y2="high:Q",
+            opacity=alt.condition("datum.guess", alt.value(0.3), alt.value(0.7)),
+        )  # fmt: skip
+    interval = interval.transform_filter(_BOUNDED).encode(tooltip=_tooltip(title))
     return alt.layer(bars, interval).properties(width=width, height=height)
 
 
@@ -207,8 +210,8 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
     )
     interval = (
         base.mark_rule(strokeWidth=1.6, color=_ORANGE)
-        .transform_filter(_MEASURED)
-        .encode(x="low:Q", x2="high:Q")
+        .transform_filter(_BOUNDED)
+        .encode(x="low:Q", x2="high:Q", strokeDash=_broken())
     )
     return alt.layer(bars, interval).properties(width=width, height=alt.Step(22))
 
@@ -218,7 +221,7 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour) -> alt
     shade = (
         alt.Color("estimate:Q", title="records", scale=alt.Scale(scheme="viridis"))
         if colour == "estimate"
-        # What was not measured has no width, and stays grey.
+        # What nothing can be said of has no width, and stays grey.
         else alt.condition(
             "isValid(datum.half)",
             alt.Color("half:Q", title="± records", scale=alt.Scale(scheme="magma", reverse=True, zero=True)),
@@ -273,7 +276,7 @@ def accuracy_figure(rows: Sequence[Mapping[str, Any]], *, width: int | str = 680
 
 def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str, Any]]:
     cuts = numbers.cuts[0]
-    answers = numbers.answers
+    answers, measured = numbers.answers, numbers.answers.measured.tolist()
     return [
         {
             "start": start,
@@ -286,7 +289,8 @@ def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str,
             "estimate": bound(answers.value[i]),
             "low": bound(answers.low[i]),
             "high": bound(answers.high[i]),
-            "interval": interval_words(answers.low[i], answers.high[i]),
+            "guess": not measured[i],
+            "interval": interval_words(answers.low[i], answers.high[i], guess=not measured[i]),
         }
         for i, (start, stop) in enumerate(cuts.spans)
     ]
@@ -294,8 +298,9 @@ def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str,
 
 def _square_rows(numbers: Table) -> list[dict[str, Any]]:
     across, up = numbers.cuts
-    values, low, high = (
-        each.tolist() for each in (numbers.answers.value, numbers.answers.low, numbers.answers.high)
+    answers = numbers.answers
+    values, low, high, measured = (
+        each.tolist() for each in (answers.value, answers.low, answers.high, answers.measured)
     )
     rows = []
     for i, first in enumerate(across.spans):
@@ -305,11 +310,17 @@ def _square_rows(numbers: Table) -> list[dict[str, Any]]:
                 {
                     "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
                     "label": across.labels[i], "other": up.labels[j],
-                    "estimate": bound(values[k]), "interval": interval_words(low[k], high[k]),
+                    "estimate": bound(values[k]), "interval": interval_words(low[k], high[k], guess=not measured[k]),
                     "half": bound(round((high[k] - low[k]) / 2, 3)),
                 }
             )  # fmt: skip
     return rows
+
+
+def _broken() -> Any:
+    """A line that is broken where the number inside it is a guess."""
+    alt = _altair()
+    return alt.condition("datum.guess", alt.value([4, 3]), alt.value([1, 0]))
 
 
 def _tooltip(title: str) -> list[altair.Tooltip]:
@@ -317,7 +328,7 @@ def _tooltip(title: str) -> list[altair.Tooltip]:
     return [
         alt.Tooltip("label:N", title=title),
         alt.Tooltip("estimate:Q", format=",.1f"),
-        # Words, not two numbers: what was not measured has none.
+        # Words, not two numbers: they say what was not measured.
         alt.Tooltip("interval:N"),
     ]
 

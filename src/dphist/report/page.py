@@ -105,19 +105,25 @@ def _tables(release: Release, proven: bool) -> list[tuple[str, Table, Table | No
         numbers = table(release, names)
         missing = "" if numbers.answers.measured.all() else f", {numbers.intervals}"
         both = f"{names[0]} and {names[1]}"
-        any_measured = bool(numbers.answers.measured.any())
-        sure = table(release, names, guaranteed=True) if proven and any_measured else None
+        bounded = _bounded(numbers)
+        sure = table(release, names, guaranteed=True) if proven and bounded else None
         alike = _alike(numbers, sure)
         made.append((f"Records by {both}{missing}{alike}", numbers, None, "estimate"))
-        if any_measured and not alike:
-            half = f"How far off they may be, by {both}: half the width of each {_percent(numbers)}% interval"
+        if bounded and not alike:
+            ends = "interval" if numbers.answers.measured.any() else "pair of bounds"
+            half = f"How far off they may be, by {both}: half the width of each {_percent(numbers)}% {ends}"
             made.append((half, numbers, sure, "uncertainty"))
     for name in names[:_MOST_FIGURES]:
         numbers = table(release, name)
-        # What was not measured has no interval of either kind.
-        sure = table(release, name, guaranteed=True) if proven and numbers.answers.measured.any() else None
+        # What nothing can be said of has no interval of either kind.
+        sure = table(release, name, guaranteed=True) if proven and _bounded(numbers) else None
         made.append((f"Records by {name}, {numbers.intervals}", numbers, sure, "estimate"))
     return made
+
+
+def _bounded(numbers: Table) -> bool:
+    """Whether any of the numbers has an interval, or bounds."""
+    return not bool(np.isnan(numbers.answers.low).all())
 
 
 def _alike(numbers: Table, sure: Table | None) -> str:

@@ -30,10 +30,12 @@ class Table:
     answers: Answers
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give a row per number, with labels; what was not measured has no bounds, and says so."""
+        """Give a row per number, with labels; what was not measured is called a guess, and its bounds say so."""
         labels = product(*(cuts.labels for cuts in self.cuts))
+        answers = self.answers
         numbers = zip(
-            self.answers.value.tolist(), self.answers.low.tolist(), self.answers.high.tolist(), strict=True
+            *(answers.value.tolist(), answers.low.tolist(), answers.high.tolist(), answers.measured.tolist()),
+            strict=True,
         )
         names = [cuts.attribute.name for cuts in self.cuts]
         return [
@@ -42,20 +44,24 @@ class Table:
                 "estimate": bound(value),
                 "low": bound(low),
                 "high": bound(high),
-                "interval": interval_words(low, high),
+                "measured": measured,
+                "interval": interval_words(low, high, guess=not measured),
             }
-            for label, (value, low, high) in zip(labels, numbers, strict=True)
+            for label, (value, low, high, measured) in zip(labels, numbers, strict=True)
         ]
 
     @property
     def intervals(self) -> str:
         """What a caption says of the intervals: ``95% intervals``, or that some or all were not measured."""
-        measured = self.answers.measured
+        measured, percent = self.answers.measured, f"{100 * self.answers.confidence:g}%"
         if measured.all():
-            return f"with {100 * self.answers.confidence:g}% intervals"
+            return f"with {percent} intervals"
+        bounded = bool((~np.isnan(self.answers.low) & ~measured).any())
         if not measured.any():
-            return NOT_MEASURED
-        return f"with {100 * self.answers.confidence:g}% intervals where they were measured"
+            guessed = f"guesses between {percent} bounds"
+            return f"{NOT_MEASURED}: {guessed}" if bounded else NOT_MEASURED
+        told = f"with {percent} intervals where they were measured"
+        return f"{told}, and bounds elsewhere" if bounded else told
 
 
 def can_guarantee(release: Release) -> bool:

@@ -50,13 +50,21 @@ def whole(guarantee: Guarantee) -> str:
 
 def caveats(answer: Answer, guarantee: Guarantee) -> list[str]:
     """Say what an interval means and does not mean, in sentences for people who have never heard of noise."""
+    percent = f"{100 * answer.confidence:g}"
+    if answer.guess:
+        return [
+            "This combination was not measured by itself: the number is a guess from what was, and may be far off. Use "
+            "its bounds instead.",
+            f"The true number lies between {answer.low:,.0f} and {answer.high:,.0f}, which is all that the measured "
+            f"tables say of it; at least {percent} of 100 such bounds hold.",
+            "Ask about fewer attributes at once, or about a larger group, for a number that was measured.",
+        ]
     if not answer.measured:
         return [
             "This combination was not measured by itself, so nobody can say how far the number may be off: do not use "
             "it.",
             "Ask about fewer attributes at once, or about a larger group.",
         ]
-    percent = f"{100 * answer.confidence:g}"
     kind = answer.method.split(":")[0].strip()
     known = _KNOWN.get(kind, "How often it holds was not worked out.").format(percent=percent)
     said = [f"The true number most likely lies between {answer.low:,.0f} and {answer.high:,.0f}. {known}"]

@@ -26,8 +26,9 @@ def compare(
     first, second = (each["answer"] for each in shown)
     # Neither has a number where a question lies in no published table.
     known = first["value"] is not None and second["value"] is not None
-    measured = first["low"] is not None and second["low"] is not None
-    apart = measured and (first["low"] > second["high"] or second["low"] > first["high"])
+    measured = first["measured"] and second["measured"]
+    bounded = first["low"] is not None and second["low"] is not None
+    apart = bounded and (first["low"] > second["high"] or second["low"] > first["high"])
     return {
         "question": shown[0]["question"],
         "show": question["show"],

@@ -143,6 +143,7 @@ class View:
             "answer": {
                 "value": bound(answer.value), "low": bound(answer.low), "high": bound(answer.high),
                 "confidence": answer.confidence, "method": answer.method, "details": answer.details,
+                "measured": answer.measured,
                 "text": str(answer), "caveats": caveats(answer, self.release.guarantee),
             },
             "measures": measure_lines(self.release, boxes(self.chosen, domain), self.confidence),
@@ -165,7 +166,7 @@ class View:
         }  # fmt: skip
 
     def to_csv(self) -> str:
-        """Give the selected cells of what is drawn, one row each, as CSV; what was not measured has empty bounds."""
+        """Give the selected cells of what is drawn, one row each, as CSV; bounds are empty where none are known."""
         domain = self.release.domain
         cuts = []
         for name in (self.show, *([self.by] if self.by else [])):
@@ -365,7 +366,7 @@ def _rows(numbers: Table, show: Attribute) -> list[dict[str, Any]]:
             {
                 "label": cuts.labels[i], "start": cuts.spans[i][0], "stop": cuts.spans[i][1],
                 "node": node, "opens": bool(fanout is not None and node is not None and fanout[node] > 0),
-                "estimate": row["estimate"], "low": row["low"], "high": row["high"],
+                "estimate": row["estimate"], "low": row["low"], "high": row["high"], "measured": row["measured"],
             }
         )  # fmt: skip
     return rows

@@ -186,7 +186,8 @@ class _Tally:
         known = np.zeros(truth.shape, dtype=bool)
         for place, bound in enumerate(bounds):
             low, high = bound.low, bound.high
-            known = np.isfinite(low)
+            # Bounds of what was not measured are wide, and no measure of how intervals do.
+            known = np.isfinite(low) if bound.guessed is None else np.isfinite(low) & ~bound.guessed
             if known.any():
                 holds = (low - 1e-6 <= truth) & (truth <= high + 1e-6)
                 self.held[place] += float(holds[known].mean())

@@ -345,7 +345,7 @@ def _run(
             answers = release.answer(load)
             squares[kind][seed] = float(np.mean((answers.value - truth[kind]) ** 2))
             inside = (answers.low <= truth[kind]) & (truth[kind] <= answers.high)
-            known = ~np.isnan(answers.low)
+            known = answers.measured
             held[kind] += float(inside[known].mean() if known.any() else np.nan) / draws
     return _Run(squares, held)
 

@@ -22,7 +22,7 @@ from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import OTHERWISE
-from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
+from dphist.release.answers import Answers, Projection, spoken
 from dphist.release.guarantee import Guarantee
 
 FloatArray = NDArray[np.float64]
@@ -92,7 +92,7 @@ class Cells(Protocol):
     def bounds(
         self, release: Holder, begin: int, end: int, confidence: float
     ) -> tuple[FloatArray, FloatArray]:
-        """The interval of some rows, each cell by itself: not a number where it was not measured."""
+        """The interval of some rows, each cell by itself: not a number where nothing can be said."""
         ...
 
     def positions(self, rows: IntArray) -> IntArray:
@@ -210,10 +210,9 @@ class DenseCells:
             guaranteed=guaranteed,
             simultaneous=simultaneous,
         )
-        words = PROVEN if guaranteed else errors.words
-        if simultaneous:
-            words = together(words)
-        return Answers(value, found.low, found.high, confidence, *spoken(words, confidence))
+        return Answers.found(
+            value, found, confidence, errors.words, guaranteed=guaranteed, simultaneous=simultaneous
+        )
 
     def sums(self, workload: Workload) -> FloatArray:
         """Answer from running sums that are kept: a release is asked again and again, and never changes."""
@@ -232,7 +231,8 @@ class DenseCells:
         domain = release.domain.project(names)
         answers = self.answers(release, Workload.marginals(release.domain, [list(names)]), confidence)
         value, low, high = (each.reshape(domain.shape) for each in (answers.value, answers.low, answers.high))
-        return Projection(domain, value, low, high, confidence, answers.method, answers.details)
+        guessed = None if answers.guessed is None else answers.guessed.reshape(domain.shape)
+        return Projection(domain, value, low, high, confidence, answers.method, answers.details, guessed)
 
     def polish(self, step: str) -> DenseCells:
         """Raise negative counts, round to whole numbers, or move to a public total."""

@@ -18,7 +18,7 @@ from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.records import PrivateRecords
-from dphist.release.answers import PROVEN, Answers, Projection, spoken, together
+from dphist.release.answers import Answers, Projection
 from dphist.release.cells.cells import Cells, Holder, alike, fitting
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
 from dphist.release.foreign import ForeignMechanism
@@ -41,8 +41,8 @@ class TableCells:
     """The cells of every published table: of the announced ones, and of all smaller ones inside them.
 
     The tables have no negative cells and agree with each other. A question that bounds the attributes of one of them is
-    answered from it; any other is *not measured*: a model's guess without an interval where the mechanism fitted a
-    model, and no number at all where it did not.
+    answered from it; any other is *not measured*: a model's guess between the bounds that the measured tables allow
+    where the mechanism fitted a model, and no number at all where it did not.
 
     Args:
         domain: What is counted.
@@ -145,10 +145,9 @@ class TableCells:
         """Sum cells of the table that a question is about, and ask the estimate's errors for intervals."""
         errors, value = self._estimate(release).errors, self.sums(release, workload)
         found = errors.interval(workload, value, confidence, guaranteed=guaranteed, simultaneous=simultaneous)
-        words = PROVEN if guaranteed else errors.words
-        if simultaneous:
-            words = together(words)
-        return Answers(value, found.low, found.high, confidence, *spoken(words, confidence))
+        return Answers.found(
+            value, found, confidence, errors.words, guaranteed=guaranteed, simultaneous=simultaneous
+        )
 
     def sums(self, release: Holder, workload: Workload) -> FloatArray:
         """Answer every question from its table, or by the model's guess, or not at all."""
@@ -209,7 +208,8 @@ class TableCells:
             np.concatenate([getattr(part, side) for part in parts]).reshape(domain.shape)
             for side in ("value", "low", "high")
         )
-        return Projection(domain, value, low, high, confidence, answers.method, answers.details)
+        guessed = None if answers.guessed is None else np.ones(domain.shape, dtype=bool)
+        return Projection(domain, value, low, high, confidence, answers.method, answers.details, guessed)
 
     def bounds(
         self, release: Holder, begin: int, end: int, confidence: float

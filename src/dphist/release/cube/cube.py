@@ -175,7 +175,8 @@ class Cube:
         across = list(dict.fromkeys(table.labels[rows])), list(dict.fromkeys(table.labels[columns]))
         shape = len(across[0]), len(across[1])
         value, low, high = (each.reshape(shape) for each in (table.value, table.low, table.high))
-        return Pivot(*across, value, low, high, confidence, table.method, table.details)
+        guessed = None if table.guessed is None else table.guessed.reshape(shape)
+        return Pivot(*across, value, low, high, confidence, table.method, table.details, guessed)
 
     def sum(self, name: str, *, confidence: float = 0.95) -> Table:
         """Add an attribute's values up over the records of every group; bins count as their middles.
@@ -305,7 +306,8 @@ class Cube:
         plain = bool((owner == np.arange(owner.size)).all())
         found = ask(Workload(self.release.domain, low, high, None if plain else owner))
         return Table(
-            labels, found.value, found.low, found.high, found.confidence, found.method, found.details
+            *(labels, found.value, found.low, found.high, found.confidence),
+            *(found.method, found.details, found.guessed),
         )
 
     def _depth(self, name: str) -> int:

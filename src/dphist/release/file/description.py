@@ -20,7 +20,7 @@ from dphist.private.transcript import Entry
 from dphist.release.foreign import ForeignMechanism
 from dphist.release.guarantee import Guarantee
 
-FORMAT = 2
+FORMAT = 3
 """Which way of writing a release down; a file of another is not read."""
 KEY = b"dphist"
 """Where in a file's metadata the description stands."""

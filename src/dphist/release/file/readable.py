@@ -27,7 +27,8 @@ def readable(release: Contents, confidence: float, columns: Mapping[str, str]) -
         "confidence": f"{confidence:g}",
         "intervals": (
             f"{low} and {high} are the ends of a {percent} % interval for the true count of each cell by itself; "
-            "they are empty where a cell was not measured"
+            "where its attributes were not measured together the estimate is a guess, and they are bounds that the "
+            "measured tables allow; they are empty where nothing is known"
         ),
         "columns": "\n".join(
             f"{', '.join(names)}: {text}"

@@ -68,7 +68,7 @@ def _numbers(known: Known) -> list[tuple[str, str]]:
     widths = "\n".join(
         f"| {row['about']} | {row['cells']:,} | ± {row['half_width']:,.1f} | {relative(row['part'])} |"
         if row["half_width"] is not None
-        else f"| {row['about']} | – | not measured | – |"
+        else f"| {row['about']} | – | not measured: bounds only | – |"
         for row in accuracy(release)
     )
     flagged, cells = int(known.uncertain.sum()), int(known.uncertain.size)
@@ -88,7 +88,7 @@ def _numbers(known: Known) -> list[tuple[str, str]]:
         (
             "Bias, and small groups",
             f"{flagged:,} of {cells:,} published cells are flagged: half of their interval is wider than their "
-            "estimate, so their noise exceeds their count, or they were not measured. They are listed in "
+            "estimate, so their noise, or what was not measured, exceeds their count. They are listed in "
             "`uncertain-cells.csv` and are published like all others: suppressing small cells would bias what is left "
             f"and tell something about them. {polished}"
             + to_fill("which groups are small, and what the flagged cells mean for them"),

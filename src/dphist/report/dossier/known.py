@@ -98,8 +98,8 @@ class Known:
         names = number_names(self.release.domain)
         return told | {
             names["estimate"]: "how many records the cell is estimated to hold",
-            names["low"]: "lower end of the 95 % interval; empty where the cell was not measured",
-            names["high"]: "upper end of the 95 % interval; empty where the cell was not measured",
+            names["low"]: "lower end of the 95 % interval, or bound where the cell was not measured",
+            names["high"]: "upper end of the 95 % interval, or bound where the cell was not measured",
         }
 
     @cached_property

@@ -77,7 +77,7 @@ const rows = () => {
     line.append(element("th", row.label, { scope: "row" }));
     line.append(element("td", number(row.estimate), { className: "number" }));
     if (row.low === null) line.append(element("td", "not measured", { className: "number soft", colSpan: 2 }));
-    else for (const value of [row.low, row.high]) line.append(element("td", number(value), { className: "number" }));
+    else for (const value of [row.low, row.high]) line.append(element("td", number(value), { className: row.measured ? "number" : "number soft" }));
     const cell = document.createElement("td");
     const pick = button("choose", () => (state.kind === "nominal" ? toggle(row.start, row.stop) : choose([[row.start, row.stop]])));
     pick.className = "link";
@@ -139,13 +139,14 @@ const chart = async () => {
 
 const show = () => {
   const said = state.answer;
-  const measured = said.low !== null;  // What nobody measured has no interval.
+  const known = said.low !== null;
+  const kind = said.measured ? "interval" : "bounds";  // What nobody measured is a guess between bounds.
   Object.assign($("value").dataset, { value: said.value ?? "", low: said.low ?? "", high: said.high ?? "" });
   $("value").textContent = number(said.value);
-  $("interval").textContent = measured
-    ? `${+(100 * said.confidence).toFixed(6)}% interval ${number(said.low)} to ${number(said.high)}` : "not measured";
+  $("interval").textContent = (said.measured ? "" : "not measured") + (known
+    ? `${said.measured ? "" : "; "}${+(100 * said.confidence).toFixed(6)}% ${kind} ${number(said.low)} to ${number(said.high)}` : "");
   $("caveats").replaceChildren(...said.caveats.map((sentence) => element("p", sentence, { className: "small" })));
-  $("method").textContent = measured ? said.method : "";
+  $("method").textContent = known ? said.method : "";
   $("details").textContent = said.details;
   $("measures").hidden = !state.measures.length;
   $("measures").replaceChildren(...state.measures.map((each) => {

@@ -1,4 +1,4 @@
-"""What nobody measured has no interval, and every place that shows it says so: never a NaN, never a made-up bound."""
+"""What nobody measured is a guess between bounds that hold, and every place that shows it says so: never a NaN."""
 
 import json
 
@@ -48,33 +48,64 @@ def strict(value):
     return json.dumps(value, allow_nan=False)
 
 
+def drawn_rows(drawn):
+    """The numbers of a figure."""
+    return next(iter(drawn["datasets"].values())) if "datasets" in drawn else drawn["data"]["values"]
+
+
 def test_python_says_so(release):
     answer = release.answer(BOTH)
+    assert answer.guess
     assert not answer.measured
-    assert str(answer).endswith("(not measured)")
-    assert "method='not measured'" in repr(answer)
+    assert 0 <= answer.low <= answer.value <= answer.high <= release.answer("sex = 'F'", confidence=0.99).high
+    assert "  (not measured; 95% bounds 0.0 to " in str(answer)
+    assert answer.method.startswith("bounds: ")
+    assert "Fréchet" in answer.details
+    sure = release.answer(BOTH, interval="guaranteed")
+    assert sure.method.startswith("bounds: ")
+    assert sure.method.endswith("; guaranteed, whatever the data")
+    assert sure.high > answer.high
     assert release.answer("sex = 'F'").measured
     assert release.answer("sex = 'F'").method.startswith("exact: ")
     table = release.project("age", "sex")
-    assert table.method == "not measured"
-    assert table.to_pandas()[["low", "high"]].isna().all().all()
+    assert table.method == answer.method
+    assert table.guessed.all()
+    frame = table.to_pandas()
+    assert (frame["low"] <= frame["estimate"]).all()
+    assert (frame["estimate"] <= frame["high"]).all()
+    assert release.project("age").guessed is None
+
+
+def test_answers_of_a_workload_are_told_apart(release):
+    low, high = np.array([[3, 0, 0], [3, 0, 0]]), np.array([[10, 1, 3], [10, 2, 3]])
+    answers = release.answer(dphist.Workload(release.domain, low, high))
+    assert answers.guessed.tolist() == [True, False]
+    assert answers.measured.tolist() == [False, True]
+    assert answers.method.startswith("exact: ")
+    assert [answers[i].method.split(":")[0] for i in range(2)] == ["bounds", "exact"]
+    together = release.answer(dphist.Workload(release.domain, low, high), simultaneous=True)
+    assert together[0].method.endswith(", all questions at once")
+    assert together.high[0] > answers.high[0]
 
 
 def test_query_says_so(release, tmp_path):
     release.save(tmp_path / "out.parquet")
     told = CliRunner().invoke(app, ["query", str(tmp_path / "out.parquet"), BOTH])
-    assert "(not measured)" in told.stdout
+    assert "(not measured; 95% bounds 0.0 to " in told.stdout
+    assert "interval: bounds: " in told.stdout
     assert "nan" not in told.stdout
     told = CliRunner().invoke(app, ["query", str(tmp_path / "out.parquet"), BOTH, "--json"])
     found = json.loads(told.stdout, parse_constant=pytest.fail)
-    assert (found["low"], found["high"], found["method"]) == (None, None, "not measured")
+    assert found["low"] <= found["value"] <= found["high"]
+    assert found["measured"] is False
+    assert found["method"].startswith("bounds: ")
 
 
 def test_show_draws_what_was_not_measured(unseen, tmp_path):
     unseen.save(tmp_path / "out.parquet")
     told = CliRunner().invoke(app, ["show", str(tmp_path / "out.parquet")])
     assert told.exit_code == 0, told.output
-    assert told.stdout.count("(not measured)") == 9
+    assert told.stdout.count("· (not measured)") == 9
     assert load(tmp_path / "out.parquet").answer().measured
 
 
@@ -82,35 +113,44 @@ def test_the_report_says_so(unseen, release):
     page = report_page(unseen).split('<script type="module">')[0]
     assert "NaN" not in page
     assert ">nan<" not in page
-    assert "Records by age, not measured" in page
-    assert page.count('class="number soft">not measured') == 9
+    assert "Records by age, not measured: guesses between 95% bounds" in page
+    assert page.count('<td class="number soft">') == 4 * 9  # both ends, as bounds and as guaranteed ones
     assert "Records by sex, with 95% intervals" in page
-    assert "Intervals: not measured." in page
+    assert "Intervals: bounds: not measured together" in page
     assert "Intervals: exact: " in page
-    assert "not measured" in report_page(release)
+    assert "not measured: bounds only" in report_page(release)
+    assert bars(unseen, "age").count("stroke-dasharray") == 9
+    assert "95% bounds, not measured" in bars(unseen, "age")
+    assert "stroke-dasharray" not in bars(unseen, "sex")
     for drawn in (bars(unseen, "age"), release_html(unseen)):
         assert "nan" not in drawn
 
 
-def test_figures_draw_no_line(unseen):
+def test_figures_draw_a_broken_line(unseen):
     drawn = figure(unseen, "age").to_dict()
-    rows = next(iter(drawn["datasets"].values())) if "datasets" in drawn else drawn["data"]["values"]
+    rows = drawn_rows(drawn)
     strict(rows)
-    assert {row["interval"] for row in rows} == {"not measured"}
-    assert any("transform" in layer for layer in drawn["layer"])
+    assert all(row["guess"] and row["interval"].startswith("not measured; bounds 0.0 to ") for row in rows)
+    broken = [
+        layer["encoding"]["strokeDash"] for layer in drawn["layer"] if "strokeDash" in layer["encoding"]
+    ]
+    assert [each["condition"]["test"] for each in broken] == ["datum.guess"]
+    assert not any(row["guess"] for row in drawn_rows(figure(unseen, "sex").to_dict()))
 
 
 def test_the_explorer_says_so(release):
     view = View.read(release, {"q": BOTH, "show": "age"}).to_json()
     strict(view)
-    assert (view["answer"]["low"], view["answer"]["method"]) == (None, "not measured")
-    assert view["intervals"] == "not measured"
-    assert all(row["low"] is None for row in view["rows"])
+    assert view["answer"]["method"].startswith("bounds: ")
+    assert not view["answer"]["measured"]
+    assert "is a guess" in view["answer"]["caveats"][0]
+    assert view["intervals"] == "not measured: guesses between 95% bounds"
+    assert all(not row["measured"] and row["low"] <= row["estimate"] <= row["high"] for row in view["rows"])
     whole = View.read(release, {"show": "age"}).to_json()
     assert whole["intervals"] == "with 95% intervals"
     strict(View.read(release, {"show": "age", "by": "sex"}).to_json())
     written = View.read(release, {"q": BOTH, "show": "age"}).to_csv()
-    assert written.splitlines()[1].endswith(",,")
+    assert not any(line.endswith(",") for line in written.splitlines())
 
 
 def test_two_releases_are_compared(release, unseen):
@@ -122,7 +162,17 @@ def test_two_releases_are_compared(release, unseen):
 
 def test_cube_says_so(release):
     cube = Cube(release)
-    for table in (cube.by("age", "sex").count(), cube.by("sex").mean("age"), cube.by("sex").sum("age")):
+    counts = cube.by("age", "sex").count()
+    assert counts.method.startswith("bounds: ")
+    assert np.all(counts.guessed)
+    assert (counts.low <= counts.value).all()
+    assert (counts.value <= counts.high).all()
+    assert cube.dice(job="a", sex="F").count().only().guess
+    guessed = cube.pivot("age", "sex").guessed
+    assert guessed is not None
+    assert guessed.shape == (20, 2)
+    # Bounds of counts say nothing of how values are spread over the records of a group.
+    for table in (cube.by("sex").mean("age"), cube.by("sex").sum("age")):
         assert table.method == "not measured"
         assert np.isnan(table.low).all()
         assert np.isnan(table.high).all()
@@ -137,7 +187,8 @@ def test_cube_says_so(release):
     assert cube.quantiles("age", [0.5]).labels["from"] != ["not measured"]
 
 
-def test_sql_has_no_bounds_where_a_cell_was_not_measured(release):
+def test_sql_has_bounds_where_a_cell_was_not_measured(release):
     found = ask_sql(release, "select * from release limit 1")
     assert found.columns == ("age", "sex", "job", "estimate", "low", "high")
-    assert found.rows[0][-2:] == (None, None)
+    estimate, low, high = found.rows[0][-3:]
+    assert 0 <= low <= estimate <= high
