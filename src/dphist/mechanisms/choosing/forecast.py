@@ -27,6 +27,7 @@ from dphist.inference.tables import Axes, subsets
 from dphist.kernels.trees.shares import best_shares
 from dphist.mechanisms.choosing.asked import Asked
 from dphist.mechanisms.choosing.departing import departing
+from dphist.mechanisms.choosing.levels import by_blocks
 from dphist.mechanisms.choosing.sharing import Sharing, mixed
 from dphist.mechanisms.trees.planning import CONSTANTS
 from dphist.mechanisms.trees.shares import halvings, level_gains, volumes
@@ -75,13 +76,14 @@ class Forecast:
 class Known:
     """What tables know of residuals: how many cells and attributes each has, what it adds to every kind, how precisely.
 
-    The last may stand for all that only the cube tells.
+    The last may stand for all that only the cube tells. Of one long attribute there is one for every size of blocks.
     """
 
     cells: FloatArray
     orders: FloatArray
     adds: FloatArray
     precision: FloatArray
+    blocks: FloatArray
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ class Forecaster:
 
     ``records`` is a noisy total, or None where nothing is known: then all that is measured is taken to be there.
     ``dependence`` is what a first look (`glimpse`) said of how far attributes depend on each other. ``apart`` is the
-    total variation of pairs of the ``long`` attributes from chance, where a look at pairs found more than that.
+    total variation of pairs of the ``long`` attributes from chance, where a look at pairs found more than that; what
+    one of these holds is reckoned by contrasts of blocks (`levels`).
     """
 
     shape: tuple[int, ...]
@@ -198,6 +201,8 @@ class Forecaster:
             ]
         ) / (cells * float(self.law.variance))
         adds, rest = self._needs(about, inside)
+        place, blocks, adds = self._by_blocks(about, adds)
+        about, inside, speaks = [about[each] for each in place], inside[place], speaks[place]
         orders = np.array([len(axes) for axes in about])
         apart = np.array([self.apart * (len(axes) == 2 and set(axes) <= set(self.long)) for axes in about])
         if some[-1] == tuple(range(len(self.shape))):
@@ -207,12 +212,13 @@ class Forecaster:
             speaks, inside = np.vstack([speaks, only]), np.append(inside, cells[-1])
             adds = np.hstack([adds, rest[:, None]])
             orders, apart = np.append(orders, orders.max() + 1), np.append(apart, 0.0)
+            blocks = np.append(blocks, 1.0)
         # What no question needs has no say.
         used = adds.max(axis=0) > 0.0
         speaks, adds = speaks[used], adds[:, used]
-        inside, orders, apart = inside[used], orders[used], apart[used]
+        inside, orders, apart, blocks = inside[used], orders[used], apart[used], blocks[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
-        held, chances = self._priors(inside, orders, apart)
+        held, chances = self._priors(inside, orders, apart, blocks)
         problem = Sharing(
             *(speaks, adds, self._weights, self._departing(held, inside, orders, apart), chances),
             *(self.law.exponent, least),
@@ -229,7 +235,7 @@ class Forecaster:
             tuple(some[place] for place in kept),
             tuple(Fraction(int(counts[place]), _GRID) for place in kept),
             _score(replace(drawn, held=held).errors(parts), self._weights),
-            Known(inside, orders.astype(np.float64), adds, drawn.precision(parts)),
+            Known(inside, orders.astype(np.float64), adds, drawn.precision(parts), blocks),
         )
 
     def singles(self, *, announced: bool = False) -> Plan:
@@ -244,13 +250,13 @@ class Forecaster:
         inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
         speaks = np.array([[float(set(a) <= set(table)) for table in some] for a in about])
         speaks *= inside[:, None] / (cells * float(self.law.variance))
-        adds, _ = self._needs(about, inside)
-        orders = np.array([len(axes) for axes in about])
+        place, blocks, adds = self._by_blocks(about, self._needs(about, inside)[0])
+        inside, speaks = inside[place], speaks[place]
+        orders = np.array([len(about[each]) for each in place])
         few = (self.records or 0.0) < _FEW * math.sqrt(float(self.law.variance) * cells[-1])
         least = _CUBE_OF_FEW if few else _CUBE_OF_TABLES if announced else _CUBE
-        problem = Sharing(
-            speaks, adds, self._weights, *self._priors(inside, orders), self.law.exponent, least
-        )
+        held, chances = self._priors(inside, orders, blocks=blocks)
+        problem = Sharing(speaks, adds, self._weights, held, chances, self.law.exponent, least)
         shares = problem.best([len(axes) for axes in some], alone=False)
         # Noise of a table counts by how even the others are: as if they were, and as if one value held nearly all.
         uneven = cells[:-1] ** (1.0 / 3.0)
@@ -259,7 +265,7 @@ class Forecaster:
         counts[int(np.argmax(counts))] += _GRID - int(counts.sum())
         drawn = self._drawn(problem, counts / _GRID)
         found = _score(drawn.errors(counts / _GRID), self._weights)
-        known = Known(inside, orders.astype(np.float64), adds, drawn.precision(counts / _GRID))
+        known = Known(inside, orders.astype(np.float64), adds, drawn.precision(counts / _GRID), blocks)
         return Plan(tuple(some), tuple(Fraction(int(each), _GRID) for each in counts), found, known)
 
     def beyond(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -288,7 +294,8 @@ class Forecaster:
         about = sorted(precision, key=lambda axes: (len(axes), axes))
         inside = np.array([float(math.prod(self.shape[a] for a in axes)) for axes in about])
         orders = np.array([float(len(axes)) for axes in about])
-        return Known(inside, orders, self._needs(about, inside)[0], np.array([precision[a] for a in about]))
+        precise = np.array([precision[axes] for axes in about])
+        return Known(inside, orders, self._needs(about, inside)[0], precise, np.ones(len(about)))
 
     def moved(self, known: Known, held: FloatArray) -> FloatArray:
         """Squared errors of tables that are moved towards smaller ones, if it is known what larger residuals hold.
@@ -301,7 +308,8 @@ class Forecaster:
         Returns:
             A row for each of these, a column a kind of question.
         """
-        low = mixed(known.precision, *self._priors(known.cells, known.orders.astype(np.int64)))[0]
+        priors = self._priors(known.cells, known.orders.astype(np.int64), blocks=known.blocks)
+        low = mixed(known.precision, *priors)[0]
         larger = held / (1.0 + held * known.precision)
         return np.asarray(np.where(known.orders > 1.0, larger, low) @ known.adds.T)
 
@@ -356,15 +364,24 @@ class Forecaster:
                 rest[row] = 0.0
         return adds, rest
 
+    def _by_blocks(self, about: list[Axes], adds: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Of one long attribute every contrast of blocks by itself, where it is known how many records there are."""
+        return by_blocks(self.shape, about, adds, self.kinds, self.long if self.records is not None else ())
+
     def _priors(
-        self, inside: FloatArray, orders: IntArray, apart: FloatArray | float = 0.0
+        self,
+        inside: FloatArray,
+        orders: IntArray,
+        apart: FloatArray | float = 0.0,
+        blocks: FloatArray | float = 1.0,
     ) -> tuple[FloatArray, FloatArray]:
         """What a cell of every residual may hold, in squares, and how likely; nothing if that is not known."""
         if self.records is None:
             return np.zeros((0, inside.size)), np.zeros(0)
-        each = zip(inside, orders, np.broadcast_to(apart, inside.shape), strict=True)
+        each = zip(inside / blocks, orders, np.broadcast_to(apart, inside.shape), strict=True)
         held = [self._held(float(cells), int(order), float(far)) for cells, order, far in each]
-        return np.stack(held, axis=1), self._chances
+        # Blocks hold so much together, and their noise is that of as many cells.
+        return np.stack(held, axis=1) / blocks, self._chances
 
     def _departing(
         self, held: FloatArray, inside: FloatArray, orders: IntArray, apart: FloatArray
