@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from dphist.errors import InputError
 from dphist.mechanisms.spec import parse
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
@@ -297,3 +298,15 @@ def test_every_range_of_a_workload_is_forecast_by_some_of_them():
     told, asked = questions(domain, every)
     assert told is every
     assert len(asked) < 5_000 < len(every)
+
+
+@pytest.mark.parametrize("budget", [Budget.of(1), Budget.of(rho="1/200")], ids=["epsilon", "rho"])
+def test_what_wide_tables_need_is_found_by_the_model_that_publishes_them(budget):
+    """By least squares, which asks for up to two and a half times as much, the error would be far below the wanted."""
+    wide = Domain([Nominal(f"c{i}", ["a", "b", "c", "d"]) for i in range(24)])
+    wanted = 50.0
+    first = planning.plan(wide, budget, "marginals:2", mechanisms=["auto"], records=10_000, error=wanted)[0]
+    assert first.cases  # a model is fitted
+    spent = Budget.of(first.epsilon_needed) if budget.pure else Budget.of(rho=first.epsilon_needed)
+    again = planning.plan(wide, spent, "marginals:2", mechanisms=["auto"], records=10_000)[0]
+    assert again.error == pytest.approx(wanted, rel=0.03)

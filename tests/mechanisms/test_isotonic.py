@@ -1,13 +1,16 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from dphist.mechanisms.fourier import EFPA
 from dphist.mechanisms.hpartition import PHPartition
 from dphist.mechanisms.isotonic import Isotonic
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
+from dphist.model.workload import Workload
 from dphist.testing import check_mechanism, open_counts, run
+from dphist.testing.gates import as_histogram
 
 
 def test_conforms():
@@ -55,3 +58,18 @@ def test_sorted_counts_lose_most_of_the_noise():
             np.mean((run(mechanism, counts, Fraction(1, 10), seed=s).counts - counts) ** 2) for s in range(5)
         ]
         assert np.mean(errors) < plain / 2
+
+
+@pytest.mark.parametrize("guaranteed", [False, True])
+def test_intervals_hold_on_counts_that_fall(guaranteed):
+    """What is published is far off there; around that, intervals held in a third of ranges, guaranteed or not."""
+    counts = np.arange(120, 0, -2)
+    asked = Workload.random(as_histogram(counts).domain, 80, seed=1)
+    truth, held = asked.answer(counts), []
+    for seed in range(16):
+        estimate = run(Isotonic(), counts, Fraction(1, 2), seed=seed)
+        published = np.asarray(asked.answer(estimate.counts), dtype=np.float64)
+        found = estimate.errors.interval(asked, published, 0.95, guaranteed=guaranteed)
+        assert ((found.low <= published) & (published <= found.high)).all()
+        held.append(np.mean((found.low <= truth) & (truth <= found.high)))
+    assert np.mean(held) >= 0.95

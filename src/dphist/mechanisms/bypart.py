@@ -21,7 +21,7 @@ from dphist.inference.estimate import (
     no_theorem,
     shared_confidence,
 )
-from dphist.inference.intervals import Spread, normal_quantile
+from dphist.inference.intervals import Spread, joint_deviations, normal_quantile
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -180,7 +180,8 @@ class PartErrors:
         # Loaded here: publishing asks for no interval, and the law of every split is much to load.
         from dphist.inference.predictive.errors import whole_counts
 
-        low, high = whole_counts(middle, np.sqrt(below + together), np.sqrt(above + together))
+        wider = joint_deviations(confidence, share) / normal_quantile(share)
+        low, high = whole_counts(middle, wider * np.sqrt(below + together), wider * np.sqrt(above + together))
         return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
 
     def _answered(self, part: int, inside: Workload) -> FloatArray:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphist.inference.estimate import Estimate, IndependentNoise
+from dphist.inference.estimate import Estimate
 from dphist.kernels.isotonic import isotonic
+from dphist.mechanisms.noisefirst import NoisyCells
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 
@@ -33,9 +34,10 @@ class Isotonic:
         """Ask for every cell once, in C-order."""
         noisy = data.measure(Identity())
         counts = isotonic(noisy.values.reshape(-1).astype(np.float64))
-        errors = IndependentNoise(
+        # Around what is published they would hold no sum of counts that fall, and prove nothing of any.
+        errors = NoisyCells(
+            noisy.values.reshape(-1).astype(np.float64),
             noisy.law,
-            "noise before the counts were made to rise, wider than needed where many counts are alike; "
-            "not covered: falling counts",
+            method="noise of the counts before they were made to rise, around their sum; widened to hold the answer",
         )
         return Estimate(counts.reshape(data.shape), errors)

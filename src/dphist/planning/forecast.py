@@ -8,7 +8,7 @@ cut at zero or fitted, the mechanism is run on made-up populations, and the fore
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -253,22 +253,17 @@ def epsilon_needed(
     return forecast.epsilon_needed
 
 
-def _tables_forecast(
-    name: str, rms: float, budget: Budget, wanted: float | None, parts: Mapping[str, float]
-) -> Forecast:
+def _tables_forecast(name: str, rms: float, parts: Mapping[str, float]) -> Forecast:
     if math.isinf(rms):
-        return Forecast(
-            name, None, None, "tables of few attributes are published; this would not be measured"
-        )
-    needed = None if wanted is None else scaled_budget(budget, rms, wanted)
+        raise InputError("tables of few attributes are published; this would not be measured")
     if parts:
         cases = tuple((case, part * rms) for case, part in parts.items())
         errors = [error for _, error in cases]
         basis = "expected of a model that is fitted to noisy tables, by how far columns depend on each other"
         middle = typical({case: [error] for case, error in cases})
-        return Forecast(name, middle, min(errors) / BAND, basis, needed, max(errors) * BAND, cases)
+        return Forecast(name, middle, min(errors) / BAND, basis, None, max(errors) * BAND, cases)
     basis = "exact for least squares over tables of few attributes; what is published is cut at zero and made to agree"
-    return Forecast(name, rms, rms, basis, needed, rms)
+    return Forecast(name, rms, rms, basis, None, rms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,11 +279,9 @@ class _Study:
     def forecast(self, budget: Budget, wanted: float | None) -> Forecast:
         name = show(self.mechanism)
         try:
-            wide = wide_error(self.mechanism, self.domain, budget, self.unit, self.hint, self.asked)
+            wide = self._wide(budget)
             if wide is not None:
-                to_wide = self.mechanism, self.domain, budget, self.unit, self.hint
-                parts = wide_cases(*to_wide, self.records) if math.isfinite(wide) else {}
-                return _tables_forecast(name, wide, budget, wanted, parts)
+                return replace(wide, epsilon_needed=self._wide_needed(wide, budget, wanted))
             errors = self._oblivious(budget)
             if errors is not None:
                 rms = math.sqrt(float(np.mean(drawn_variance(errors, self.asked))))
@@ -296,14 +289,11 @@ class _Study:
                 basis = "exact: what is published is the truth plus noise that does not depend on the data"
                 return Forecast(name, rms, rms, basis, needed, rms)
             if self.domain.size > _LARGEST_SIMULATION:
-                return Forecast(
-                    name,
-                    None,
-                    None,
-                    f"depends on the data, and {self.domain.size:,} cells are too many to simulate",
-                )
-            found = self._simulate(budget)
-            needed = None if wanted is None else self._search(wanted, budget, typical(found))
+                cells = f"{self.domain.size:,} cells"
+                raise InputError(f"depends on the data, and {cells} are too many to simulate")
+            found, needed = self._simulate(budget), None
+            if wanted is not None:
+                needed = _needed(lambda other: typical(self._simulate(other)), wanted, budget, typical(found))
         except DphistError as refusal:
             return Forecast(name, None, None, str(refusal))
         runs = [one for each in found.values() for one in each]
@@ -313,6 +303,25 @@ class _Study:
             basis += f"; {self._chosen(budget)}"
         # Some runs on some populations: others would go beyond the least and the largest.
         return Forecast(name, typical(found), min(runs) / BAND, basis, needed, max(runs) * BAND, cases)
+
+    def _wide(self, budget: Budget) -> Forecast | None:
+        """The forecast of tables of few attributes, where these are published."""
+        rms = wide_error(self.mechanism, self.domain, budget, self.unit, self.hint, self.asked)
+        if rms is None:
+            return None
+        to_wide = self.mechanism, self.domain, budget, self.unit, self.hint
+        parts = wide_cases(*to_wide, self.records) if math.isfinite(rms) else {}
+        return _tables_forecast(show(self.mechanism), rms, parts)
+
+    def _wide_needed(self, known: Forecast, budget: Budget, wanted: float | None) -> float | None:
+        if wanted is None or known.error is None:
+            return None
+        if not isinstance(self.mechanism, Auto):
+            return scaled_budget(budget, known.error, wanted)
+        # A model leaves the more of least squares' error the more is spent: no power of the budget.
+        return _needed(
+            lambda other: cast("Forecast", self._wide(other)).error or 0.0, wanted, budget, known.error
+        )
 
     def _chosen(self, budget: Budget) -> str:
         """What `auto` chooses, and why."""
@@ -380,10 +389,11 @@ class _Study:
                     break
         return found
 
-    def _search(self, wanted: float, budget: Budget, known: float) -> float | None:
-        """The ε, or ρ, that brings errors down to what is wanted, beginning at what is known of this budget."""
 
-        def error(amount: Fraction) -> float:
-            return typical(self._simulate(Budget(amount, budget.currency)))
+def _needed(error: Callable[[Budget], float], wanted: float, budget: Budget, known: float) -> float | None:
+    """The ε, or ρ, that brings errors down to what is wanted, beginning at what is known of this budget."""
 
-        return least_amount(error, wanted, (budget.amount, known), 1.0 if budget.pure else 0.5)
+    def left(amount: Fraction) -> float:
+        return error(Budget(amount, budget.currency))
+
+    return least_amount(left, wanted, (budget.amount, known), 1.0 if budget.pure else 0.5)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import CALIBRATED, Interval, Words, no_theorem, shared_confidence
-from dphist.inference.intervals import normal_quantile
+from dphist.inference.intervals import joint_deviations, normal_quantile
 from dphist.inference.predictive.apart import Distances
 from dphist.inference.predictive.engine import Engine
 from dphist.inference.predictive.inside import Inside
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Boxes = tuple[IntArray, IntArray, IntArray | None]
+"""The boxes of questions, and where those of each start if one may have several."""
 
 # What plain least squares is allowed beyond its variance, where it serves better than the predictive law.
 PLAIN = 1.2
@@ -194,12 +196,24 @@ class PredictiveErrors:
     ) -> Interval:
         """Give or take the root of what is expected of the squared error, in whole counts."""
         share = shared_confidence(confidence, len(workload), simultaneous)
-        low, high, starts = by_question(workload)
+        boxes = by_question(workload)
         if guaranteed:
-            least, most = proven(self.theorem, low, high, starts, share)
-            return Interval(*outward(np.minimum(least, published), np.maximum(most, published)))
-        deviation = self.deviations(low, high, starts, published)
-        return self.whole(published, deviation, asked_cells(low, high, starts), share)
+            return self._proven(boxes, published, share)
+        deviation, cells = self.deviations(*boxes, published), asked_cells(*boxes)
+        if share == confidence:
+            return self.whole(published, deviation, cells, share)
+        wider = joint_deviations(confidence, share) / normal_quantile(share)
+        found = self.whole(published, (wider * deviation[0], wider * deviation[1]), cells, share)
+        if self.prove is None:
+            return found
+        proof = self._proven(boxes, published, share)
+        shorter = proof.high - proof.low < found.high - found.low
+        return Interval(np.where(shorter, proof.low, found.low), np.where(shorter, proof.high, found.high))
+
+    def _proven(self, boxes: Boxes, published: FloatArray, confidence: float) -> Interval:
+        """What holds for any data, with what is published inside."""
+        least, most = proven(self.theorem, *boxes, confidence)
+        return Interval(*outward(np.minimum(least, published), np.maximum(most, published)))
 
     def deviations(
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
@@ -293,7 +307,7 @@ class PredictiveErrors:
         return np.zeros(1)
 
 
-def by_question(workload: Workload) -> tuple[IntArray, IntArray, IntArray | None]:
+def by_question(workload: Workload) -> Boxes:
     """The boxes of a workload, those of one question side by side, and where each question starts."""
     if workload.query is None:
         return workload.low, workload.high, None

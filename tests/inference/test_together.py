@@ -1,0 +1,87 @@
+"""Calibrated intervals that are to hold all at once: a law that is right on average is wrong somewhere among many."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dphist.inference.intervals import joint_deviations, normal_quantile
+from dphist.mechanisms.auto import Auto
+from dphist.mechanisms.bypart import ByPart
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
+from dphist.model.workload import Workload
+from dphist.testing import run
+
+RELEASES = 12
+
+
+def _islands(size, each, draws):
+    """Next to nothing but for some hills of a few cells."""
+    made = np.full(size, 0.03)
+    for start in draws.integers(0, size - 8, max(4, size // 25)):
+        made[start : start + int(draws.integers(2, 8))] += draws.uniform(0.5, 2.0)
+    return draws.poisson(each * made / made.mean()).astype(np.int64)
+
+
+def _together(make, budget, mechanism=None):
+    """In how many releases all intervals of all cells hold, and how wide they and guaranteed ones are beside single."""
+    held, wide = [], []
+    for seed in range(RELEASES):
+        histogram = make(np.random.default_rng(1_000 + seed))
+        cells, truth = Workload.cells(histogram.domain), np.ravel(histogram.counts)
+        estimate = run(mechanism or Auto(), histogram, budget, seed=seed)
+        published = np.asarray(estimate.counts, dtype=float).reshape(-1)
+        every = estimate.errors.interval(cells, published, 0.95, simultaneous=True)
+        alone = estimate.errors.interval(cells, published, 0.95)
+        held.append(((every.low <= truth) & (truth <= every.high)).all())
+        wide.append((every.high - every.low).mean() / (alone.high - alone.low).mean())
+    return np.mean(held), np.mean(wide)
+
+
+@pytest.mark.parametrize("budget", [Budget.of("0.1"), Budget.of(rho="1/200")], ids=["epsilon", "rho"])
+@pytest.mark.parametrize("shape", [(300,), (16, 16)], ids=["line", "plane"])
+def test_all_cells_hold_together(shape, budget):
+    domain = Domain([Ordinal(f"x{axis}", range(size)) for axis, size in enumerate(shape)])
+
+    def make(draws):
+        return Histogram(domain, _islands(domain.size, 3.0, draws).reshape(shape))
+
+    held, wide = _together(make, budget)
+    assert held >= 0.75
+    # By the normal law 1.8; they are no longer than they have to be.
+    assert 2.0 < wide < 7.0
+
+
+def test_cells_of_parts_hold_together():
+    domain = Domain([Ordinal("x", range(100)), Nominal("part", ["a", "b", "c"])])
+
+    def make(draws):
+        return Histogram(domain, np.stack([_islands(100, 10.0, draws) for _ in range(3)], axis=1))
+
+    held, wide = _together(make, Budget.of("0.1"), ByPart(by=("part",), inner=Auto()))
+    assert held >= 0.8
+    assert wide > 2.0
+
+
+def test_they_are_no_wider_than_guaranteed_ones():
+    domain = Domain([Ordinal("x", range(100))])
+    counts = np.random.default_rng(3).poisson(30.0, 100).astype(np.int64)
+    asked = Workload.random(domain, 80, seed=1)
+    estimate = run(Auto(), Histogram(domain, counts), Budget.of("1"), seed=3)
+    published = estimate.errors.answer(asked, np.asarray(asked.answer(estimate.counts), dtype=float))
+    every = estimate.errors.interval(asked, published, 0.95, simultaneous=True)
+    sure = estimate.errors.interval(asked, published, 0.95, guaranteed=True, simultaneous=True)
+    assert (every.high - every.low <= sure.high - sure.low).all()
+    assert ((every.low <= published) & (published <= every.high)).all()
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.99])
+def test_the_law_of_many_is_students(confidence):
+    assert joint_deviations(confidence, confidence) == normal_quantile(confidence)
+    for questions in (2, 30, 10_000):
+        share = 1.0 - (1.0 - confidence) / questions
+        law = stats.t.isf((1.0 - share) / 2.0, 4) / stats.t.isf((1.0 - confidence) / 2.0, 4)
+        assert joint_deviations(confidence, share) == pytest.approx(
+            normal_quantile(confidence) * law, rel=1e-9
+        )
