@@ -135,15 +135,26 @@ def test_hidden_levels_are_the_same_before_they_are_compiled(scatter, ratio, clu
     )
     assert size == (spans[:, 1] - spans[:, 0]).sum()
     assert normal or (spans[:, 0] > 0).any()
-    jump, weights = rng.dirichlet(np.ones(grid.size)), np.array([0.9, 0.04, 0.03, 0.03])
+    jump, weights = rng.dirichlet(np.ones(grid.size)), rng.dirichlet([90.0, 7.0, 3.0], grid.size)
+    weights = np.ascontiguousarray(weights.T)
     none, empty = np.empty(0), np.empty((0, 0))
     for cells in (1, 2, 60):
         rows, forward = rng.integers(0, values.size, cells), np.zeros(cells * grid.size)
-        asked = told, spans, rows, jump, weights, forward
-        _both(chain._stretch, *asked, np.ones(grid.size), np.ones(4), empty, empty, none, none, none)
+        asked = told, spans, rows, jump, weights, 0.6, forward
+        _both(
+            chain._stretch,
+            *asked,
+            np.ones(grid.size),
+            np.ones((4, grid.size)),
+            empty,
+            empty,
+            none,
+            none,
+            none,
+        )
         means = (np.zeros(cells) for _ in range(3))
-        _both(chain._stretch, *asked, none, np.zeros(4), first, second, *means)
-        _both(chain._stretch, *asked, none, none, empty, empty, none, none, none)
+        _both(chain._stretch, *asked, none, np.zeros((4, grid.size)), first, second, *means)
+        _both(chain._stretch, *asked, none, empty, empty, empty, none, none, none)
 
 
 def test_tables_are_counted_alike_before_that_is_compiled():

@@ -84,7 +84,9 @@ def test_likelihoods_stay_finite_where_exponentials_overflow():
     assert np.allclose(table.max(axis=1), 1.0)
 
 
-def _dense(table, rows, jump, w):
+def _dense(table, rows, jump, weights, share):
+    stay, step, leave = weights
+    w = stay, share * step, (1 - share) * step, leave
     k = np.arange(jump.size)
     gap = np.abs(k[:, None] - k[None, :])
     small, large = (
@@ -92,7 +94,7 @@ def _dense(table, rows, jump, w):
         for steps in (SMALL_STEPS, LARGE_STEPS)
     )
     kinds = [np.eye(k.size), small, large, np.tile(jump, (k.size, 1))]
-    move = sum(a * m for a, m in zip(w, kinds, strict=True))
+    move = sum(a[:, None] * m for a, m in zip(w, kinds, strict=True))
     b = table[rows]
     forward, back = [b[0] * jump], [np.ones(k.size)]
     for row in b[1:]:
@@ -100,12 +102,12 @@ def _dense(table, rows, jump, w):
     for row in b[:0:-1]:
         back.insert(0, move @ (row * back[0]))
     evidence = forward[-1].sum()
-    moves = np.zeros(4)
+    moves = np.zeros((4, jump.size))
     starts = forward[0] * back[0] / evidence
     for i in range(1, len(b)):
         for m in range(4):
-            moves[m] += w[m] * (forward[i - 1] @ kinds[m] @ (b[i] * back[i])) / evidence
-        starts += w[3] * forward[i - 1].sum() * jump * b[i] * back[i] / evidence
+            moves[m] += w[m] * forward[i - 1] * (kinds[m] @ (b[i] * back[i])) / evidence
+        starts += (w[3] * forward[i - 1]).sum() * jump * b[i] * back[i] / evidence
     return math.log(evidence), starts, moves, np.array(forward) * np.array(back) / evidence
 
 
@@ -122,16 +124,18 @@ def test_forward_backward_equals_the_dense_one(apart, levels):
     rows = generator.integers(0, 6, 12)
     jump = generator.random(levels)
     jump /= jump.sum()
-    w = np.array([0.5, 0.2, 0.1, 0.2])
-    evidence, starts, moves, posterior = _dense(table, rows, jump, w)
+    w = np.ascontiguousarray(generator.dirichlet([5.0, 3.0, 2.0], levels).T)
+    evidence, starts, moves, posterior = _dense(table, rows, jump, w, 0.6)
     whole = np.array([[0, 12]])
-    found = expect(*packed(table), rows, whole, jump, w, np.empty(12 * levels))
+    found = expect(*packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels))
     assert found[0] == pytest.approx(evidence, rel=1e-12)
-    assert evidence_of(*packed(table), rows, whole, jump, w, np.empty(12 * levels)) == found[0]
+    assert evidence_of(*packed(table), rows, whole, jump, w, 0.6, np.empty(12 * levels)) == found[0]
     assert np.allclose(found[1], starts)
     assert np.allclose(found[2], moves)
     first, second = generator.random((6, levels)), generator.random((6, levels))
-    mean, within, between = infer(*packed(table), rows, whole, jump, w, first, second, np.empty(12 * levels))
+    mean, within, between = infer(
+        *packed(table), rows, whole, jump, w, 0.6, first, second, np.empty(12 * levels)
+    )
     expected = (posterior * first[rows]).sum(axis=1)
     assert np.allclose(mean, expected)
     assert np.allclose(within, (posterior * second[rows]).sum(axis=1))
@@ -141,11 +145,12 @@ def test_forward_backward_equals_the_dense_one(apart, levels):
 def test_stretches_are_independent_sequences():
     generator = np.random.default_rng(4)
     table, rows = generator.random((5, 7)), generator.integers(0, 5, 20)
-    jump, w = np.full(7, 1 / 7), np.array([0.7, 0.1, 0.1, 0.1])
+    jump, w = np.full(7, 1 / 7), np.tile([[0.7], [0.2], [0.1]], 7)
     parts = [
-        expect(*packed(table), rows, np.array([[a, b]]), jump, w, np.empty(140)) for a, b in ((0, 8), (8, 20))
+        expect(*packed(table), rows, np.array([[a, b]]), jump, w, 0.5, np.empty(140))
+        for a, b in ((0, 8), (8, 20))
     ]
-    both = expect(*packed(table), rows, np.array([[0, 8], [8, 20]]), jump, w, np.empty(140))
+    both = expect(*packed(table), rows, np.array([[0, 8], [8, 20]]), jump, w, 0.5, np.empty(140))
     for i in range(3):
         assert np.allclose(both[i], parts[0][i] + parts[1][i])
 
@@ -157,13 +162,19 @@ def test_expectation_maximisation_climbs():
     grid = level_grid(values, 0.5)
     table, _ = likelihoods(distinct, grid, 0.1, 0.0, 0.5)
     possible = packed(table)
-    jump, w, seen = np.full(grid.size, 1 / grid.size), np.full(4, 0.25), []
+    jump, w, seen = np.full(grid.size, 1 / grid.size), np.full((3, grid.size), 1 / 3), []
+    share = 0.5
     for _ in range(12):
         evidence, starts, moves = expect(
-            *possible, rows, np.array([[0, 180]]), jump, w, np.empty(180 * grid.size)
+            *possible, rows, np.array([[0, 180]]), jump, w, share, np.empty(180 * grid.size)
         )
         seen.append(evidence)
-        jump, w = starts / starts.sum(), moves / moves.sum()
+        # Levels below and above 10 move each in their own way.
+        jump = starts / starts.sum()
+        for part in (grid < 10, grid >= 10):
+            stay, small, large, leave = moves[:, part].sum(axis=1)
+            w[:, part] = (np.array([[stay], [small + large], [leave]])) / moves[:, part].sum()
+        share = moves[1].sum() / moves[1:3].sum()
     assert np.all(np.diff(seen) > -1e-9)
     assert seen[-1] > seen[0] + 10
 

@@ -1,10 +1,10 @@
 """From level to level along the cells: forward–backward passes of the hidden level model.
 
-From one cell to the next the level stays, takes a small step, a larger step, or jumps to a draw from π. Where a step
-reaches, any level is as likely as another: what steps bring is a difference of running sums, so one cell costs
-O(levels) and not O(levels²), and all but the sums themselves is worked out for several levels at once. Running sums
-of what is not negative never fall, so no difference is below zero; what rounding takes from one is far below
-what jumps bring.
+From one cell to the next the level stays, takes a small step, a larger step, or jumps to a draw from π; how often it
+stays, steps or jumps depends on the level that is left. Where a step reaches, any level is as likely as another: what
+steps bring is a difference of running sums, so one cell costs O(levels) and not O(levels²), and all but the sums
+themselves is worked out for several levels at once. Running sums of what is not negative never fall, so no difference
+is below zero; what rounding takes from one is far below what jumps bring.
 
 Everything here reads values that are already private. Arrays in, arrays out.
 """
@@ -122,12 +122,40 @@ def _extended(
 
 
 @kernel
+def _total(values: FloatArray, size: np.uint64) -> float:
+    """The sum of so many values, four sums side by side."""
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    w, x, y, z = 0.0, 0.0, 0.0, 0.0
+    k = np.uint64(0)
+    for _ in range(size // four):
+        w += values[k]
+        x += values[k + one]
+        y += values[k + two]
+        z += values[k + three]
+        k += four
+    total = (w + x) + (y + z)
+    while k < size:
+        total += values[k]
+        k += one
+    return total
+
+
+@kernel
+def _cleared(
+    own: FloatArray, was_low: np.uint64, was_high: np.uint64, low: np.uint64, high: np.uint64
+) -> None:
+    """Nothing is left on levels of [was_low, was_high) that are not in [low, high)."""
+    for at in range(was_low, min(was_high, low)):
+        own[at] = 0.0
+    for at in range(max(was_low, high), was_high):
+        own[at] = 0.0
+
+
+@kernel
 def _reached(sums: FloatArray, at: np.uint64, steps: Any, ends: Any, begins: Any) -> tuple[float, float]:
     """What reaches a level by small steps, and by large ones: of running sums, differences over each step's width."""
-    near = (
-        steps[0] * (sums[at + ends[0]] - sums[at + begins[0]])
-        + steps[1] * (sums[at + ends[1]] - sums[at + begins[1]])
-        + steps[2] * (sums[at + ends[2]] - sums[at + begins[2]])
+    near = steps[1] * (sums[at + ends[1]] - sums[at + begins[1]]) + steps[2] * (
+        sums[at + ends[2]] - sums[at + begins[2]]
     )
     far = (
         steps[3] * (sums[at + ends[3]] - sums[at + begins[3]])
@@ -144,6 +172,7 @@ def _stretch(
     rows: IntArray,
     jump: FloatArray,
     weights: FloatArray,
+    small: float,
     forward: FloatArray,
     starts: FloatArray,
     moves: FloatArray,
@@ -155,10 +184,12 @@ def _stretch(
 ) -> float:
     """Forward–backward over one stretch; adds to ``starts`` and ``moves``, fills whatever else has room.
 
-    Without room for moves it is only looked how likely the values are: there is no way back.
+    ``weights`` has a row for staying, steps and jumps and a column for the level that is left; ``small`` is how many of
+    the steps are. ``moves`` has rows for staying, small steps, large ones and jumps. Without room for them it is only
+    looked how likely the values are: there is no way back.
 
     On the way back a cell is scaled by what it was scaled by on the way there, so that forward times backward adds up
-    to one in every cell; moves then add up level by level, and are summed over levels once, at the end.
+    to one in every cell; moves then add up level by level.
     """
     n = rows.size
     levels = jump.size
@@ -172,16 +203,19 @@ def _stretch(
     b0, b1, b2 = _EDGE - np.uint64(d0 + 1), _EDGE - np.uint64(d1 + 1), _EDGE - np.uint64(d2 + 1)
     b3, b4, b5 = _EDGE - np.uint64(d3 + 1), _EDGE - np.uint64(d4 + 1), _EDGE - np.uint64(d5 + 1)
     ends, begins = (e0, e1, e2, e3, e4, e5), (b0, b1, b2, b3, b4, b5)
-    w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
-    steps = (w0 + w1 * u0, w1 * u1, w1 * u2, w2 * u3, w2 * u4, w2 * u5)
+    large = 1.0 - small
+    steps = (small * u0, small * u1, small * u2, large * u3, large * u4, large * u5)
+    stay, step, leave = weights[0], weights[1], weights[2]
+    # A step that reaches nowhere stays, too.
+    keep = np.empty(levels)
+    for k in range(levels):
+        keep[k] = stay[k] + step[k] * steps[0]
     c = np.empty(levels + 2 * int(_EDGE))
     scales = np.empty(n)
-    jumped = np.empty(levels)
-    for k in range(levels):
-        jumped[k] = w3 * jump[k]
+    own, v = np.zeros(levels), np.empty(levels)
     evidence = 0.0
     was_low, was_high = np.uint64(0), np.uint64(0)
-    total = 0.0
+    stepping, jumping = 0.0, 0.0
     place = np.uint64(0)
     for i in range(n):
         low, high = np.uint64(spans[rows[i], 0]), np.uint64(spans[rows[i], 1])
@@ -194,12 +228,18 @@ def _stretch(
                 a[k] = b[k] * jump[low + k]
         else:
             scale = scales[i - 1]
-            _extended(c, was_low, was_high, low, high, total)
+            _extended(c, was_low, was_high, low, high, stepping)
             for k in range(size):
                 at = low + k
                 near, far = _reached(c, at, steps, ends, begins)
-                a[k] = b[k] * ((near + far) * scale + jumped[at])
-        total = _summed(a, size, c, low + _EDGE)
+                a[k] = b[k] * ((own[at] + (near + far) + jumping * jump[at]) * scale)
+        _cleared(own, was_low, was_high, low, high)
+        for k in range(size):
+            own[low + k] = keep[low + k] * a[k]
+            v[k] = step[low + k] * a[k]
+        total = _total(a, size)
+        jumping = _product(leave, low, a, size)
+        stepping = _summed(v, size, c, low + _EDGE)
         evidence += math.log(total)
         scales[i] = 1.0 / total
         was_low, was_high = low, high
@@ -207,10 +247,8 @@ def _stretch(
     if moves.size == 0:
         return evidence
     back = np.ones(levels)
-    v = np.empty(levels)
-    jumps = np.zeros(levels)
-    stays = np.zeros(levels)
-    larges = np.zeros(levels)
+    jumps, stays, nears = np.zeros(levels), np.zeros(levels), np.zeros(levels)
+    fars, leaves = np.zeros(levels), np.zeros(levels)
     place -= was_high - was_low
     for i in range(n - 1, -1, -1):
         low, high = np.uint64(spans[rows[i], 0]), np.uint64(spans[rows[i], 1])
@@ -241,40 +279,38 @@ def _stretch(
             break
         begin = np.uint64(spans[rows[i], 2])
         b = table[begin : begin + size]
-        for k in range(size):
-            v[k] = b[k] * back[low + k] * scale
-            jumps[low + k] += v[k]
-        total = _summed(v, size, c, low + _EDGE)
-        jumping = _product(jumped, low, v, size)
-        scale = scales[i - 1]
+        scale_before = scales[i - 1]
         to_low, to_high = np.uint64(spans[rows[i - 1], 0]), np.uint64(spans[rows[i - 1], 1])
         to_size = to_high - to_low
         place -= to_size
         q = forward[place : place + to_size]
-        bottom, top = max(low, to_low), min(high, to_high)
-        if top > bottom:
-            for k in range(top - bottom):
-                stays[bottom + k] += q[bottom - to_low + k] * scale * v[bottom - low + k]
+        jumped = _product(leave, to_low, q, to_size) * scale_before
+        _cleared(own, was_low, was_high, low, high)
+        v = own[low:high]
+        for k in range(size):
+            v[k] = b[k] * back[low + k] * scale
+            jumps[low + k] += jumped * v[k]
+        total = _summed(v, size, c, low + _EDGE)
+        jumping = _product(jump, low, v, size)
         _extended(c, low, high, to_low, to_high, total)
         for k in range(to_size):
             at = to_low + k
             near, far = _reached(c, at, steps, ends, begins)
-            back[at] = near + far + jumping
-            larges[at] += q[k] * scale * far
-    stay, far, jumping = 0.0, 0.0, 0.0
+            back[at] = keep[at] * own[at] + step[at] * (near + far) + leave[at] * jumping
+            here = q[k] * scale_before
+            stays[at] += here * own[at]
+            nears[at] += here * near
+            fars[at] += here * far
+            leaves[at] += here * jumping
+        was_low, was_high = low, high
     for k in range(levels):
-        jumps[k] *= jumped[k]
-        jumping += jumps[k]
-        stay += w0 * stays[k]
-        far += larges[k]
-    moves[0] += stay
-    # Whatever moved no other way.
-    moves[1] += max((n - 1) - (stay + far + jumping), 0.0)
-    moves[2] += far
-    moves[3] += jumping
+        moves[0, k] += stay[k] * stays[k]
+        moves[1, k] += step[k] * (nears[k] + steps[0] * stays[k])
+        moves[2, k] += step[k] * fars[k]
+        moves[3, k] += leave[k] * leaves[k]
     if starts.size > 0:
         for k in range(levels):
-            starts[k] += jumps[k]
+            starts[k] += jump[k] * jumps[k]
     return evidence
 
 
@@ -290,16 +326,17 @@ def expect(
     stretches: IntArray,
     jump: FloatArray,
     weights: FloatArray,
+    small: float,
     forward: FloatArray,
 ) -> tuple[float, FloatArray, FloatArray]:
-    """One expectation step: evidence, expected jumps into each level, expected moves of each kind.
+    """One expectation step: evidence, expected jumps into each level, expected moves of each kind from each level.
 
+    ``weights`` says how likely staying, steps and jumps are from each level, ``small`` how many of the steps are.
     ``table`` and ``spans`` are as `packed` gives them. ``forward`` is room for as many numbers as the longest stretch
-    has cells, times levels. ``stretches`` holds [start, stop) pairs of
-    cells; each stretch starts with a fresh draw from ``jump``.
+    has cells, times levels. ``stretches`` holds [start, stop) pairs of cells; each starts with a draw from ``jump``.
     """
-    starts, moves = np.zeros(jump.size), np.zeros(4)
-    return _passed(table, spans, rows, stretches, jump, weights, forward, starts, moves), starts, moves
+    starts, moves = np.zeros(jump.size), np.zeros((4, jump.size))
+    return _passed(table, spans, rows, stretches, jump, weights, small, forward, starts, moves), starts, moves
 
 
 def evidence_of(
@@ -309,10 +346,13 @@ def evidence_of(
     stretches: IntArray,
     jump: FloatArray,
     weights: FloatArray,
+    small: float,
     forward: FloatArray,
 ) -> float:
     """How likely the values are, as `expect` says it, in less than half the time."""
-    return _passed(table, spans, rows, stretches, jump, weights, forward, np.empty(0), np.empty(0))
+    return _passed(
+        table, spans, rows, stretches, jump, weights, small, forward, np.empty(0), np.empty((0, 0))
+    )
 
 
 def _passed(
@@ -322,6 +362,7 @@ def _passed(
     stretches: IntArray,
     jump: FloatArray,
     weights: FloatArray,
+    small: float,
     forward: FloatArray,
     starts: FloatArray,
     moves: FloatArray,
@@ -332,7 +373,7 @@ def _passed(
     for begin, end in stretches.tolist():
         part = rows[begin:end]
         evidence += _stretch(
-            table, spans, part, jump, weights, forward, starts, moves, empty, empty, none, none, none
+            table, spans, part, jump, weights, small, forward, starts, moves, empty, empty, none, none, none
         )
     return evidence
 
@@ -344,6 +385,7 @@ def infer(
     stretches: IntArray,
     jump: FloatArray,
     weights: FloatArray,
+    small: float,
     first: FloatArray,
     second: FloatArray,
     forward: FloatArray,
@@ -358,7 +400,7 @@ def infer(
     between = np.empty(rows.size)
     # Nobody learns from this pass.
     starts = np.empty(0)
-    moves = np.zeros(4)
+    moves = np.zeros((4, jump.size))
     for lo, hi in stretches.tolist():
         _stretch(
             table,
@@ -366,6 +408,7 @@ def infer(
             rows[lo:hi],
             jump,
             weights,
+            small,
             forward,
             starts,
             moves,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.levels.chain import evidence_of, expect, foresee_passes, infer, packed
-from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
+from dphist.kernels.levels.likelihood import deviation, level_grid, likelihoods, moments
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -18,17 +18,21 @@ IntArray = NDArray[np.int64]
 _SCATTER = ((0.1, 1.15), (0.3, 1.2), (1.0, 1.35))
 # Counts that scatter less than the first of these, looked at if asked for and if that one leads.
 _FINE = (0.03, 1.07)
-# Where the moves start: levels that hold on, or levels that keep jumping. (stay, small step, large step, jump)
-_STARTS = ((0.985, 0.005, 0.005, 0.005), (0.4, 0.05, 0.05, 0.5))
+# Where the moves start: levels that hold on, or levels that keep jumping. (stay, step, jump)
+_STARTS = ((0.985, 0.01, 0.005), (0.4, 0.1, 0.5))
 # Pseudo-counts of the moves, and the share of π that starts at zero: where the data say nothing, say zero.
-_MOVES_PRIOR = np.array([2.0, 0.2, 0.2, 0.2])
+_MOVES_PRIOR = np.array([2.0, 0.4, 0.2])
+_STEPS_PRIOR = np.array([0.2, 0.2])
 _ZERO_SHARE = 0.9
 # One lone peak among n cells is as likely the largest of n noise draws, and believing a false one costs its square. So
 # jumps off zero count in full only once there are many: with m of them, by m / (m + this).
 _DOUBT = 100.0
+# How levels move is fitted apart for those that noise hides, those about it and those that stand out of it: below and
+# above so many of its deviations. Empty stretches hold on where full ones do not.
+_HEIGHTS = (0.3, 3.0)
 # The odds of structure against one level for all cells before anything was seen, as a logarithm. The evidence of a
 # fitted model is a little too high, as it was fitted; but missing true structure costs more than believing in none.
-_ODDS = 2.0
+_ODDS = 6.0
 # Values in a group from which the clumping is read.
 _GROUP = 32
 # From this probability on the fitted model speaks alone.
@@ -57,8 +61,11 @@ class _Candidate:
     possible: tuple[FloatArray, IntArray]  # of the table, `packed`
     scale: float
     start: FloatArray
-    weights: FloatArray
+    height: IntArray  # of every level, among the heights that move alike
+    weights: FloatArray  # of the moves, for each height
+    small: float = 0.5  # steps among all
     jump: FloatArray = field(init=False)
+    stay: float = 0.0
     evidence: float = -np.inf
     gained: float = np.inf
     owed: bool = False
@@ -66,6 +73,11 @@ class _Candidate:
 
     def __post_init__(self) -> None:
         self.jump = self.start
+
+    @property
+    def moves(self) -> tuple[FloatArray, float]:
+        """How likely each kind of move is from each level, and the share of small steps."""
+        return np.ascontiguousarray(self.weights[self.height].T), self.small
 
     def improve(self, rows: IntArray, stretches: IntArray, rounds: int, *, last: bool = False) -> None:
         """Take some rounds of expectation–maximisation towards the highest penalised evidence.
@@ -76,17 +88,24 @@ class _Candidate:
         forward = np.empty(int((stretches[:, 1] - stretches[:, 0]).max()) * self.grid.size)
         given = *self.possible, rows, stretches
         for _ in range(rounds + self.owed - (not last)):
-            evidence, jumps, moves = expect(*given, self.jump, self.weights, forward)
+            evidence, jumps, moves = expect(*given, self.jump, *self.moves, forward)
             self._weighed(evidence)
-            moves += _MOVES_PRIOR
+            stays, small, large, leaves = moves
+            kinds = np.stack([stays, small + large, leaves])
+            self.stay = float(stays.sum() / max(kinds.sum(), 1.0))
+            weights = _MOVES_PRIOR + [
+                kinds[:, self.height == i].sum(axis=1) for i in range(len(self.weights))
+            ]
+            steps = _STEPS_PRIOR + np.array([small.sum(), large.sum()])
             found = float(jumps[1:].sum())
             jumps[1:] *= found / (found + _DOUBT)
             jumps += self.start
-            self.weights = moves / moves.sum()
+            self.weights = weights / weights.sum(axis=1, keepdims=True)
+            self.small = float(steps[0] / steps.sum())
             self.jump = jumps / jumps.sum()
         self.owed = not last
         if self.owed:
-            self._weighed(evidence_of(*given, self.jump, self.weights, forward))
+            self._weighed(evidence_of(*given, self.jump, *self.moves, forward))
 
     def _weighed(self, evidence: float) -> None:
         """Keep the evidence with what speaks against these moves beforehand."""
@@ -173,8 +192,10 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
         told, scale = packed(table), float(times @ scales)
+        height = np.searchsorted(_HEIGHTS, grid / deviation(rate, normal))
         for moves in starts:
-            candidate = _Candidate(scatter, clump, grid, table, told, scale, start, np.array(moves))
+            weights = np.tile(moves, (len(_HEIGHTS) + 1, 1))
+            candidate = _Candidate(scatter, clump, grid, table, told, scale, start, height, weights)
             candidate.improve(rows, stretches, _ROUNDS[0])
             race.append(candidate)
 
@@ -219,12 +240,12 @@ def _apply(
         first, second = moments(distinct, model.grid, model.scatter, model.clump, rate, table, normal)
         whole = np.array([[0, rows.size]], dtype=np.int64)
         forward = np.empty(rows.size * model.grid.size)
-        part = infer(*packed(table), rows, whole, model.jump, model.weights, first, second, forward)
+        part = infer(*packed(table), rows, whole, model.jump, *model.moves, first, second, forward)
         if trust < _SURE:
             part = _mixed(trust, part, even.apply(values[lo:hi], rate, normal))
         parts.append(part)
     mean, within, between = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Denoised(mean, within, between, model.scatter, float(model.weights[0]))
+    return Denoised(mean, within, between, model.scatter, model.stay)
 
 
 def _clump(values: IntArray, rate: float) -> float:

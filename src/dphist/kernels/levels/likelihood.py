@@ -40,12 +40,17 @@ def level_grid(values: IntArray, rate: float, ratio: float = 1.15, normal: float
     ``rate`` is one over the noise scale. Levels far below the noise cannot be told from zero, so the grid
     starts at 1/150 of its deviation; it ends just above the largest noisy value.
     """
-    sigma = math.sqrt(normal) if normal > 0.0 else math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
+    sigma = deviation(rate, normal)
     top = max(1.05 * float(values.max()), 2.0 * sigma, 1.0)
     first = max(sigma / 150.0, 0.002)
     fine = first * 1.3 ** np.arange(12)
     coarse = max(0, math.ceil(math.log(top / fine[-1]) / math.log(ratio)))
     return np.concatenate([[0.0], fine, fine[-1] * ratio ** np.arange(1, coarse + 1)])
+
+
+def deviation(rate: float, normal: float = 0.0) -> float:
+    """The standard deviation of the noise: discrete Laplace of scale 1/``rate``, or Gaussian of variance ``normal``."""
+    return math.sqrt(normal) if normal > 0.0 else math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
 
 
 @kernel

@@ -36,6 +36,11 @@ def _product(left: FloatArray, right: FloatArray) -> float:
     return total
 
 
+def _total(values: FloatArray) -> float:
+    """As `dphist.kernels.levels.chain._total`."""
+    return _product(np.ones(values.size), values)
+
+
 def _summed(values: FloatArray, sums: FloatArray) -> float:
     """As `dphist.kernels.levels.chain._summed`."""
     whole = values.size // 4 * 4
@@ -95,14 +100,14 @@ class _Reach:
         self.sums[high + at :] = total
         return total
 
-    def steps(self, low: int, high: int, weights: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
-        """What small and large steps bring to levels [low, high)."""
+    def steps(self, low: int, high: int, weights: list[float]) -> tuple[FloatArray, FloatArray]:
+        """What small and large steps bring to levels [low, high) from others."""
         c, at = self.sums, self.edge
-        each = [
+        _, *each = [
             weight * (c[low + at + d : high + at + d] - c[low + at - d - 1 : high + at - d - 1])
             for d, weight in zip(self.reaches, weights, strict=True)
         ]
-        return each[0] + each[1] + each[2], each[3] + each[4] + each[5]
+        return each[0] + each[1], each[2] + each[3] + each[4]
 
 
 def stretch(
@@ -112,6 +117,7 @@ def stretch(
     rows: IntArray,
     jump: FloatArray,
     weights: FloatArray,
+    small: float,
     forward: FloatArray,
     starts: FloatArray,
     moves: FloatArray,
@@ -123,30 +129,34 @@ def stretch(
 ) -> float:
     """As `dphist.kernels.levels.chain._stretch`, whose small and large ``steps`` these are."""
     with np.errstate(all="ignore"):
-        w0, w1, w2, w3 = weights.tolist()
+        stay, step, leave = weights
         of = [share / (2 * reach + 1) for reach, share in steps]
-        by = (w0 + w1 * of[0], w1 * of[1], w1 * of[2], w2 * of[3], w2 * of[4], w2 * of[5])
+        by = [(small if k < 3 else 1.0 - small) * each for k, each in enumerate(of)]
+        keep = stay + step * by[0]
         reach = _Reach(jump.size, tuple(reach for reach, _ in steps))
-        jumped = w3 * jump
         at = [spans[row].tolist() for row in rows.tolist()]
         ends = np.cumsum([high - low for low, high, _ in at]).tolist()
         scales: list[float] = []
-        evidence = 0.0
+        evidence, jumping = 0.0, 0.0
+        own = np.zeros(jump.size)
         for i, (low, high, begin) in enumerate(at):
             likely = table[begin : begin + high - low]
             if i == 0:
                 here = likely * jump[low:high]
             else:
                 near, far = reach.steps(low, high, by)
-                here = likely * ((near + far) * scales[-1] + jumped[low:high])
+                here = likely * ((own[low:high] + (near + far) + jumping * jump[low:high]) * scales[-1])
             forward[ends[i] - (high - low) : ends[i]] = here
-            total = reach.take(here, low, high)
+            own[:] = 0.0
+            own[low:high] = keep[low:high] * here
+            total, jumping = _total(here), _product(leave[low:high], here)
+            reach.take(step[low:high] * here, low, high)
             evidence += math.log(total)
             scales.append(1.0 / total)
         if moves.size == 0:
             return evidence
         back = np.ones(jump.size)
-        jumps, stays, larges = np.zeros(jump.size), np.zeros(jump.size), np.zeros(jump.size)
+        jumps, left = np.zeros(jump.size), np.zeros((4, jump.size))
         for i in range(len(at) - 1, -1, -1):
             low, high, begin = at[i]
             here = forward[ends[i] - (high - low) : ends[i]]
@@ -161,26 +171,26 @@ def stretch(
                 if starts.size > 0:
                     starts[low:high] += here * back[low:high] * scales[0]
                 break
-            v = table[begin : begin + high - low] * back[low:high] * scales[i]
-            jumps[low:high] += v
-            reach.take(v, low, high)
-            jumping = _product(jumped[low:high], v)
             to_low, to_high, _ = at[i - 1]
-            q = forward[ends[i - 1] - (to_high - to_low) : ends[i - 1]] * scales[i - 1]
-            bottom, top = max(low, to_low), min(high, to_high)
-            if top > bottom:
-                stays[bottom:top] += q[bottom - to_low : top - to_low] * v[bottom - low : top - low]
+            to = slice(to_low, to_high)
+            q = forward[ends[i - 1] - (to_high - to_low) : ends[i - 1]]
+            v = table[begin : begin + high - low] * back[low:high] * scales[i]
+            jumps[low:high] += _product(leave[to], q) * scales[i - 1] * v
+            own[:] = 0.0
+            own[low:high] = v
+            reach.take(v, low, high)
+            jumping = _product(jump[low:high], v)
             near, far = reach.steps(to_low, to_high, by)
-            back[to_low:to_high] = near + far + jumping
-            larges[to_low:to_high] += q * far
-        jumps *= jumped
-        jumped_in, stayed, far_off = _sum(jumps), _sum(w0 * stays), _sum(larges)
-        moves[0] += stayed
-        moves[1] += max((len(at) - 1) - (stayed + far_off + jumped_in), 0.0)
-        moves[2] += far_off
-        moves[3] += jumped_in
+            back[to] = keep[to] * own[to] + step[to] * (near + far) + leave[to] * jumping
+            q = q * scales[i - 1]
+            left[:, to] += q * np.stack([own[to], near, far, np.full(q.size, jumping)])
+        stays, nears, fars, leaves = left
+        moves[0] += stay * stays
+        moves[1] += step * (nears + by[0] * stays)
+        moves[2] += step * fars
+        moves[3] += leave * leaves
         if starts.size > 0:
-            starts += jumps
+            starts += jump * jumps
         return evidence
 
 
