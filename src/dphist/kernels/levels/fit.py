@@ -192,7 +192,7 @@ def denoise(values: IntArray, rate: float, normal: float = 0.0, *, fine: bool = 
         start = np.full(grid.size, (1.0 - _ZERO_SHARE) / (grid.size - 1))
         start[0] = _ZERO_SHARE
         told, scale = packed(table), float(times @ scales)
-        height = np.searchsorted(_HEIGHTS, grid / deviation(rate, normal))
+        height = np.searchsorted(np.array(_HEIGHTS) * deviation(rate, normal), grid)
         for moves in starts:
             weights = np.tile(moves, (len(_HEIGHTS) + 1, 1))
             candidate = _Candidate(scatter, clump, grid, table, told, scale, start, height, weights)
