@@ -103,6 +103,28 @@ def test_a_list_of_values_is_one_condition() -> None:
     assert found.high[1] == min(first[0], second[0]) + min(first[1], second[1])
 
 
+def test_the_error_is_shared_by_all_that_is_looked_at() -> None:
+    asked: list[float] = []
+
+    def ask(low, high, query, count, confidence):
+        asked.append(confidence)
+        unknown = ((low != 0) | (high != np.array(SHAPE))).sum(axis=1) > 1
+        value = np.where(unknown & (query is None), np.nan, 100.0)
+        return Interval(value[:count] - 10.0, value[:count] + 10.0)
+
+    bounding = Bounding(SHAPE, lambda axes: [(axis,) for axis in axes], ask)
+    low, high = np.array([[0, 1, 0], [1, 2, 0]]), np.array([[1, 2, 2], [2, 3, 2]])
+    one = bounding.bounds((low[:1], high[:1]), None, 0.95)
+    # Two attributes and the number of records.
+    assert np.allclose(asked, 1 - 0.05 / 3)
+    # Lower ends of what is added, the upper one of what is taken off.
+    assert (one.low[0], one.high[0]) == (90 + 90 - 110, 110)
+    asked.clear()
+    # Two boxes that are no combination: each has half of the error, and shares it in turn.
+    bounding.bounds((low, high), np.array([0, 0]), 0.95)
+    assert np.allclose(asked, [1 - 0.05 / 2, *[1 - 0.05 / 6] * 3])
+
+
 def test_many_tables_are_not_all_looked_at() -> None:
     every = tuple(range(40))
     chosen = cover(every, combinations(every, 2))

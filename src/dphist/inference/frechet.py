@@ -23,6 +23,7 @@ that is in no measured table may have all records that meet the rest, or none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -50,6 +51,7 @@ BOUNDS = Words(
 
 # Tables that are looked at, at most; of more only so many as make up the attributes. And chains that are tried.
 _MOST, _CHAINS = 64, 16
+_LARGEST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -194,21 +196,32 @@ class Bounding:
             return _unknown(count)
         each = chosen.each(confidence)
         return chosen.bounds(
-            {inside: self.ask(*self._weaker(inside, boxes, query), count, each) for inside in chosen.looked}
+            {inside: self._weaker(inside, boxes, query, count, each) for inside in chosen.looked}
         )
 
     def _weaker(
-        self, axes: Axes, boxes: Boxes, query: IntArray | None
-    ) -> tuple[IntArray, IntArray, IntArray | None]:
-        """The questions that keep the conditions on some attributes alone: boxes that become the same count once."""
+        self, axes: Axes, boxes: Boxes, query: IntArray | None, count: int, confidence: float
+    ) -> Interval:
+        """Ask what keeps the conditions on some attributes alone: boxes that become the same count once."""
         low, high = (each[:, list(axes)] for each in boxes)
         if query is not None:
             rows = np.unique(np.column_stack([query, low, high]), axis=0)
-            query, low, high = rows[:, 0], rows[:, 1 : 1 + len(axes)], rows[:, 1 + len(axes) :]
+            low, high = rows[:, 1 : 1 + len(axes)], rows[:, 1 + len(axes) :]
+            return self.ask(*self._widened(axes, low, high), rows[:, 0], count, confidence)
+        # The cells of a table have few values of each attribute: each is asked about once.
+        alike = _numbered(low, high, [self.shape[axis] for axis in axes])
+        if alike is None:
+            return self.ask(*self._widened(axes, low, high), None, count, confidence)
+        first, place = alike
+        few = self.ask(*self._widened(axes, low[first], high[first]), None, first.size, confidence)
+        return Interval(few.low[place], few.high[place])
+
+    def _widened(self, axes: Axes, low: IntArray, high: IntArray) -> Boxes:
+        """Boxes that are bounded on some attributes alone."""
         begin = np.zeros((len(low), len(self.shape)), dtype=np.int64)
         end = np.tile(np.array(self.shape, dtype=np.int64), (len(low), 1))
         begin[:, list(axes)], end[:, list(axes)] = low, high
-        return begin, end, query
+        return begin, end
 
     def _sums(self, confidence: float, boxes: Boxes, query: IntArray, count: int) -> Interval:
         """Bound every box of a question by itself, each with its part of the error probability, and add them up."""
@@ -225,6 +238,17 @@ class Bounding:
             np.add.at(found.low, query[mine], box.low)
             np.add.at(found.high, query[mine], box.high)
         return found
+
+
+def _numbered(low: IntArray, high: IntArray, sizes: Sequence[int]) -> tuple[IntArray, IntArray] | None:
+    """The first of all boxes that are alike, and which of them each box is; None where no number tells boxes apart."""
+    if math.prod((size + 1) ** 2 for size in sizes) >= _LARGEST:
+        return None
+    key = np.zeros(len(low), dtype=np.int64)
+    for place, size in enumerate(sizes):
+        key = (key * (size + 1) + low[:, place]) * (size + 1) + high[:, place]
+    _, first, alike = np.unique(key, return_index=True, return_inverse=True)
+    return first.astype(np.int64), alike.reshape(-1)
 
 
 def _unknown(count: int) -> Interval:

@@ -136,18 +136,23 @@ class LeastSquaresNoise(NoiseErrors):
         simultaneous: bool = False,
     ) -> Interval:
         """Read half-widths off the noise; bound what was not measured, widened to hold the guess that is published."""
-        found = super().interval(
-            workload,
-            published,
-            confidence,
-            estimated=estimated,
-            guaranteed=guaranteed,
-            simultaneous=simultaneous,
-        )
+        kinds = bounded_kinds(self.known.shape, workload.low, workload.high)
+        if any(self.known.covers(axes) for axes, _ in kinds):
+            found = super().interval(
+                workload,
+                published,
+                confidence,
+                estimated=estimated,
+                guaranteed=guaranteed,
+                simultaneous=simultaneous,
+            )
+        else:
+            unknown = np.full(len(workload), np.nan)
+            found = Interval(unknown, unknown)
         guessed = np.isnan(found.low) & ~np.isnan(published)
         if not guessed.any():
             return found
-        boxes, query = (workload.low, workload.high), None
+        query = None
         if workload.query is None:
             boxes = workload.low[guessed], workload.high[guessed]
         else:
@@ -187,6 +192,10 @@ class Known(Protocol):
 
     def answers(self, low: IntArray, high: IntArray) -> FloatArray:
         """Sum every box; not a number where it was not measured."""
+        ...
+
+    def covers(self, axes: Sequence[int]) -> bool:
+        """Whether a table of these attributes was measured."""
         ...
 
     def inside(self, axes: Sequence[int]) -> Sequence[Axes]:
