@@ -153,6 +153,36 @@ def test_the_explorer_says_so(release):
     assert not any(line.endswith(",") for line in written.splitlines())
 
 
+def test_parts_add_their_bounds_up():
+    domain = dphist.Domain(
+        [
+            dphist.Nominal("place", ["n", "s"]),
+            dphist.Ordinal("age", range(6)),
+            dphist.Nominal("sex", ["F", "M"]),
+        ]
+    )
+    counts = np.zeros(domain.shape, dtype=int)
+    # Ages below three are all F, so that the upper end is the truth but for noise.
+    counts[:, :3, 0], counts[:, 3:, 1] = 70, 90
+    release = dphist.publish(
+        dphist.Histogram(domain, counts),
+        epsilon=2,
+        mechanism=Marginals(tables=((0,), (1,))),
+        partition_by="place",
+    )
+    release.verify()
+    for where, truth in (({}, 420), ({"place": "n"}, 210)):
+        for interval in ("calibrated", "guaranteed"):
+            answer = release.answer(
+                where={"age": (0, 2), "sex": "F", **where}, interval=interval, confidence=0.999
+            )
+            assert answer.guess
+            assert answer.method.startswith("bounds: ")
+            assert max(0, answer.low) <= min(truth, answer.value)
+            assert max(truth, answer.value) <= answer.high < truth + 250
+    assert release.answer("sex = 'F'").measured
+
+
 def test_two_releases_are_compared(release, unseen):
     made = compare("one", release, "other", release, {"q": BOTH})
     assert not made["measured"]

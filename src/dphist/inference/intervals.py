@@ -143,7 +143,7 @@ def chernoff_widths(variance: FloatArray, heaviest: FloatArray, confidence: floa
         confidence: With which probability the sum must lie within, on both sides together.
 
     Returns:
-        The half-widths.
+        The half-widths; not a number where a variance is none.
     """
     needed = -math.log((1.0 - confidence) / 2.0)
     deviation = np.sqrt(np.maximum(variance, 1e-300))
@@ -157,7 +157,7 @@ def chernoff_widths(variance: FloatArray, heaviest: FloatArray, confidence: floa
         growth = np.where(theta > 1e-6, -np.log1p(-safe) / safe, 1.0 + theta / 2.0)
         reach = (needed + rate * rate * variance / 2.0 * growth) / rate
         best = np.where(theta < 1.0, np.minimum(best, reach), best)
-    return np.where(variance > 0.0, best, 0.0)
+    return np.where(np.isnan(variance), np.nan, np.where(variance > 0.0, best, 0.0))
 
 
 def _plain_sums(terms: IntArray, law: NoiseLaw, beta: float) -> FloatArray:

@@ -30,6 +30,7 @@ from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 class Model(Protocol):
@@ -152,19 +153,34 @@ class LeastSquaresNoise(NoiseErrors):
         guessed = np.isnan(found.low) & ~np.isnan(published)
         if not guessed.any():
             return found
-        query = None
-        if workload.query is None:
-            boxes = workload.low[guessed], workload.high[guessed]
-        else:
-            mine = guessed[workload.query]
-            boxes = workload.low[mine], workload.high[mine]
-            query = (np.cumsum(guessed) - 1)[workload.query[mine]]
         share = shared_confidence(confidence, len(workload), simultaneous)
-        bounding = Bounding(self.known.shape, self.known.inside, partial(self._ask, guaranteed))
-        bounds = holding(bounding.bounds(boxes, query, share), published[guessed])
+        bounds = holding(
+            self.allowed(some_of(workload, guessed), share, guaranteed=guaranteed), published[guessed]
+        )
         low, high = found.low.copy(), found.high.copy()
         low[guessed], high[guessed] = bounds.low, bounds.high
         return Interval(low, high, guessed & ~np.isnan(low))
+
+    def allowed(self, workload: Workload, confidence: float, *, guaranteed: bool = False) -> Interval:
+        """What the measured tables allow of every question, whatever is published: an interval, or bounds.
+
+        Args:
+            workload: The questions.
+            confidence: How sure each interval is.
+            guaranteed: Whether that must be a theorem for any data.
+
+        Returns:
+            The bounds; not a number where nothing at all was measured.
+        """
+        ask = partial(self._ask, guaranteed)
+        found = ask(workload.low, workload.high, workload.query, len(workload), confidence)
+        unknown = np.isnan(found.low)
+        if unknown.any():
+            rest = some_of(workload, unknown)
+            bounding = Bounding(self.known.shape, self.known.inside, ask)
+            bounds = bounding.bounds((rest.low, rest.high), rest.query, confidence)
+            found.low[unknown], found.high[unknown] = bounds.low, bounds.high
+        return found
 
     def _ask(
         self,
@@ -180,6 +196,15 @@ class LeastSquaresNoise(NoiseErrors):
         if query is not None:
             spread = spread.combine(query, count)
         return around(stand, reach_of(spread, confidence, guaranteed=guaranteed), stand)
+
+
+def some_of(workload: Workload, chosen: BoolArray) -> Workload:
+    """Some of the questions."""
+    if workload.query is None:
+        return Workload(workload.domain, workload.low[chosen], workload.high[chosen])
+    mine = chosen[workload.query]
+    number = np.cumsum(chosen) - 1
+    return Workload(workload.domain, workload.low[mine], workload.high[mine], number[workload.query[mine]])
 
 
 class Known(Protocol):

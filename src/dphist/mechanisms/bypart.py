@@ -18,10 +18,12 @@ from dphist.inference.estimate import (
     Interval,
     NoiseErrors,
     Words,
+    holding,
     no_theorem,
     shared_confidence,
 )
 from dphist.inference.intervals import Spread, joint_deviations, normal_quantile
+from dphist.inference.published import LeastSquaresNoise, some_of
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -219,6 +221,69 @@ class PartNoise(NoiseErrors):
         centres = [law.centre for law in self.laws]
         known = [centre for centre in centres if centre is not None]
         return joined(self.domain, self.by, known) if len(known) == len(centres) else None
+
+    def interval(
+        self,
+        workload: Workload,
+        published: FloatArray,
+        confidence: float,
+        *,
+        estimated: FloatArray | None = None,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Interval:
+        """Read half-widths off the noise; add up what the pieces' tables allow of questions that were not measured."""
+        fitted = self._fitted(workload) if guaranteed or not self._shrunk else None
+        found = super().interval(
+            workload,
+            published,
+            confidence,
+            estimated=estimated if fitted is None else fitted,
+            guaranteed=guaranteed,
+            simultaneous=simultaneous,
+        )
+        guessed = np.isnan(found.low) & ~np.isnan(published)
+        if not guessed.any():
+            return found
+        share = shared_confidence(confidence, len(workload), simultaneous)
+        bounds = holding(self._allowed(some_of(workload, guessed), share, guaranteed), published[guessed])
+        low, high = found.low.copy(), found.high.copy()
+        low[guessed], high[guessed] = bounds.low, bounds.high
+        return Interval(low, high, guessed & ~np.isnan(low))
+
+    @property
+    def _shrunk(self) -> bool:
+        """Whether pieces publish less noise than was measured: then intervals stand on what is published."""
+        return any(getattr(law, "shrunk", None) is not None for law in self.laws)
+
+    def _fitted(self, workload: Workload) -> FloatArray | None:
+        """What least squares over each piece's tables answers, unbiased; None where pieces are measured otherwise."""
+        total = np.zeros(len(workload))
+        for part, asked, inside in meetings(self.domain, self.by, workload):
+            law = self.laws[part]
+            if not isinstance(law, LeastSquaresNoise):
+                return None
+            total[asked] += law.stand(inside, np.zeros(len(inside)))[0]
+        return total
+
+    def _allowed(self, workload: Workload, confidence: float, guaranteed: bool) -> Interval:
+        """Bounds in every piece that a question meets, each with its part of the error probability, added up."""
+        low, high, met = np.zeros(len(workload)), np.zeros(len(workload)), np.zeros(len(workload))
+        for _, asked, _ in meetings(self.domain, self.by, workload):
+            met[asked] += 1
+        for number in np.unique(met).tolist():
+            here = np.flatnonzero(met == number)
+            sure = 1.0 - (1.0 - confidence) / number
+            for part, asked, inside in meetings(self.domain, self.by, some_of(workload, met == number)):
+                law = self.laws[part]
+                if not isinstance(law, LeastSquaresNoise):
+                    # Only tables bound what they do not hold.
+                    low[here[asked]] = high[here[asked]] = np.nan
+                    continue
+                each = law.allowed(inside, sure, guaranteed=guaranteed)
+                low[here[asked]] += each.low
+                high[here[asked]] += each.high
+        return Interval(low, high)
 
     def spread(self, workload: Workload) -> Spread:
         """Add the spreads of the pieces that each box meets."""
