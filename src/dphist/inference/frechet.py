@@ -17,8 +17,9 @@ with 1 − α at least (Bonferroni), so putting upper ends in place of counts ab
 gives bounds that hold with 1 − α: a theorem for any data wherever the intervals are one. What is looked at follows from
 which tables were measured and which attributes are asked, never from a noisy number.
 
-The bounds cannot be better without looking at more: there are data with these tables at either end. An attribute
-that is in no measured table may have all records that meet the rest, or none.
+Of two attributes that were measured one by one the bounds are the best there are: without noise there are data with
+these tables at either end. Of more they need not be; what all tables together rule out would take a linear programme
+for every question. An attribute that is in no measured table may have all records that meet the rest, or none.
 """
 
 from __future__ import annotations
