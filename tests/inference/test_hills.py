@@ -15,7 +15,8 @@ from dphist.mechanisms.trees.planning import PlannedBoxes, Planner
 from dphist.model.workload import Workload
 from dphist.testing import open_counts, run
 from dphist.testing.gates import as_histogram
-from dphist_bench.data import heaped, sample, smooth_hills
+from dphist_bench.data import sample
+from dphist_bench.plane_data import heaped, smooth_hills
 
 
 def _errors(counts, epsilon, draws, ways=({}, {"hills": True})):

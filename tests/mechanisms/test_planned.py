@@ -32,7 +32,8 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.noise.keystream import Keystream
 from dphist.testing import open_counts, run
-from dphist_bench.data import planes, roads, sample
+from dphist_bench.data import sample
+from dphist_bench.plane_data import planes, roads
 
 
 def _domain(shape):

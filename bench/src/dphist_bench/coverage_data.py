@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
-from dphist_bench.data import cascade, census, clusters, lone_peak, ridge, roads, sample, sparse_peaks
+from dphist_bench.data import census, sample
 from dphist_bench.files import counts
+from dphist_bench.plane_data import cascade, clusters, lone_peak, ridge, roads, sparse_peaks
 
 FloatArray = NDArray[np.float64]
 

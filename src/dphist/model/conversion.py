@@ -48,18 +48,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from dphist.errors import EpsilonError
+from dphist.model.decimals import DIGITS, DOWN, UP, decimal_of, exponent, last_place, log_of, outward, rounded
 
-# Significant digits of every result: one part in 10¹⁴ is given away to be safe.
-DIGITS = 15
-
-# Working digits: subtractions lose at most 120 of them while t stays within 10^±60 (see `_order`).
-_DOWN = Context(prec=250, rounding=ROUND_FLOOR, Emin=-999_999, Emax=999_999)
-_UP = Context(prec=250, rounding=ROUND_CEILING, Emin=-999_999, Emax=999_999)
 _MOST = 10**60
 # Plain operators on decimals round to the caller's context, 28 digits as a rule: only the two above are used below.
 # δ below exp(−2000) is reported as that: of ordinary length, and certainly no less.
@@ -166,7 +161,7 @@ def choice_epsilon(rho: Fraction) -> Fraction:
     """
     squared = 8 * _amount(rho, "rho")
     # ⌊√x·10^k⌋ is the integer root of ⌊x·10^2k⌋: no integer's square lies between a number and its floor.
-    places = DIGITS - 1 - _exponent(squared) // 2
+    places = DIGITS - 1 - exponent(squared) // 2
     scaled = squared * Fraction(10) ** (2 * places)
     return Fraction(math.isqrt(scaled.numerator // scaled.denominator)) / Fraction(10) ** places
 
@@ -205,7 +200,7 @@ def rho_at_order(epsilon: Fraction, delta: Fraction, order: Fraction) -> Fractio
         True
     """
     found = _rho_at(_amount(epsilon, "epsilon"), _share(delta), _above_one(order))
-    return _rounded(found, up=False) if found > 0 else Fraction(-1)
+    return rounded(found, up=False) if found > 0 else Fraction(-1)
 
 
 def pure_at_order(epsilon: Fraction, order: Fraction) -> Fraction:
@@ -230,40 +225,40 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     spent, asked = float(rho), float(epsilon)
     t = _order(lambda t: (2 * t + 1) * spent - asked - math.log1p(1 / t))
     alpha = _alpha(t)
-    moved = _UP.multiply(t, _UP.subtract(_UP.multiply(alpha, _decimal(rho, _UP)), _decimal(epsilon, _DOWN)))
-    log = _UP.subtract(moved, _entropy(t, _DOWN))
+    moved = UP.multiply(t, UP.subtract(UP.multiply(alpha, decimal_of(rho, UP)), decimal_of(epsilon, DOWN)))
+    log = UP.subtract(moved, _entropy(t, DOWN))
     if log >= 0:
         return Fraction(1)
-    return min(Fraction(1), _rounded(Fraction(_UP.exp(max(log, _SMALLEST_LOG)).next_plus(_UP)), up=True))
+    return min(Fraction(1), rounded(Fraction(UP.exp(max(log, _SMALLEST_LOG)).next_plus(UP)), up=True))
 
 
 @lru_cache(maxsize=4096)
 def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    spent, log = float(rho), _log(delta, _DOWN)
+    spent, log = float(rho), log_of(delta, DOWN)
     target = float(log)
     # Where α is best for ε, ε = (2α − 1)ρ + ln(1 − 1/α): along that curve ε grows with α, so δ falls.
     t = _order(lambda t: target - _rough(t, spent, (2 * t + 1) * spent - math.log1p(1 / t)))
-    rest = _UP.divide(_UP.subtract(log.copy_negate(), _entropy(t, _DOWN)), t)
-    found = Fraction(_UP.add(_UP.multiply(_alpha(t), _decimal(rho, _UP)), rest))
+    rest = UP.divide(UP.subtract(log.copy_negate(), _entropy(t, DOWN)), t)
+    found = Fraction(UP.add(UP.multiply(_alpha(t), decimal_of(rho, UP)), rest))
     if found <= 0 or _delta(rho, Fraction(0)) <= delta:
         return Fraction(0)
-    found = _rounded(found, up=True)
+    found = rounded(found, up=True)
     while _delta(rho, found) > delta:
-        found += _last_place(found)
+        found += last_place(found)
     return found
 
 
 @lru_cache(maxsize=4096)
 def _rho_order(epsilon: Fraction, delta: Fraction) -> Decimal:
-    asked, target = float(epsilon), float(_log(delta, _DOWN))
+    asked, target = float(epsilon), float(log_of(delta, DOWN))
     # Where α is best for ρ, ρ = (ε − ln(1 − 1/α))/(2α − 1): along that curve ρ falls as α grows, and δ with it.
     return _order(lambda t: target - _rough(t, (asked + math.log1p(1 / t)) / (2 * t + 1), asked))
 
 
 @lru_cache(maxsize=4096)
 def _rho_at(epsilon: Fraction, delta: Fraction, t: Decimal) -> Fraction:
-    rest = _DOWN.divide(_DOWN.add(_log(delta, _DOWN), _entropy(t, _DOWN)), t)
-    return Fraction(_DOWN.divide(_DOWN.add(_decimal(epsilon, _DOWN), rest), _alpha(t)))
+    rest = DOWN.divide(DOWN.add(log_of(delta, DOWN), _entropy(t, DOWN)), t)
+    return Fraction(DOWN.divide(DOWN.add(decimal_of(epsilon, DOWN), rest), _alpha(t)))
 
 
 @lru_cache(maxsize=4096)
@@ -271,33 +266,33 @@ def _rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     found = _rho_at(epsilon, delta, _rho_order(epsilon, delta))
     if found <= 0:
         raise EpsilonError("epsilon and delta are out of any useful range")
-    found = _rounded(found, up=False)
+    found = rounded(found, up=False)
     while _delta(found, epsilon) > delta:
-        found -= _last_place(found)
+        found -= last_place(found)
     return found
 
 
 @lru_cache(maxsize=65536)
 def _pure_at(epsilon: Fraction, t: Decimal) -> Fraction:
-    largest, least = _decimal(epsilon, _UP), _decimal(epsilon, _DOWN)
-    twice = _DOWN.add(_DOWN.multiply(Decimal(2), t), Decimal(1))
+    largest, least = decimal_of(epsilon, UP), decimal_of(epsilon, DOWN)
+    twice = DOWN.add(DOWN.multiply(Decimal(2), t), Decimal(1))
     # D_α of randomised response grows with ε; each part is bounded from its own side.
-    top = _UP.add(Decimal(1), _UP.exp(_DOWN.multiply(twice, least).copy_negate()).next_plus(_UP))
-    bottom = _DOWN.add(Decimal(1), _DOWN.exp(largest.copy_negate()).next_minus(_DOWN))
-    log = _outward(_UP.ln(_UP.divide(top, bottom)), _UP)
-    return _rounded(Fraction(_UP.divide(_UP.add(largest, _UP.divide(log, t)), _alpha(t))), up=True)
+    top = UP.add(Decimal(1), UP.exp(DOWN.multiply(twice, least).copy_negate()).next_plus(UP))
+    bottom = DOWN.add(Decimal(1), DOWN.exp(largest.copy_negate()).next_minus(DOWN))
+    log = outward(UP.ln(UP.divide(top, bottom)), UP)
+    return rounded(Fraction(UP.divide(UP.add(largest, UP.divide(log, t)), _alpha(t))), up=True)
 
 
 @lru_cache(maxsize=4096)
 def _rho_of_epsilon(epsilon: Fraction) -> Fraction:
-    return _rounded(_pure(epsilon), up=True)
+    return rounded(_pure(epsilon), up=True)
 
 
 @lru_cache(maxsize=4096)
 def _epsilon_for_rho(rho: Fraction) -> Fraction:
     # Newton's steps propose, `_pure` decides. Both √(2ρ) and ρ are below the root.
     work = Context(prec=60)
-    target = _decimal(rho, work)
+    target = decimal_of(rho, work)
     x = max(work.sqrt(work.multiply(target, Decimal(2))), target)
     for _ in range(60):
         small = work.exp(x.copy_negate())
@@ -308,18 +303,18 @@ def _epsilon_for_rho(rho: Fraction) -> Fraction:
         x = work.add(x, step)
         if abs(step) <= x.scaleb(-30):
             break
-    found = _rounded(Fraction(x), up=False)
+    found = rounded(Fraction(x), up=False)
     while _pure(found) > rho:
-        found -= _last_place(found)
+        found -= last_place(found)
     return found
 
 
 def _pure(epsilon: Fraction) -> Fraction:
     """An upper bound of ε·tanh(ε/2), with (1 − e^−ε)/(1 + e^−ε) for the tanh; ε²/2 is one too, for tiny ε."""
-    largest = _decimal(epsilon, _UP)
-    small = max(Decimal(0), _DOWN.exp(largest.copy_negate()).next_minus(_DOWN))
-    tanh = _UP.divide(_UP.subtract(Decimal(1), small), _DOWN.add(Decimal(1), small))
-    return min(Fraction(_UP.multiply(largest, tanh)), epsilon**2 / 2)
+    largest = decimal_of(epsilon, UP)
+    small = max(Decimal(0), DOWN.exp(largest.copy_negate()).next_minus(DOWN))
+    tanh = UP.divide(UP.subtract(Decimal(1), small), DOWN.add(Decimal(1), small))
+    return min(Fraction(UP.multiply(largest, tanh)), epsilon**2 / 2)
 
 
 def _order(sign: Callable[[float], float]) -> Decimal:
@@ -336,7 +331,7 @@ def _order(sign: Callable[[float], float]) -> Decimal:
 
 def _alpha(t: Decimal) -> Decimal:
     """Give 1 + t, exactly: `_order` proposes no more digits than fit."""
-    return _UP.add(Decimal(1), t)
+    return UP.add(Decimal(1), t)
 
 
 def _rough(t: float, rho: float, epsilon: float) -> float:
@@ -346,41 +341,13 @@ def _rough(t: float, rho: float, epsilon: float) -> float:
 
 def _entropy(t: Decimal, toward: Context) -> Decimal:
     """Bound α·ln α − t·ln t, which is positive, from the side of ``toward``."""
-    other = _UP if toward is _DOWN else _DOWN
+    other = UP if toward is DOWN else DOWN
     alpha = _alpha(t)
     return toward.subtract(
-        toward.multiply(alpha, _outward(toward.ln(alpha), toward)),
+        toward.multiply(alpha, outward(toward.ln(alpha), toward)),
         # A negative logarithm times t rounds the way it should as well: the context rounds the product itself.
-        other.multiply(t, _outward(other.ln(t), other)),
+        other.multiply(t, outward(other.ln(t), other)),
     )
-
-
-def _log(value: Fraction, toward: Context) -> Decimal:
-    return _outward(toward.ln(_decimal(value, toward)), toward)
-
-
-def _outward(nearest: Decimal, toward: Context) -> Decimal:
-    """Move a correctly rounded value one place further, to a certain bound."""
-    return nearest.next_minus(toward) if toward is _DOWN else nearest.next_plus(toward)
-
-
-def _decimal(value: Fraction, toward: Context) -> Decimal:
-    return toward.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
-def _exponent(value: Fraction) -> int:
-    """The power of ten of the leading digit."""
-    guess = len(str(value.numerator)) - len(str(value.denominator))
-    return guess if value >= Fraction(10) ** guess else guess - 1
-
-
-def _last_place(value: Fraction) -> Fraction:
-    return Fraction(10) ** (_exponent(value) - DIGITS + 1)
-
-
-def _rounded(value: Fraction, *, up: bool) -> Fraction:
-    place = _last_place(value)
-    return place * (math.ceil(value / place) if up else math.floor(value / place))
 
 
 def _amount(value: Fraction | int, argument: str, *, zero: bool = False) -> Fraction:
@@ -402,7 +369,7 @@ def _share(delta: Fraction) -> Fraction:
 def _above_one(order: Fraction) -> Decimal:
     """Give t = α − 1 exactly; an order of more digits than the working ones have is no order of ours."""
     t = _amount(order, "order") - 1
-    exact = _decimal(t, _DOWN) if t > 0 else Decimal(0)
+    exact = decimal_of(t, DOWN) if t > 0 else Decimal(0)
     if not Decimal("1e-60") <= exact <= Decimal("1e60") or Fraction(exact) != t:
         raise EpsilonError("order must be a decimal number above one")
     return exact

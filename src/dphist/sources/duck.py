@@ -9,7 +9,6 @@ said to DuckDB directly.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import SourceError
-from dphist.kernels.bins import bins_of
 from dphist.kernels.pairs import side_by_side
 from dphist.model.coded import code_type
 from dphist.sources.allowance import count_by_position, rows_at_once, shown_progress, unreadable
+from dphist.sources.arrow import batches_of, table_of
+from dphist.sources.binning import with_bins
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
 from dphist.sources.sql import Sql
-from dphist.sources.sqlwords import quote
 from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
@@ -43,12 +42,10 @@ _FAMILIES: dict[str, Family] = {
 }
 # Whole numbers that need not fit in 64 bits with a sign: as ids they are told apart as texts.
 _WIDE = ("HUGEINT", "UBIGINT", "UHUGEINT")
-# The types of codes, and how many rows are handed over at a time.
+# The types of codes.
 _CODES: dict[Any, str] = {np.uint8: "UTINYINT", np.uint16: "USMALLINT", np.int32: "INTEGER"}
-_BATCH = 1 << 18
 # Bits of a number that a cell and the values of a row may take together.
 _WORD = 62
-_STREAM = "dphist rows with bins"
 _WIDTHS = (("SMALLINT", 2**15), ("INTEGER", 2**31))
 
 
@@ -87,55 +84,17 @@ class Duck(Sql):
         import duckdb
 
         try:
-            used = [name for name in self._bins if self.quote(name) in sql]
-            return self._run_binned(sql, used) if used else self.connection.execute(sql)
+            found = {name: asked for name, asked in self._bins.items() if self.quote(name) in sql}
+            if not found:
+                return self.connection.execute(sql)
+            columns = [each.name for each in self.columns if self.quote(each.name) in sql]
+            return with_bins(self.connection, sql, self.relation, columns, found, self.counts_by_position)
         except duckdb.OutOfMemoryException:
             raise SourceError(
                 f"counting {self.what} ran out of memory; set DPHIST_SPILL to a folder on a large disk"
             ) from None
         except duckdb.Error:
             raise unreadable(self.what) from None
-
-    def _run_binned(self, sql: str, used: Sequence[str]) -> Any:
-        """Run a query on rows that pass by here on their way, and get the bins of their values.
-
-        DuckDB takes a block of rows at a time, and a block of random values takes every branch of a long CASE.
-        """
-        import pyarrow as pa
-
-        columns = [each.name for each in self.columns if self.quote(each.name) in sql]
-        asked = [self.quote(name) for name in columns]
-        for name in used:
-            value, edges = self._bins[name]
-            kind = "BIGINT" if edges.dtype.kind == "i" else "DOUBLE"
-            asked.append(f"TRY_CAST({value} AS {kind}) AS {self.quote(name)}")
-        answer = self.connection.execute(f"SELECT {', '.join(asked)} FROM {self.relation}")
-        rows = (answer.to_arrow_reader if hasattr(answer, "to_arrow_reader") else answer.fetch_record_batch)(
-            _BATCH
-        )
-        schema = pa.schema(
-            [*(rows.schema.field(name) for name in columns), *(pa.field(name, pa.int32()) for name in used)]
-        )
-
-        def binned() -> Iterator[Any]:
-            for batch in rows:
-                found = [
-                    pa.array(_binned(batch.column(len(columns) + place), self._bins[name][1]))
-                    for place, name in enumerate(used)
-                ]
-                yield pa.RecordBatch.from_arrays([*batch.columns[: len(columns)], *found], schema=schema)
-
-        # On a cursor, which has names of its own.
-        cursor = self.connection.cursor()
-        if self.counts_by_position:
-            count_by_position(cursor, self.counts_by_position)
-        cursor.register(_STREAM, pa.RecordBatchReader.from_batches(schema, binned()))
-        # Texts and names are passed over whole: a category may read like a part of a statement.
-        parts = rf"""FROM {re.escape(self.relation)}|'(?:[^']|'')*'|"(?:[^"]|"")*\""""
-        stream = f"FROM {quote(_STREAM)}"
-        return cursor.execute(
-            re.sub(parts, lambda part: stream if part[0].startswith("FROM") else part[0], sql)
-        )
 
     def bin(self, value: str, edges: Sequence[Any]) -> str | None:
         """The bin of a value known to lie between many edges: found here, while the rows pass by."""
@@ -229,6 +188,10 @@ class Duck(Sql):
             sums=[np.asarray(answer[f"s{place}"], dtype=np.int64) for place in range(len(values))],
         )
 
+    def _refuse_large(self, person: Column) -> None:
+        if (sql := self.too_large(person)) is not None and self._run(sql).fetchall() != [(0,)]:
+            raise refuse_floats(person)
+
     def bounded(
         self, cell: str, bound: Bound, values: Sequence[Value] = ()
     ) -> tuple[Integers, Integers, Sequence[Integers]]:
@@ -237,8 +200,7 @@ class Duck(Sql):
         The sorted rows are held in memory. People are therefore taken in K groups by a hash of the id, and the counts
         added: a person lies in one group, so the rows that are kept are the same whatever K is.
         """
-        if (sql := self.too_large(bound.id)) is not None and self._run(sql).fetchall() != [(0,)]:
-            raise refuse_floats(bound.id)
+        self._refuse_large(bound.id)
         ((rows,),) = self._run(f"SELECT count(*) FROM {self.relation}").fetchall()
         count = -(-int(rows) // rows_at_once(self.connection))
         parts = [None] if count <= 1 else [f"hash(person) % {count} = {part}" for part in range(count)]
@@ -261,10 +223,7 @@ class Duck(Sql):
     def table_of(self, sql: str) -> Any:
         """What a query gives, as an Arrow table."""
         with shown_progress(self.connection, 1) as done:
-            answer = self._run(sql)
-            found = (
-                answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
-            )
+            found = table_of(self._run(sql))
             done()
         return found
 
@@ -295,14 +254,10 @@ class Duck(Sql):
         """The codes of the rows that count, block by block: an array for every attribute, in no order."""
         import duckdb
 
-        sql = None if bound is None else self.too_large(bound.id)
-        if bound is not None and sql is not None and self._run(sql).fetchall() != [(0,)]:
-            raise refuse_floats(bound.id)
+        if bound is not None:
+            self._refuse_large(bound.id)
         with shown_progress(self.connection, 1) as done:
-            answer = self._run(self.codes(cells, sizes, bound))
-            reader = (
-                answer.to_arrow_reader if hasattr(answer, "to_arrow_reader") else answer.fetch_record_batch
-            )(_BATCH)
+            reader = batches_of(self._run(self.codes(cells, sizes, bound)))
             while True:
                 try:
                     batch = reader.read_next_batch()
@@ -315,8 +270,7 @@ class Duck(Sql):
 
     def crowd(self, person: Column) -> tuple[Integers, Integers]:
         """Numbers of rows, and how many people have as many."""
-        if (sql := self.too_large(person)) is not None and self._run(sql).fetchall() != [(0,)]:
-            raise refuse_floats(person)
+        self._refuse_large(person)
         found = self._run(self.crowd_statement(person)).fetchnumpy()
         return np.asarray(found["n"], dtype=np.int64), np.asarray(found["people"], dtype=np.int64)
 
@@ -357,7 +311,7 @@ class Duck(Sql):
                 np.array(found.pop(name), dtype=np.int64, copy=None) for name in ["person", *names]
             )
             return _in_order(*columns)
-        table = answer.to_arrow_table() if hasattr(answer, "to_arrow_table") else answer.fetch_arrow_table()
+        table = table_of(answer)
         return table.column("person"), *(table.column(name).to_numpy().astype(np.int64) for name in names)
 
     def starts(self, people: Any) -> Integers:
@@ -402,14 +356,6 @@ def _in_order(people: Integers, cells: Integers, *values: Integers) -> tuple[Int
         found.append((cells & ((1 << width) - 1)) + low)
         cells = cells >> width
     return people, cells, *reversed(found)
-
-
-def _binned(column: Any, edges: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """The bins of some values; whatever stands where one is NULL is not looked at."""
-    values = np.frombuffer(column.buffers()[1], dtype=edges.dtype)[
-        column.offset : column.offset + len(column)
-    ]
-    return bins_of(values, edges).astype(np.int32)
 
 
 def _unmasked(column: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:

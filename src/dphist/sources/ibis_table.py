@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import SourceError
-from dphist.model.unit import Unit
 from dphist.sources.engine import (
     Bound,
     Column,
-    Engine,
     Expression,
     Family,
     Groups,
@@ -23,10 +21,9 @@ from dphist.sources.engine import (
     Key,
     Value,
 )
-from dphist.sources.expressions import check_expression, made_in_memory
 from dphist.sources.halves import added_halves, halves
 from dphist.sources.people import DIGITS, SALT, exact_below, is_decimal, most, refuse_floats, refuse_type
-from dphist.sources.remote import backend_of, ibis_columns
+from dphist.sources.remote import ibis_columns
 from dphist.sources.tally import Tally
 
 
@@ -362,54 +359,3 @@ def _values(column: Any) -> Any:
     if pyarrow.types.is_integer(column.type):
         return pyarrow.compute.fill_null(column, 0).to_numpy(zero_copy_only=False)
     return np.array(column.to_pylist(), dtype=object)
-
-
-def frame_of(table: Any, needed: Sequence[str]) -> Any:
-    """The data frame that a table in memory was made from, read as one; None for any other table."""
-    import ibis.expr.operations as ops
-
-    op = table.op()
-    frame: Any = getattr(op.data, "obj", None) if isinstance(op, ops.InMemoryTable) else None
-    # Arrow calls its arrays columns, and their names something else.
-    named = getattr(frame, "column_names" if hasattr(frame, "column_names") else "columns", None)
-    return frame if named is not None and set(needed) <= set(named) else None
-
-
-def open_table(table: Any, unit: Unit) -> Engine:
-    """An Ibis table in the words of its own engine where we know them, else in Ibis's."""
-    check_expression(table, unit)
-    backend = backend_of(table)
-    if backend is None or backend.name == "duckdb":
-        return _duck(table, backend)
-    if backend.name == "postgres":
-        from dphist.sources.postgres import Postgres
-
-        return Postgres(table)
-    if backend.name == "pyspark":
-        from dphist.sources import spark
-
-        return spark.open_table(table)
-    return IbisTable(table, backend)
-
-
-def _duck(table: Any, backend: Any) -> Engine:
-    """A table of somebody's own DuckDB; one made in memory belongs to no engine yet, and ours will do."""
-    import ibis
-
-    from dphist.sources.duck import Duck
-
-    if backend is None:
-        backend = ibis.duckdb.connect(autoinstall_known_extensions=False, autoload_known_extensions=False)
-    try:
-        backend._run_pre_execute_hooks(table)
-    except Exception:
-        # Ibis makes a column of one type of what is in memory; the words of its errors quote values.
-        raise SourceError(
-            "a table made in memory mixes types; give its columns one type each first"
-        ) from None
-    # A column of nothing but NULL has no type: to refuse it would tell that every value is missing.
-    empty = {name for name, kind in table.schema().items() if kind.is_null()}
-    relation = f"({backend.compile(table)}) AS records"
-    return Duck(
-        backend.con, relation, "the table", undeclared=empty.__contains__, inferred=made_in_memory(table)
-    )

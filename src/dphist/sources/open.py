@@ -38,7 +38,7 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
     if isinstance(source, str | Path):
         return open_path(str(source), needed)
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(source, ibis.expr.types.Table):
-        from dphist.sources.ibis_table import frame_of, open_table
+        from dphist.sources.ibis_opening import frame_of, open_table
 
         frame = frame_of(source, needed)
         if frame is None:

@@ -31,19 +31,9 @@ from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.testing.gates import open_counts
 from dphist_bench import files
-from dphist_bench.data import (
-    bell,
-    level,
-    planes,
-    sample,
-    search_timeline,
-    settlements,
-    slope,
-    spikes,
-    steps,
-    wave,
-)
+from dphist_bench.data import bell, level, sample, search_timeline, settlements, slope, spikes, steps, wave
 from dphist_bench.measuring import Line
+from dphist_bench.plane_data import planes
 
 IntArray = NDArray[np.int64]
 

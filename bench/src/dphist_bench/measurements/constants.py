@@ -21,6 +21,7 @@ from dphist.model.workload import Workload
 from dphist.testing import run
 from dphist_bench import data
 from dphist_bench.measuring import Line
+from dphist_bench.plane_data import planes
 
 Case = tuple[NDArray[np.int64], Workload]
 
@@ -34,7 +35,7 @@ def measure(*, quick: bool, runs: int = 6) -> Iterator[Line]:
 def plane_cases() -> list[Case]:
     """Nine made-up planes, coarsened to about 64 × 64 cells, with a thousand and a hundred thousand records."""
     cases = []
-    for weights in [each for each in data.planes().values() if each.ndim == 2][:9]:
+    for weights in [each for each in planes().values() if each.ndim == 2][:9]:
         step = max(1, weights.shape[0] // 64)
         if step > 1 and weights.shape[1] % step == 0:
             rows = weights.shape[0] // step

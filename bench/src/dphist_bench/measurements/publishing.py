@@ -15,8 +15,9 @@ from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.publishing.door import publish
 from dphist.release import load
-from dphist_bench.data import IntArray, sample, smooth_hills
+from dphist_bench.data import IntArray, sample
 from dphist_bench.measuring import Line
+from dphist_bench.plane_data import smooth_hills
 from dphist_bench.timing import least, seconds
 
 
