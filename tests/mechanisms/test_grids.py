@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from attacking import stands
 
-from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
 from dphist.errors import MechanismError
 from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid, fineness, lay_grid
@@ -78,6 +78,5 @@ def test_bad_options_are_refused(build, options):
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [UniformGrid(total_share=Fraction(1, 4)), AdaptiveGrid(least=2)])
 def test_audit(mechanism):
-    # A sound mechanism is refuted with probability at most 1e-6.
-    report = audit(mechanism, epsilon=1, runs=800, pairs=worst_pairs((2, 3))[1::2], confidence=1 - 1e-6)
-    assert report.passed, str(report)
+    # That half the noise shows is tried with all mechanisms (test_campaign).
+    assert stands(mechanism, 400, worst_pairs((2, 3))[1::2])

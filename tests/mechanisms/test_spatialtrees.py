@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from attacking import stands
 
-from dphist.audit import audit
 from dphist.audit.neighbours import worst_pairs
 from dphist.errors import DphistError, MechanismError
 from dphist.mechanisms.baseline import Laplace
@@ -143,6 +143,5 @@ def test_bad_options_are_refused(build, options):
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [QuadTree(), KDHybrid(switch=1), HierarchicalKD(height=2)])
 def test_audit(mechanism):
-    # A sound mechanism is refuted with probability at most 1e-6.
-    report = audit(mechanism, epsilon=1, runs=800, pairs=worst_pairs((2, 3))[1::2], confidence=1 - 1e-6)
-    assert report.passed, str(report)
+    # That half the noise shows is tried with all mechanisms (test_campaign).
+    assert stands(mechanism, 400, worst_pairs((2, 3))[1::2])
