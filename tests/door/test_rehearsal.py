@@ -135,6 +135,21 @@ def test_tables_of_few_attributes_tell_as_well(unit, room, monkeypatch, tmp_path
             dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism="mixture")
 
 
+def test_rows_without_a_value_of_what_is_added_up_are_told(tmp_path):
+    (tmp_path / "x.csv").write_text('age,cost\n1,5\n2,\n3,"7,5"\n4,900\n')
+    domain, cost = dphist.Domain([AGE]), dphist.Measure("cost", 0, 10)
+    both = [cost, dphist.Measure("age", 0, 10)]
+    told = dphist.rehearse(str(tmp_path / "x.csv"), domain, measures=both)
+    assert (told.rows, told.dropped) == (4, 2)
+    assert {each.name: each.missed for each in told.attributes} == {"age": 0, "cost": 2, "age (added up)": 0}
+    assert {why.partition(":")[0] for why, _ in told.attributes[1].reasons} == {"missing", "a decimal comma"}
+    # As many as stop a release, of which the stop says that a rehearsal shows them.
+    with pytest.raises(DroppedRows, match="rehearse"):
+        dphist.publish(str(tmp_path / "x.csv"), domain, epsilon=1, measures=[cost])
+    filled = dphist.Measure("cost", 0, 10, missing=0)
+    assert dphist.rehearse(str(tmp_path / "x.csv"), domain, measures=[filled]).dropped == 0
+
+
 def test_keys_are_tallied_beside_an_attribute_of_many_bins():
     many = dphist.Domain(
         [dphist.Ordinal("age", edges=[0.5 * i for i in range(200)]), dphist.Nominal("sex", discover=True)]

@@ -52,9 +52,10 @@ def rehearse(
     rows: Annotated[int | None, typer.Option(help="How many rows one person may own.")] = None,
     person: Annotated[str | None, typer.Option("--id", help="The column that names the person.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
+    measure: Annotated[list[str] | None, typer.Option(help="What is added up, as for `publish`.")] = None,
 ) -> None:
     """Say what publishing would do with the records: for your eyes only, and nothing is spent."""
-    from dphist.cli.publishing import asked_of, read_declared, unit_of
+    from dphist.cli.publishing import added_up, asked_of, read_declared, unit_of
     from dphist.planning.rehearsal import rehearse as rehearsed
 
     declared = read_declared(schema)
@@ -62,7 +63,7 @@ def rehearse(
     with screen.progress("reading the records once"):
         told = rehearsed(
             source, declared.domain, unit, epsilon=epsilon, delta=delta,
-            workload=asked_of(declared, workload, None), records=records,
+            workload=asked_of(declared, workload, None), records=records, measures=added_up(declared, measure),
         )  # fmt: skip
     screen.line(str(told))
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
 from dphist.mechanisms.auto import Auto
-from dphist.model.domain import Domain, Nominal
+from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
 from dphist.model.exact import Number, exact
 from dphist.model.histogram import Histogram
+from dphist.model.measure import Measure, check_measures
 from dphist.model.phrases import counted
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -27,7 +28,7 @@ from dphist.planning.reasons import reason
 from dphist.private.discovery import price_of, terms, threshold
 from dphist.sources.allowance import available_memory
 from dphist.sources.discovering import keys_of
-from dphist.sources.unmatched import Unmatched, unmatched
+from dphist.sources.unmatched import Unmatched, measure_name, unmatched
 
 PRIVATE = "PRIVATE: for whoever holds the records; as secret as they are, and in no release. Do not share or log it."
 _TOP = 5
@@ -81,7 +82,7 @@ class Rehearsal:
         rows: Rows of the source, lines that cannot be read included.
         dropped: Rows that would not be counted.
         unreadable: Lines that are no UTF-8, and lines with another number of fields.
-        attributes: What happened on each attribute.
+        attributes: What happened on each attribute, and then on each measure.
         people: How many people have how many rows, if the unit has an id.
         nobody: Rows without an id.
         unit: Who is protected.
@@ -134,6 +135,7 @@ def rehearse(
     delta: Number | None = None,
     workload: Workload | str | Mapping[str, Any] | None = None,
     records: int = 100_000,
+    measures: Sequence[Measure] = (),
 ) -> Rehearsal:
     """Read the records once, spend nothing, and say what publishing them would do.
 
@@ -149,6 +151,7 @@ def rehearse(
         delta: Where keys are discovered: the chance that their threshold is for.
         workload: What will be asked; cells, ranges and tables of one attribute unless told.
         records: A public guess at the number of records, for forecasts. It is not taken from the records.
+        measures: What will be added up: rows without a value are not counted either.
 
     Returns:
         What was found; print it.
@@ -174,7 +177,8 @@ def rehearse(
         )
     asked = None if workload is None else Workload.parse(domain, workload)
     started = time.perf_counter()
-    found = unmatched(source, domain, protected)
+    added = check_measures(measures, protected)
+    found = unmatched(source, domain, protected, added)
     keys = None if unknown is None else _keys(source, domain, unknown, protected, epsilon, delta)
     seconds = time.perf_counter() - started
     tally = found.tally
@@ -183,7 +187,10 @@ def rehearse(
         rows=tally.rows or 0,
         dropped=tally.dropped or 0,
         unreadable=(tally.encoding, tally.ragged),
-        attributes=tuple(_attribute(found, domain, name) for name in domain.names),
+        attributes=(
+            *(_attribute(found, each, each.name) for each in domain.attributes),
+            *(_attribute(found, _values(each), measure_name(each, domain)) for each in added),
+        ),
         people=dict(sorted(found.people.items())),
         nobody=found.nobody,
         unit=protected,
@@ -214,8 +221,12 @@ def _keys(
     return KeysRehearsal(unknown.name, len(counts), level, above, float(price.law.deviation))
 
 
-def _attribute(found: Unmatched, domain: Domain, name: str) -> AttributeRehearsal:
-    attribute = domain.attribute(name)
+def _values(measure: Measure) -> Ordinal:
+    """A measure as an attribute of one bin, to say why a value is none: what lies beyond its bounds is clipped."""
+    return Ordinal(measure.name, edges=[float(measure.low), float(measure.high)])
+
+
+def _attribute(found: Unmatched, attribute: Attribute, name: str) -> AttributeRehearsal:
     values = [(text, rows, reason(attribute, text)) for text, rows in found.values[name]]
     reasons: dict[str, int] = {}
     for _, rows, why in values:

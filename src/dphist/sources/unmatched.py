@@ -15,11 +15,12 @@ from typing import Any
 
 from dphist.errors import SourceError
 from dphist.model.domain import Attribute, Domain, Nominal
+from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
 from dphist.sources.count import column_of, needed_columns
 from dphist.sources.duck import Duck
 from dphist.sources.engine import Column
-from dphist.sources.keys import place
+from dphist.sources.keys import amount, place
 from dphist.sources.open import open_source
 from dphist.sources.remote import Remote
 from dphist.sources.sql import Sql
@@ -52,18 +53,20 @@ class Unmatched:
 
 
 @closed
-def unmatched(source: Any, domain: Domain, unit: Unit) -> Unmatched:
+def unmatched(source: Any, domain: Domain, unit: Unit, measures: Sequence[Measure] = ()) -> Unmatched:
     """Read a source once, and give what has no cell.
 
     Args:
         source: what `count` reads.
         domain: what the cells are.
         unit: who is protected; with an id, rows are counted by person.
+        measures: what is added up: a row without a value is not counted either, and is told by the measure's name.
 
     Returns:
         What was found, as private as the records.
     """
-    engine = open_source(source, needed_columns(domain, unit), unit)
+    quantities = [Quantity(measure) for measure in measures]
+    engine = open_source(source, needed_columns(domain, unit, quantities), unit)
     if not isinstance(engine, Duck | Remote):
         raise SourceError(
             "a rehearsal reads files, data frames, DuckDB, PostgreSQL and Spark tables; rehearse with a file of them"
@@ -78,6 +81,12 @@ def unmatched(source: Any, domain: Domain, unit: Unit) -> Unmatched:
     loses = [
         fail for fail, attribute in zip(fails, domain.attributes, strict=True) if attribute.other_cell is None
     ]
+    names = list(domain.names)
+    for quantity in quantities:
+        names.append(measure_name(quantity.measure, domain))
+        columns.append(column_of(engine, quantity.measure.source))
+        fails.append(f"(({engine._sql(amount(quantity, columns[-1], engine).amount)}) IS NULL)")
+        loses.append(fails[-1])
     if person is not None:
         loses.append(f"({person}) IS NULL")
     texts = [_shown(engine, column.name) for column in columns]
@@ -87,8 +96,13 @@ def unmatched(source: Any, domain: Domain, unit: Unit) -> Unmatched:
         engine.watch(found.tally)
     else:
         rows = _remotely(engine, fails, texts, loses, person)
-    _sort_out(found, rows, domain)
+    _sort_out(found, rows, names)
     return found
+
+
+def measure_name(measure: Measure, domain: Domain) -> str:
+    """How a measure is called beside the attributes, one of which may have its name."""
+    return f"{measure.name} (added up)" if measure.name in domain.names else measure.name
 
 
 def _fails(attribute: Attribute, column: Column, engine: Duck | Remote) -> str:
@@ -175,9 +189,9 @@ def _remotely(
     return found
 
 
-def _sort_out(found: Unmatched, rows: Sequence[tuple[int, str | None, int, int]], domain: Domain) -> None:
-    found.missed = dict.fromkeys(domain.names, 0)
-    found.values = {name: [] for name in domain.names}
+def _sort_out(found: Unmatched, rows: Sequence[tuple[int, str | None, int, int]], names: list[str]) -> None:
+    found.missed = dict.fromkeys(names, 0)
+    found.values = {name: [] for name in names}
     seen = dropped = 0
     for number, value, count, total in rows:
         if number == _ROW:
@@ -190,7 +204,7 @@ def _sort_out(found: Unmatched, rows: Sequence[tuple[int, str | None, int, int]]
         elif number == _NOBODY:
             found.nobody += count
         else:
-            name = domain.names[number]
+            name = names[number]
             found.missed[name] = total
             found.values[name].append((value, count))
     found.tally.rows = max(found.tally.rows or 0, seen)
