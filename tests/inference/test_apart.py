@@ -14,7 +14,7 @@ from dphist.audit import audit
 from dphist.audit.neighbours import pair
 from dphist.inference.predictive.apart import Distances, asked_tables, rounded_tables, strengths_of_parts
 from dphist.inference.predictive.inside import Inside
-from dphist.mechanisms import AdaptiveTree
+from dphist.mechanisms import AdaptiveTree, Auto
 from dphist.mechanisms.trees.keeping import part_for
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
@@ -134,6 +134,21 @@ def test_a_comb_inside_blocks_is_seen_and_intervals_hold(size, budget):
     assert errors.inside.strengths[0] > 5.0
     assert _held(errors, asked, tall, estimate.counts) > 0.93
     assert _held(replace(errors, distances=None), asked, tall, estimate.counts) < 0.9
+
+
+def test_a_comb_inside_blocks_that_are_halved_is_seen_too():
+    """Under ρ, where cells are full on average: nothing was asked there, and teeth were missed."""
+    domain = Domain([Ordinal("x", range(2048))])
+    cells, tall = Workload.cells(domain), np.where(np.arange(2048) % 7 == 0, 21, 0)
+    held, without = [], []
+    for seed in range(4):
+        estimate = run(Auto(), Histogram(domain, tall), Budget.of(rho=Fraction(1, 200)), seed=seed)
+        errors: Any = estimate.errors
+        assert errors.distances is not None
+        held.append(_held(errors, cells, tall, estimate.counts))
+        without.append(_held(replace(errors, distances=None), cells, tall, estimate.counts))
+    assert np.mean(held) > 0.94
+    assert np.mean(without) < 0.92
 
 
 def test_little_is_added_where_nothing_is_in_the_wrong_place():

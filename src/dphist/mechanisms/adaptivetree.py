@@ -241,8 +241,6 @@ class AdaptiveTree:
             front = front.runs(keys[level][front.cells], level).measure(shares[level])
             if level == len(keys) - 1:
                 return []
-            if layout.halved:
-                return [front.finish(front.records < CONSTANTS.empty * front.scale)]
             if kept is not None and level == 0:
                 from dphist.mechanisms.trees.keeping import keep_for_distances
 
@@ -250,6 +248,8 @@ class AdaptiveTree:
                 if isinstance(right, PrivateCounts):
                     kept.append(right)
                     shares[1:] = [share * front.left / (1 - shares[0]) for share in shares[1:]]
+            if layout.halved:
+                return [front.finish(front.records < CONSTANTS.empty * front.scale)]
             done, together = self.finished(front, data.size)
             calm = self.calm(front, done, data.size) if self.hills and ordered_line(data) else None
             if calm is None:
