@@ -68,7 +68,28 @@ def test_a_cell_is_not_believed_to_hold_more_than_its_lines():
 
 
 def test_a_table_of_two_by_two_is_one_difference_and_not_four():
-    # That one lies one deviation off is what noise does.
+    # That one lies one deviation off is what noise does: each cell half of its own.
     model, apart = np.full((2, 2), 100.0), np.array([[1.0, -1.0], [-1.0, 1.0]])
-    found = _towards(model + 10.0 * apart, 100.0, model)
-    assert np.abs(found - model).max() < 1.0
+    found = _towards(model + 50.0 * apart, 100.0**2, model)
+    assert np.abs(found - model).max() < 2.5
+    # Six deviations are none of noise, though no cell lies off by more than three.
+    found = believe([Beside(10.0 * model + 300.0 * apart, 100.0**2, 10.0 * model)], weigh=True)[0]
+    assert np.abs(found - 10.0 * model - 300.0 * apart).max() < 60.0
+
+
+def test_cells_that_are_full_keep_what_sampling_makes_of_them():
+    # Noise of one says where cells of 400 lie about their mean, twenty off; to move them there would lose it.
+    model = np.full((8, 8), 400.0)
+    truth = np.random.default_rng(2).poisson(model)
+    noise = _noise(model.shape, False)
+    for weigh in (False, True):
+        found = believe([Beside(truth + noise, 1.0, model)], weigh=weigh)[0]
+        assert np.mean((found - truth) ** 2) < 1.1 * np.mean(noise**2)
+
+
+def test_what_a_table_says_beyond_smaller_ones_may_be_noisier_than_its_cells():
+    # Margins were measured as well, so cells vary by half of what the one number does that is left to the table.
+    model, apart = np.full((2, 2), 1000.0), np.array([[1.0, -1.0], [-1.0, 1.0]])
+    noise = 120.0 * apart
+    sure, unsure = (believe([Beside(model + noise, 50.0**2, model, beyond=v)])[0] for v in (None, 100.0**2))
+    assert np.abs(unsure - model).max() < 0.6 * np.abs(sure - model).max()

@@ -138,7 +138,8 @@ def test_tables_that_depart_are_believed_and_teach_the_others():
     found = believe([*clear, *none], weigh=True)
     for one in found[:4]:
         assert np.abs(one - apart).max() < 120.0
-    assert np.mean([np.std(one - even) for one in believe(none, weigh=True)]) < 0.2 * 30.0
+    # Counts of 400 vary by 20 as a sample does, so 400 ÷ 1,300 of what is measured is kept, and hardly more.
+    assert np.mean([np.std(one - even) for one in believe(none, weigh=True)]) < 1.2 * 400 / 1300 * 30.0
 
 
 def test_one_strong_pair_is_seen_that_a_mean_over_all_pairs_would_hide() -> None:

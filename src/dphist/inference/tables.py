@@ -132,6 +132,15 @@ class MeasuredTables:
         high = np.array([[1 if axis in axes else n for axis, n in enumerate(self.shape)]], dtype=np.int64)
         return float(self.variances(np.zeros_like(high), high)[0][0])
 
+    def residual_variance(self, axes: Sequence[int]) -> float:
+        """The variance of what a covered table says beyond smaller ones, for each of its cells that is free to.
+
+        Where smaller tables were measured as well a cell has less: they know the rest of it better.
+        """
+        inside = tuple(sorted(axes))
+        weights = [self.weight(k, inside) for k, table in enumerate(self.axes) if set(inside) <= set(table)]
+        return 1.0 / sum(weights)
+
     def measured(self, low: IntArray, high: IntArray) -> BoolArray:
         """Which boxes were measured: those bounded on attributes that lie together inside one table."""
         bounded = self._bounded(low, high)

@@ -90,7 +90,7 @@ class Marginals:
         estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. The others move each
             table towards what the smaller ones inside it suggest, as far as noise explains the difference, and have
             intervals about that: ``"shrunk"`` one by one, ``"weighed"`` as tables tell each other how far they depart,
-            all of it weighed against no departure at all, both then set against the cube's cells
+            all of it weighed against what sampling alone makes, both then set against the cube's cells
             (`dphist.inference.reconciling`); ``"chance"`` is weighed, but the cube, of which little was measured, gives
             way to its tables by the size of cells alone. A cube of three attributes or more that is weighed and was
             measured alone is read as `Posterior` reads it if only tall cells hold anything
@@ -240,6 +240,7 @@ def shrunk_cube(
                 laplace=measured.kind == "laplace" and axes in measured.axes,
                 doubts=[] if whole else None,
                 ordered=None if ordered is None else tuple(ordered[axis] for axis in axes),
+                beyond=measured.residual_variance(axes),
             )
             for axes, (values, model) in tables.items()
         }
