@@ -239,6 +239,11 @@ class ResidualNoise(LeastSquaresNoise):
         """What was measured."""
         return self.residuals
 
+    @property
+    def parts(self) -> tuple[TableResiduals, ...]:
+        """What was measured, stage by stage: here all at once."""
+        return (self.residuals,)
+
     def box_spread(self, low: IntArray, high: IntArray) -> Spread:
         """Give the noise in every box; where one table was asked and nothing else, answers are plain sums: exact."""
         known = self.residuals
@@ -281,3 +286,83 @@ class ResidualNoise(LeastSquaresNoise):
         bounds = chosen.bounds(ends)
         low, high = (np.broadcast_to(side, published.shape) for side in (bounds.low, bounds.high))
         return holding(Interval(low, high, guessed), published)
+
+
+@dataclass(frozen=True, eq=False)
+class StagedNoise(ResidualNoise):
+    """Errors of tables that were measured in stages, each chosen by what the ones before it showed.
+
+    Least squares over all of them lets every stage tell what it knows. But its weights then depend on noise that they
+    weigh, so that its known law is no theorem: measured, not proven. What is *guaranteed* stands on one stage at
+    a time. Given all that was seen before, a stage's tables and its noise are fixed, and its own least squares, and the
+    bounds of its own tables, miss the truth with the probability that their law says. Stage t gets β/(t(t + 1)) of the
+    error probability β, which adds up to less than β however many there are, and all intervals are cut with each other.
+
+    Args:
+        residuals: What was measured, in all stages.
+        stages: What was measured in each.
+    """
+
+    short: ClassVar[str] = (
+        "calibrated: noise of least squares over tables that earlier ones chose, widened to hold the answer"
+    )
+    method = (
+        "variance of least squares over the measured tables, of which some were chosen by what others showed; "
+        "how attributes go together beyond these tables was not measured"
+    )
+
+    stages: tuple[TableResiduals, ...] = ()
+
+    @property
+    def parts(self) -> tuple[TableResiduals, ...]:
+        """What was measured, stage by stage."""
+        return self.stages
+
+    def interval(
+        self,
+        workload: Workload,
+        published: FloatArray,
+        confidence: float,
+        *,
+        estimated: FloatArray | None = None,
+        guaranteed: bool = False,
+        simultaneous: bool = False,
+    ) -> Interval:
+        """As least squares has it; what is guaranteed, by every stage alone."""
+        if not guaranteed:
+            return super().interval(
+                workload, published, confidence, estimated=estimated, simultaneous=simultaneous
+            )
+        share = shared_confidence(confidence, len(workload), simultaneous)
+        found = holding(self.allowed(workload, share, guaranteed=True), published)
+        known = self._fitted(workload.low, workload.high, workload.query, len(workload))
+        return Interval(found.low, found.high, np.isnan(known) & ~np.isnan(found.low))
+
+    def allowed(self, workload: Workload, confidence: float, *, guaranteed: bool = False) -> Interval:
+        """What the measured tables allow; what is guaranteed, by every stage alone."""
+        if not guaranteed:
+            return super().allowed(workload, confidence)
+        low, high = np.full(len(workload), np.nan), np.full(len(workload), np.nan)
+        for number, stage in enumerate(self.stages, start=1):
+            sure = 1.0 - (1.0 - confidence) / (number * (number + 1))
+            each = ResidualNoise(stage).allowed(workload, sure, guaranteed=True)
+            low, high = np.fmax(low, each.low), np.fmin(high, each.high)
+        # Intervals that have nothing in common cannot all hold: there is nothing to choose between them by.
+        return Interval(np.minimum(low, high), np.maximum(low, high))
+
+
+def noise_after(before: ResidualNoise | None, later: TableResiduals) -> ResidualNoise:
+    """Errors of what was measured before, if anything was, and of what was measured after that had been seen.
+
+    Args:
+        before: The errors so far.
+        later: What was measured then.
+
+    Returns:
+        The errors of both.
+    """
+    if before is None:
+        return ResidualNoise(later)
+    seen = before.residuals
+    both = TableResiduals(later.shape, [*seen.measured, *later.measured], {**later.trees, **seen.trees})
+    return StagedNoise(both, (*before.parts, later))

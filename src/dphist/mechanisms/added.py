@@ -12,7 +12,7 @@ import numpy as np
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.fitting import agreeing, rake
-from dphist.inference.published import ResidualNoise, TableEstimate
+from dphist.inference.published import ResidualNoise, TableEstimate, noise_after
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.shrinking import shrink_together
 from dphist.inference.synthesis import LaterModel, PublishedModel
@@ -98,24 +98,24 @@ class Added:
         old = known.errors
         if not isinstance(old, ResidualNoise):
             raise MechanismError("first must publish tables with the noise of least squares")
-        residuals = TableResiduals(
-            shape, [*old.residuals.measured, *further.measured], {**further.trees, **old.residuals.trees}
-        )
+        # Whoever asked for more had seen the first, so it is a stage of its own.
+        errors = noise_after(old, further)
+        residuals = errors.residuals
         asked = sorted({*known.tables, *(inner for axes in wanted for inner in subsets(axes))})
         note = f"{known.note}; {len(wanted)} further {'table was' if len(wanted) == 1 else 'tables were'} added later"
         if not isinstance(known.model, PublishedModel | LaterModel):
             settled = agreeing(shape, asked, residuals.table)
-            return TableEstimate(settled, ResidualNoise(residuals), note)
+            return TableEstimate(settled, errors, note)
         pairs = [axes for axes in known.tables if len(axes) == 2]
         measured = [old.residuals.covers(axes) for axes in pairs]
         if all(measured) or not any(len(each.axes) > 1 for each in old.residuals.measured):
-            return self._mixture.together(residuals, asked, note)
+            return self._mixture.together(errors, asked, note)
         total = max(1.0, float(residuals.table(())))
         model = known.model.mixture
         new = [axes for axes in {inner for axes in wanted for inner in subsets(axes)} if axes]
         near = {axes: np.asarray(table) for axes, table in known.tables.items() if axes}
         near |= shrink_together(residuals, new, lambda axes: total * model.table(axes))
-        return publish_near(shape, asked, total, near, model, residuals, note)
+        return publish_near(shape, asked, total, near, model, errors, note)
 
     @property
     def _mixture(self) -> Mixture:

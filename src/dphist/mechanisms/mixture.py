@@ -14,7 +14,7 @@ import numpy as np
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.fitting import rake
-from dphist.inference.published import TableEstimate
+from dphist.inference.published import ResidualNoise, TableEstimate, noise_after
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.tables import Axes
 from dphist.mechanisms.options import checked
@@ -200,7 +200,8 @@ class Mixture:
                 f"{_tables(len(wanted))} measured together with a part of the budget, which showed little beyond "
                 "single attributes: these had the rest; and a mixture of products fitted to all"
             )
-            found = self.together(TableResiduals(shape, [*before.measured, *singles]), asked, note)
+            errors = noise_after(ResidualNoise(before), TableResiduals(shape, singles))
+            found = self.together(errors, asked, note)
         else:
             chosen = ChosenPairs(asked, pairs, self.classes, self.steps, kinds, self.long)
             found = chosen.estimate(rest, Strength(rest.law(), outlook.total), before)
@@ -215,24 +216,23 @@ class Mixture:
     ) -> TableEstimate:
         """Measure all wanted tables at once."""
         kinds = () if self.tables else announced_kinds(data)
-        residuals = measure_residuals(data, wanted, kinds=kinds)
-        if before is not None:
-            residuals = TableResiduals(data.shape, [*before.measured, *residuals.measured])
+        known = None if before is None else ResidualNoise(before)
+        errors = noise_after(known, measure_residuals(data, wanted, kinds=kinds))
         note = f"{_tables(len(wanted))} measured together, and a mixture of products fitted to them"
-        return self.together(residuals, asked, note)
+        return self.together(errors, asked, note)
 
-    def together(self, residuals: TableResiduals, asked: Sequence[Axes], note: str) -> TableEstimate:
+    def together(self, errors: ResidualNoise, asked: Sequence[Axes], note: str) -> TableEstimate:
         """Fit a model to all that was measured, and publish tables between both.
 
         Args:
-            residuals: What was measured.
+            errors: Of what was measured.
             asked: The tables to publish; those that are not covered are the model's guess.
             note: How it came about.
 
         Returns:
             The tables, with their errors and the model.
         """
-        return fit_together(residuals, asked, note, classes=self.classes, steps=self.steps, long=self.long)
+        return fit_together(errors, asked, note, classes=self.classes, steps=self.steps, long=self.long)
 
 
 def counted(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dphist.inference.columns import believed
 from dphist.inference.estimate import nonnegative
 from dphist.inference.mixture import MixtureModel, NoisyTable
-from dphist.inference.published import TableEstimate
+from dphist.inference.published import ResidualNoise, TableEstimate, noise_after
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.shrinking import merge_values, shares_within, shrink
 from dphist.inference.tables import Axes
@@ -76,7 +76,7 @@ class ChosenPairs:
         shape, columns = data.shape, len(data.shape)
         plan = plan_singles(data.law(), shape)
         if too_weak(strength):
-            return self._singles(shape, plan.measure(data), before)
+            return self._singles(_after(before, shape, plan.measure(data)))
         one, look, rest = data.split(strength.singles, DISTANCE_SHARE, 1 - strength.singles - DISTANCE_SHARE)
         singles = plan.measure(one)
         known = TableResiduals(shape, singles)
@@ -113,11 +113,11 @@ class ChosenPairs:
         if not worth:
             # If there was no pair to look at, that share is spent on single attributes as well.
             rights = [rest] if open_pairs else [look, rest]
-            for right in rights:
-                singles += plan.measure(right)
-            return self._singles(shape, singles, before)
+            more = [table for right in rights for table in plan.measure(right)]
+            return self._singles(noise_after(_after(before, shape, singles), TableResiduals(shape, more)))
         measured = [_merged(table, groups) for table in first]
-        model, chosen = self._rounds(rest.merge(groups), open_pairs, picks, measured, start, total)
+        model, rounds = self._rounds(rest.merge(groups), open_pairs, picks, measured, start, total)
+        chosen = [table for tables in rounds for table in tables]
         within = [shares_within(single[axis], groups[axis]) for axis in range(columns)]
         fine = model.spread(groups, within)
         near = {
@@ -129,11 +129,12 @@ class ChosenPairs:
             near_coarse = shrink(table.values, table.variance, total * model.table(table.axes))
             near[table.axes] = near_coarse[np.ix_(groups[a], groups[b])] * np.outer(within[a], within[b])
         # Intervals hold where cells were measured as they are published: single attributes, pairs that were not merged.
-        whole = [t for t in chosen if all(coarse[axis] == shape[axis] for axis in t.axes)]
-        told = [] if before is None else before.measured
-        errors = TableResiduals(
-            shape, [*told, *singles, *(_as_measured(table, strength.law) for table in whole)]
-        )
+        errors = _after(before, shape, singles)
+        for tables in rounds:
+            whole = [table for table in tables if all(coarse[axis] == shape[axis] for axis in table.axes)]
+            if whole:
+                here = TableResiduals(shape, [_as_measured(table, strength.law) for table in whole])
+                errors = noise_after(errors, here)
         note = (
             f"tables of one attribute were measured, then {len(chosen)} of {len(pairs)} pairs, chosen where a model "
             "was furthest from the records, rare values merged; a mixture of products says the rest"
@@ -148,9 +149,9 @@ class ChosenPairs:
         measured: list[NoisyTable],
         model: MixtureModel,
         total: float,
-    ) -> tuple[MixtureModel, list[NoisyTable]]:
-        """Choose pairs and measure them, twice; all at once if all are to be measured."""
-        left, chosen = list(pairs), list[NoisyTable]()
+    ) -> tuple[MixtureModel, list[list[NoisyTable]]]:
+        """Choose pairs and measure them, twice; all at once if all are to be measured. Gives each round's."""
+        left, chosen = list(pairs), list[list[NoisyTable]]()
         rounds = _ROUNDS if 1 < picks < len(left) else 1
         for number, right in enumerate(data.split(*[Fraction(1, rounds)] * rounds)):
             take = min(len(left), picks // rounds + (picks % rounds if number == 0 else 0))
@@ -167,22 +168,21 @@ class ChosenPairs:
             cells = [math.prod(data.shape[axis] for axis in pair) for pair in here]
             right_law = right.law()
             noisy = right.measure(TableTotals(tuple(here), tuple(pair_shares(right_law, cells))))
-            chosen += _tables(noisy, here, data.shape)
+            chosen.append(_tables(noisy, here, data.shape))
             price = _DEARER if right_law.gaussian else 1.0
-            model = self._fit(data.shape, [*measured, *chosen], total, price)
+            model = self._fit(
+                data.shape, [*measured, *(each for tables in chosen for each in tables)], total, price
+            )
             if not left:
                 break
         return model, chosen
 
-    def _singles(
-        self, shape: tuple[int, ...], singles: Sequence[Measured], before: TableResiduals | None
-    ) -> TableEstimate:
+    def _singles(self, errors: ResidualNoise) -> TableEstimate:
         """Publish what single attributes say: that they go together by chance alone is the guess."""
-        told = [] if before is None else before.measured
-        errors = TableResiduals(shape, [*told, *singles])
-        total = max(1.0, float(errors.table(())))
+        known, shape = errors.residuals, errors.residuals.shape
+        total = max(1.0, float(known.table(())))
         near: dict[Axes, FloatArray] = {
-            axes: believed(errors.table(axes), errors.cell_variance(axes), total)
+            axes: believed(known.table(axes), known.cell_variance(axes), total)
             for axis in range(len(shape))
             for axes in [(axis,)]
         }
@@ -198,6 +198,14 @@ class ChosenPairs:
         self, shape: Sequence[int], noisy: Sequence[NoisyTable], total: float, dearer: float = 1.0
     ) -> MixtureModel:
         return fit_model(shape, noisy, total, self.classes, self.steps, dearer, long=self.long)
+
+
+def _after(
+    before: TableResiduals | None, shape: tuple[int, ...], singles: Sequence[Measured]
+) -> ResidualNoise:
+    """Errors of single attributes, and of what was measured before them if anything was."""
+    known = None if before is None else ResidualNoise(before)
+    return noise_after(known, TableResiduals(shape, singles))
 
 
 def _whole(weights: FloatArray) -> IntArray:

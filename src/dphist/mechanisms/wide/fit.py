@@ -32,12 +32,12 @@ _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
 
 
 def fit_together(
-    residuals: TableResiduals, asked: Sequence[Axes], note: str, *, classes: int, steps: int, long: int = 0
+    errors: ResidualNoise, asked: Sequence[Axes], note: str, *, classes: int, steps: int, long: int = 0
 ) -> TableEstimate:
     """Fit a model to all that was measured, and publish tables between both, once they are read.
 
     Args:
-        residuals: What was measured.
+        errors: Of what was measured.
         asked: The tables to publish; those that are not covered are the model's guess.
         note: How it came about.
         classes: Hidden classes of the model, at most.
@@ -47,8 +47,8 @@ def fit_together(
     Returns:
         The tables, with their errors and the model.
     """
-    later = LaterTables(partial(_together, residuals, asked, classes, steps, long))
-    return TableEstimate(later, ResidualNoise(residuals), note, later.model)
+    later = LaterTables(partial(_together, errors.residuals, asked, classes, steps, long))
+    return TableEstimate(later, errors, note, later.model)
 
 
 def _together(
@@ -121,7 +121,7 @@ def publish_near(
     total: float,
     near: Mapping[Axes, FloatArray],
     model: MixtureModel,
-    measured: TableResiduals,
+    errors: ResidualNoise,
     note: str,
 ) -> TableEstimate:
     """Settle the announced tables, and those of single attributes, so that all agree.
@@ -132,14 +132,14 @@ def publish_near(
         total: The number of records.
         near: What was made of measured tables.
         model: What says something of all others.
-        measured: What was measured.
+        errors: Of what was measured.
         note: How it came about.
 
     Returns:
         The tables, with their errors and the model.
     """
     fitted = settled_near(shape, asked, total, near, model)
-    return TableEstimate(fitted.tables, ResidualNoise(measured), note, fitted)
+    return TableEstimate(fitted.tables, errors, note, fitted)
 
 
 def settled_near(
