@@ -108,9 +108,10 @@ def joint_deviations(confidence: float, share: float) -> float:
 
     A predictive law is right on average, and the worst of many questions is where it is most wrong: its deviations are
     themselves not known. Were they off by chi-squared factors, errors would follow Student's law. With four degrees of
-    freedom, scaled to agree with the normal law for a single question, all cells of a line hold in 0.996 of releases
-    (0.844 by the normal law) and all of a plane in 0.977 (0.578), on four made-up shapes (bursts, a comb, islands, a
-    bell) with 3 and 30 records a cell in both currencies, eight draws each; with five in 0.992 and 0.934.
+    freedom, scaled to agree with the normal law for a single question, all cells of a line would hold in 0.996 of
+    releases (0.844 by the normal law) and all of a plane in 0.977 (0.578), reckoned from errors over widths of single
+    ones on four made-up shapes (bursts, a comb, islands, a bell) with 3 and 30 records a cell in both currencies, eight
+    draws each; with five in 0.992 and 0.934. Counted since: docs/results/coverage.md.
 
     Args:
         confidence: With which all are to hold.
@@ -121,7 +122,7 @@ def joint_deviations(confidence: float, share: float) -> float:
 
     Example:
         >>> round(joint_deviations(0.95, 0.95), 2), round(joint_deviations(0.95, 0.9995), 1)
-        (1.96, 7.1)
+        (1.96, 7.3)
     """
     alone = normal_quantile(confidence)
     # To the last bit: a single question has the bounds that it has anywhere.
