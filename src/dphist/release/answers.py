@@ -173,38 +173,6 @@ class Answers:
     def __len__(self) -> int:
         return int(self.value.size)
 
-    @classmethod
-    def found(
-        cls,
-        value: FloatArray,
-        found: Interval,
-        confidence: float,
-        words: Words,
-        *,
-        guaranteed: bool = False,
-        simultaneous: bool = False,
-    ) -> Answers:
-        """Answers with the intervals that were found for them, and the words for intervals of that kind.
-
-        Args:
-            value: The estimates.
-            found: Their intervals.
-            confidence: How sure each is.
-            words: What is said of them unless they are guaranteed.
-            guaranteed: Whether they are a theorem.
-            simultaneous: Whether they hold all at once.
-
-        Returns:
-            The answers.
-        """
-        said, guess = (PROVEN, _PROVEN_BOUNDS) if guaranteed else (words, BOUNDS)
-        if simultaneous:
-            said, guess = together(said), together(guess)
-        spoken_of = spoken(said, confidence)
-        return cls(
-            value, found.low, found.high, confidence, *spoken_of, found.guessed, spoken(guess, confidence)
-        )
-
     @property
     def measured(self) -> BoolArray:
         """Which of them were measured: all others are guesses, between bounds if there are any."""
@@ -331,3 +299,33 @@ class Pivot:
         pd = need("pandas", "frames")
         made: pandas.DataFrame = pd.DataFrame(self.value, index=self.rows, columns=self.columns)
         return made
+
+
+def answers_with(
+    value: FloatArray,
+    found: Interval,
+    confidence: float,
+    words: Words,
+    *,
+    guaranteed: bool = False,
+    simultaneous: bool = False,
+) -> Answers:
+    """Answers with the intervals that were found for them, and the words for intervals of that kind.
+
+    Args:
+        value: The estimates.
+        found: Their intervals.
+        confidence: How sure each is.
+        words: What is said of them unless they are guaranteed.
+        guaranteed: Whether they are a theorem.
+        simultaneous: Whether they hold all at once.
+
+    Returns:
+        The answers.
+    """
+    said, guess = (PROVEN, _PROVEN_BOUNDS) if guaranteed else (words, BOUNDS)
+    if simultaneous:
+        said, guess = together(said), together(guess)
+    method, details = spoken(said, confidence)
+    of_guesses = spoken(guess, confidence)
+    return Answers(value, found.low, found.high, confidence, method, details, found.guessed, of_guesses)

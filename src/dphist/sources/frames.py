@@ -167,9 +167,6 @@ def _id(name: str, value: Any) -> str | None:
 def _text(value: Any) -> str | None:
     """A value as text, by itself; None where it is missing, or of a kind that no attribute has."""
     value = value.as_py() if hasattr(value, "as_py") else value
-    if getattr(value, "ndim", 0):
-        # An array is many values, and none of an attribute's.
-        return None
     if isinstance(value, str):
         try:
             value.encode()
@@ -182,6 +179,9 @@ def _text(value: Any) -> str | None:
             return bytes(value).decode()
         except UnicodeDecodeError:
             return None
+    if getattr(value, "ndim", 0):
+        # An array is many values, and none of an attribute's.
+        return None
     if isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool":
         return "true" if value else "false"
     if isinstance(value, int | float | Decimal) or hasattr(value, "dtype"):

@@ -22,7 +22,7 @@ from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.transcript import OTHERWISE
-from dphist.release.answers import Answers, Projection, spoken
+from dphist.release.answers import Answers, Projection, answers_with, spoken
 from dphist.release.guarantee import Guarantee
 
 FloatArray = NDArray[np.float64]
@@ -210,7 +210,7 @@ class DenseCells:
             guaranteed=guaranteed,
             simultaneous=simultaneous,
         )
-        return Answers.found(
+        return answers_with(
             value, found, confidence, errors.words, guaranteed=guaranteed, simultaneous=simultaneous
         )
 

@@ -18,7 +18,7 @@ from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
 from dphist.private.records import PrivateRecords
-from dphist.release.answers import Answers, Projection
+from dphist.release.answers import Answers, Projection, answers_with
 from dphist.release.cells.cells import Cells, Holder, alike, fitting
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
 from dphist.release.foreign import ForeignMechanism
@@ -145,7 +145,7 @@ class TableCells:
         """Sum cells of the table that a question is about, and ask the estimate's errors for intervals."""
         errors, value = self._estimate(release).errors, self.sums(release, workload)
         found = errors.interval(workload, value, confidence, guaranteed=guaranteed, simultaneous=simultaneous)
-        return Answers.found(
+        return answers_with(
             value, found, confidence, errors.words, guaranteed=guaranteed, simultaneous=simultaneous
         )
 
