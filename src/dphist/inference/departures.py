@@ -126,19 +126,7 @@ class Shrunk:
         found = _LEAST * exact
         for axes, each in shrunk.items():
             found += self._times[axes] * each if self._worth(axes) else self._left(axes, each, plain[axes])
-        least = self._by_sampling.variances(low, high, self.order)
-        return np.maximum(found, _LEAST * exact + _RESERVE * least)
-
-    @cached_property
-    def _by_sampling(self) -> Departures:
-        """What is left to doubt of cells that depart from what tables say as those of a sample do, and no further.
-
-        A law of departures that is learned from cells may find none where their noise is as large as they are; but
-        whoever counts people counts a sample of them, of which a cell that is expected to hold m has a variance of m.
-        """
-        noise = self.measured.cell_variance(self.measured.everything)
-        held = np.maximum(self.counts.reshape(self.measured.shape), 0.0)
-        return Departures.of([held * noise / (held + noise)])
+        return found
 
     def _worth(self, axes: Axes) -> bool:
         """Whether shrinking left a table a quarter of its noise's deviation; else the gain is not worth the doubt."""
