@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import dphist
+from dphist.errors import QueryError
 from dphist.inference.intervals import joint_deviations, normal_quantile
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
@@ -84,4 +86,16 @@ def test_the_law_of_many_is_students(confidence):
         law = stats.t.isf((1.0 - share) / 2.0, 4) / stats.t.isf((1.0 - confidence) / 2.0, 4)
         assert joint_deviations(confidence, share) == pytest.approx(
             normal_quantile(confidence) * law, rel=1e-9
+        )
+
+
+@pytest.mark.parametrize("mechanism", [None, "laplace", "marginals(tables=[[0], [1]])"])
+@pytest.mark.parametrize("guaranteed", ["calibrated", "guaranteed"])
+def test_a_confidence_that_cannot_be_divided_is_refused_by_name(mechanism, guaranteed):
+    domain = dphist.Domain([dphist.Ordinal("x", range(8)), dphist.Ordinal("y", range(8))])
+    kind = {} if mechanism is None else {"mechanism": mechanism}
+    release = dphist.publish(dphist.Histogram(domain, np.full((8, 8), 9)), epsilon=1, **kind)
+    with pytest.raises(QueryError, match="confidence: so near to 1"):
+        release.answer(
+            dphist.Workload.cells(domain), confidence=1 - 2**-53, interval=guaranteed, simultaneous=True
         )

@@ -79,4 +79,4 @@ def test_bad_options_are_refused(build, options):
 @pytest.mark.parametrize("mechanism", [UniformGrid(total_share=Fraction(1, 4)), AdaptiveGrid(least=2)])
 def test_audit(mechanism):
     # That half the noise shows is tried with all mechanisms (test_campaign).
-    assert stands(mechanism, 400, worst_pairs((2, 3))[1::2])
+    assert stands(mechanism, 800, worst_pairs((2, 3))[1::2])

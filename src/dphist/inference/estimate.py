@@ -5,7 +5,7 @@ Also the post-processing anyone may apply to released numbers: it reads nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -206,7 +206,29 @@ def shared_confidence(confidence: float, questions: int, simultaneous: bool) -> 
     """What each interval must hold with, for all of them to hold together: by the union bound."""
     if not simultaneous or questions < 2:
         return confidence
-    return 1.0 - (1.0 - confidence) / questions
+    return each_of(confidence, questions)
+
+
+def each_of(confidence: float, intervals: int) -> float:
+    """With what each of so many intervals must hold for all to hold at once: by the union bound.
+
+    Args:
+        confidence: With which all are to hold.
+        intervals: How many there are.
+
+    Returns:
+        Of the error probability, an equal part for each.
+
+    Example:
+        >>> round(each_of(0.95, 5), 3)
+        0.99
+    """
+    share = 1.0 - (1.0 - confidence) / intervals
+    if share == 1.0 and confidence < 1.0:
+        raise QueryError(
+            f"confidence: so near to 1 no {intervals:,} intervals can hold at once; ask for less, for example 0.999"
+        )
+    return share
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,6 +277,28 @@ class IndependentNoise(NoiseErrors):
             return None
         one = Spread.of_terms(np.ones(1, dtype=np.int64), laplace_if_bare(self.law))
         return float(half_widths(one, confidence)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCells(NoiseErrors):
+    """Intervals that stand on the noisy counts themselves, before anything was merged.
+
+    Which cells were merged was decided by the very noise that averaging is to remove, so averages carry a
+    selection bias that no interval around them covers. Around the sum of the noisy counts the interval is
+    exact.
+    """
+
+    centre: FloatArray = field()  # no default, though there is one above
+    law: NoiseLaw
+    exact: bool = True
+    short: ClassVar[str] = "exact: noise of the counts before any were merged, widened to hold the answer"
+    theorem: ClassVar[bool] = True
+    method: str = "noise of the unmerged counts in the range, around their sum; widened to hold the answer"
+
+    def spread(self, workload: Workload) -> Spread:
+        """Count the cells of every box."""
+        spread = IndependentNoise(self.law).spread(workload)
+        return spread if self.exact else Spread(spread.variance, spread.largest)
 
 
 def cell_widths(errors: Errors, begin: int, end: int, confidence: float) -> float | FloatArray | None:

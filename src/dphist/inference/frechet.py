@@ -32,7 +32,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import Interval, Words
+from dphist.inference.estimate import Interval, Words, each_of
 from dphist.inference.residuals import bounded_kinds, bounded_on, kinds_of
 from dphist.inference.tables import Axes
 
@@ -75,7 +75,7 @@ class Cover:
 
     def each(self, confidence: float) -> float:
         """How sure each of them must be, for all to hold at once."""
-        return 1.0 - (1.0 - confidence) / len(self.looked)
+        return each_of(confidence, len(self.looked))
 
     def bounds(self, ends: Mapping[Axes, Interval]) -> Interval:
         """Put the intervals of all tables that are looked at together, in any shapes that fit each other."""
@@ -231,7 +231,7 @@ class Bounding:
         for number in np.unique(many).tolist():
             mine = np.flatnonzero(many == number)
             low, high = (each[mine] for each in boxes)
-            sure = 1.0 - (1.0 - confidence) / number
+            sure = each_of(confidence, number)
             box = self.ask(low, high, None, mine.size, sure)
             unknown = np.isnan(box.low)
             rest = self._single((low[unknown], high[unknown]), sure)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -16,6 +16,7 @@ from dphist.inference.estimate import (
     Interval,
     NoiseErrors,
     around,
+    each_of,
     holding,
     reach_of,
     shared_confidence,
@@ -150,16 +151,10 @@ class LeastSquaresNoise(NoiseErrors):
         else:
             unknown = np.full(len(workload), np.nan)
             found = Interval(unknown, unknown)
-        guessed = np.isnan(found.low) & ~np.isnan(published)
-        if not guessed.any():
-            return found
         share = shared_confidence(confidence, len(workload), simultaneous)
-        bounds = holding(
-            self.allowed(some_of(workload, guessed), share, guaranteed=guaranteed), published[guessed]
+        return or_bounds(
+            found, workload, published, lambda rest: self.allowed(rest, share, guaranteed=guaranteed)
         )
-        low, high = found.low.copy(), found.high.copy()
-        low[guessed], high[guessed] = bounds.low, bounds.high
-        return Interval(low, high, guessed & ~np.isnan(low))
 
     def allowed(self, workload: Workload, confidence: float, *, guaranteed: bool = False) -> Interval:
         """What the measured tables allow of every question, whatever is published: an interval, or bounds.
@@ -196,6 +191,19 @@ class LeastSquaresNoise(NoiseErrors):
         if query is not None:
             spread = spread.combine(query, count)
         return around(stand, reach_of(spread, confidence, guaranteed=guaranteed), stand)
+
+
+def or_bounds(
+    found: Interval, workload: Workload, published: FloatArray, allowed: Callable[[Workload], Interval]
+) -> Interval:
+    """Intervals, and what measured tables allow of questions that have none, widened to hold the published guess."""
+    guessed = np.isnan(found.low) & ~np.isnan(published)
+    if not guessed.any():
+        return found
+    bounds = holding(allowed(some_of(workload, guessed)), published[guessed])
+    low, high = found.low.copy(), found.high.copy()
+    low[guessed], high[guessed] = bounds.low, bounds.high
+    return Interval(low, high, guessed & ~np.isnan(low))
 
 
 def some_of(workload: Workload, chosen: BoolArray) -> Workload:
@@ -344,7 +352,7 @@ class StagedNoise(ResidualNoise):
             return super().allowed(workload, confidence)
         low, high = np.full(len(workload), np.nan), np.full(len(workload), np.nan)
         for number, stage in enumerate(self.stages, start=1):
-            sure = 1.0 - (1.0 - confidence) / (number * (number + 1))
+            sure = each_of(confidence, number * (number + 1))
             each = ResidualNoise(stage).allowed(workload, sure, guaranteed=True)
             low, high = np.fmax(low, each.low), np.fmin(high, each.high)
         # Intervals that have nothing in common cannot all hold: there is nothing to choose between them by.

@@ -27,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import IndependentNoise, Interval, laplace_if_bare, shared_confidence
+from dphist.inference.estimate import IndependentNoise, Interval, each_of, laplace_if_bare, shared_confidence
 from dphist.inference.intervals import Spread, half_widths
 from dphist.kernels.special import log_normal
 from dphist.model.law import NoiseLaw
@@ -80,7 +80,7 @@ class SelectedNoise(IndependentNoise):
         if guaranteed:
             for terms_of in np.unique(held[held > 1]):
                 # By the union bound: each of so many cells holds with an equal share of the error.
-                each = 1.0 - (1.0 - share) / int(terms_of)
+                each = each_of(share, int(terms_of))
                 ends = [
                     np.asarray(workload.answer(end), dtype=np.float64) for end in self.bounds(cells, each)
                 ]

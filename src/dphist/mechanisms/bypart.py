@@ -18,12 +18,12 @@ from dphist.inference.estimate import (
     Interval,
     NoiseErrors,
     Words,
-    holding,
+    each_of,
     no_theorem,
     shared_confidence,
 )
 from dphist.inference.intervals import Spread, joint_deviations, normal_quantile
-from dphist.inference.published import LeastSquaresNoise, some_of
+from dphist.inference.published import LeastSquaresNoise, or_bounds, some_of
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -242,14 +242,8 @@ class PartNoise(NoiseErrors):
             guaranteed=guaranteed,
             simultaneous=simultaneous,
         )
-        guessed = np.isnan(found.low) & ~np.isnan(published)
-        if not guessed.any():
-            return found
         share = shared_confidence(confidence, len(workload), simultaneous)
-        bounds = holding(self._allowed(some_of(workload, guessed), share, guaranteed), published[guessed])
-        low, high = found.low.copy(), found.high.copy()
-        low[guessed], high[guessed] = bounds.low, bounds.high
-        return Interval(low, high, guessed & ~np.isnan(low))
+        return or_bounds(found, workload, published, lambda rest: self._allowed(rest, share, guaranteed))
 
     @property
     def _shrunk(self) -> bool:
@@ -273,7 +267,7 @@ class PartNoise(NoiseErrors):
             met[asked] += 1
         for number in np.unique(met).tolist():
             here = np.flatnonzero(met == number)
-            sure = 1.0 - (1.0 - confidence) / number
+            sure = each_of(confidence, int(number))
             for part, asked, inside in meetings(self.domain, self.by, some_of(workload, met == number)):
                 law = self.laws[part]
                 if not isinstance(law, LeastSquaresNoise):

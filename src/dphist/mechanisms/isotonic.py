@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dphist.inference.estimate import Estimate
+from dphist.inference.estimate import Estimate, NoisyCells
 from dphist.kernels.isotonic import isotonic
-from dphist.mechanisms.noisefirst import NoisyCells
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
 

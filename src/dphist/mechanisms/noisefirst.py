@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
-from dphist.inference.intervals import Spread
+from dphist.inference.estimate import Estimate, NoisyCells
 from dphist.kernels.medians import part_middles
 from dphist.kernels.segmentation import LARGEST_SUM, segment
 from dphist.mechanisms.options import checked
 from dphist.model.exact import Number, positive
 from dphist.model.law import NoiseLaw
-from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.pricing import Purse
 from dphist.private.queries import Identity
@@ -141,28 +139,6 @@ class NoiseFirst:
             return np.asarray(losses >= 4.0 * (sizes - 1) * scale**2)
         losses = np.add.reduceat(apart, starts)
         return np.asarray(losses >= (4.0 * (sizes - 1) + 1.0) * scale)
-
-
-@dataclass(frozen=True, eq=False)
-class NoisyCells(NoiseErrors):
-    """Intervals that stand on the noisy counts themselves, before anything was merged.
-
-    Which cells were merged was decided by the very noise that averaging is to remove, so averages carry a
-    selection bias that no interval around them covers. Around the sum of the noisy counts the interval is
-    exact.
-    """
-
-    centre: FloatArray = field()  # no default, though there is one above
-    law: NoiseLaw
-    exact: bool = True
-    short: ClassVar[str] = "exact: noise of the counts before any were merged, widened to hold the answer"
-    theorem: ClassVar[bool] = True
-    method: str = "noise of the unmerged counts in the range, around their sum; widened to hold the answer"
-
-    def spread(self, workload: Workload) -> Spread:
-        """Count the cells of every box."""
-        spread = IndependentNoise(self.law).spread(workload)
-        return spread if self.exact else Spread(spread.variance, spread.largest)
 
 
 def _published_cells(published: Any) -> tuple[IntArray, NoiseLaw]:
