@@ -89,17 +89,17 @@ def uncounted(
     """Publish a noised number of the rows that a release does not count, for its readers."""
     from contextlib import nullcontext
 
-    from dphist.cli.files import check_output
     from dphist.cli.publishing import added_up, read_declared, unit_of
     from dphist.private.ledger import Ledger
     from dphist.publishing.checking import save_noted
+    from dphist.publishing.output import claimed
     from dphist.publishing.uncounted import publish_uncounted
 
     declared = read_declared(schema)
     unit = unit_of(declared, rows, replace, None)
-    check_output(output, force)
     with (
         screen.progress("counting records"),
+        claimed(output, force=force, kept=(source, schema, ledger)),
         nullcontext() if ledger is None else Ledger.open(ledger) as book,
     ):
         release = publish_uncounted(

@@ -8,6 +8,7 @@ from pathlib import Path
 from dphist.cli import screen
 from dphist.cli.picture import bars
 from dphist.cli.showing import draw
+from dphist.errors import InputError, OutputError
 from dphist.model.domain import Domain
 from dphist.model.phrases import counted
 from dphist.private.ledger import Ledger
@@ -56,16 +57,26 @@ def run_demo(folder: Path, rows: int) -> None:
     """Make records, publish them on a budget, ask, verify and draw."""
     import duckdb
 
-    folder.mkdir(parents=True, exist_ok=True)
+    if rows < 1:
+        raise InputError("--rows: at least one record")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {folder}: {error.strerror}; name another") from None
     source, schema, out, ledger = (
         folder / name for name in ("visits.parquet", "visits.toml", "release.parquet", "budget.db")
     )
+    if any(path.exists() for path in (source, schema, out, ledger)) and not _ours(schema):
+        raise OutputError(
+            f"{folder} has files of these names that no demo made: they are not written over, and no budget is spent "
+            "from; name another folder"
+        )
+    schema.write_text(SCHEMA, encoding="utf-8")
     with screen.progress(f"making {counted(rows, 'record')}"):
         connection = duckdb.connect()
         connection.execute("create macro h(i, k) as (hash(i * 31 + k * 7919) % 1000003) / 1000003.0")
         connection.execute(_ROWS.format(rows=int(rows), path=str(source).replace("'", "''")))
         connection.close()
-    schema.write_text(SCHEMA, encoding="utf-8")
     screen.line(f"records   {source} ({rows:,} made-up visits)")
     screen.line(f"schema    {schema}")
 
@@ -89,3 +100,11 @@ def run_demo(folder: Path, rows: int) -> None:
     picture.write_text(bars(read, "age"), encoding="utf-8")
     screen.line(f"\npicture   {picture}")
     screen.line(f'next      dphist query {out} "hour between 8 and 10"')
+
+
+def _ours(schema: Path) -> bool:
+    """Whether an earlier demo made what is in the folder: its schema is the first file and always the same."""
+    try:
+        return schema.read_text(encoding="utf-8") == SCHEMA
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -9,7 +9,7 @@ from dataclasses import replace as change
 from pathlib import Path
 from typing import Any
 
-from dphist.cli.files import check_copy, check_output
+from dphist.cli.files import check_copy
 from dphist.errors import DomainError, InputError, OutputError
 from dphist.model.domain import Domain
 from dphist.model.measure import Measure
@@ -21,6 +21,7 @@ from dphist.publishing.adding import add_tables
 from dphist.publishing.checking import save_noted
 from dphist.publishing.custody import ALLOWED
 from dphist.publishing.door import DEFAULT_MECHANISM, publish
+from dphist.publishing.output import claimed
 from dphist.release import Release, load
 from dphist.release.atomic import atomic
 
@@ -59,11 +60,13 @@ def publish_file(
     unit = unit_of(declared, rows, replace, person, cells, per_cell)
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
-    check_output(output, force)
     recipe = mechanism or DEFAULT_MECHANISM
     hint = asked_of(declared, workload, marginals)
     added = added_up(declared, measures)
-    with nullcontext() if ledger is None else Ledger.open(ledger) as book:
+    with (
+        claimed(output, force=force, kept=(source, schema, ledger)),
+        nullcontext() if ledger is None else Ledger.open(ledger) as book,
+    ):
         release = publish(
             source, domain, epsilon, recipe, rho=rho, delta=delta,
             unit=unit, workload=hint, partition_by=partition_by,
@@ -93,9 +96,11 @@ def add_to_file(
     """Add tables to a release in a file, and write the larger one to another."""
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
-    check_output(output, force)
     before = load(release)
-    with nullcontext() if ledger is None else Ledger.open(ledger) as book:
+    with (
+        claimed(output, force=force, kept=(source, ledger)),
+        nullcontext() if ledger is None else Ledger.open(ledger) as book,
+    ):
         made = add_tables(
             before, source, "marginals:" + ";".join(marginals), epsilon, rho=rho, delta=delta,
             ledger=book, dataset=dataset,

@@ -20,7 +20,8 @@ def atomic(path: Path) -> Iterator[Path]:
     import tempfile
 
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        # Cut: a name that is just short enough for the file must not be too long for what precedes it.
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".partial", dir=path.parent)
         os.close(handle)
     except OSError as error:
         raise OutputError(f"cannot write to {path}: {error.strerror}; choose another --output") from None

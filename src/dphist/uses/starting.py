@@ -24,6 +24,7 @@ from dphist.planning.rehearsal import Rehearsal, rehearse
 from dphist.private.ledger import Ledger
 from dphist.publishing.checking import save_noted
 from dphist.publishing.door import publish
+from dphist.publishing.output import claimed
 from dphist.release import Release
 from dphist.release.atomic import atomic
 from dphist.sources.draft import columns_of
@@ -187,9 +188,7 @@ class Start:
     def publish(self, *, allow_dropped: float = 0.1) -> Release:
         """Pay, publish and save."""
         place = self.file("release")
-        if place.exists():
-            raise OutputError(f"{place} exists already, and a release that was paid for is not written over")
-        with Ledger.open(self.file("ledger")) as book:
+        with claimed(place), Ledger.open(self.file("ledger")) as book:
             release = publish(
                 self.source, self.domain, self.epsilon.strip(), unit=self.unit, workload=self.workload,
                 ledger=book, dataset=self.population, allow_dropped=allow_dropped,

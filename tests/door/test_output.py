@@ -1,0 +1,196 @@
+"""The name of a release's file is claimed before anything is paid."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dphist
+from dphist.cli.commands import app
+from dphist.errors import OutputError
+from dphist.publishing.output import claimed
+
+SCHEMA = '[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 8]\n'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with records, a schema and a budget of 10, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.toml").write_text(SCHEMA)
+    (tmp_path / "x.csv").write_text("x\n" + "".join(f"{i % 8}\n" for i in range(400)))
+    with dphist.Ledger.open("budget.db") as book:
+        book.create("people", 10)
+    return tmp_path
+
+
+def publish(output, *more, source="x.csv"):
+    words = [
+        "publish",
+        source,
+        "--schema",
+        "x.toml",
+        "--epsilon",
+        "1",
+        "--ledger",
+        "budget.db",
+        "--dataset",
+        "people",
+    ]
+    return CliRunner().invoke(app, [*words, "-o", str(output), *more])
+
+
+def spent():
+    with dphist.Ledger.open("budget.db") as book:
+        return book.spent("people")
+
+
+def test_two_publishes_to_one_output_pay_once(folder, monkeypatch):
+    """The second comes while the first is between its claim and its payment: refused, and nothing is paid for it."""
+    inside, go = threading.Event(), threading.Event()
+    reserve = dphist.Ledger.reserve
+    first = threading.get_ident()
+
+    def slow(self, *args, **more):
+        if threading.get_ident() != first:
+            inside.set()
+            assert go.wait(60)
+        return reserve(self, *args, **more)
+
+    monkeypatch.setattr(dphist.Ledger, "reserve", slow)
+    done = []
+    other = threading.Thread(target=lambda: done.append(publish("out.parquet")))
+    other.start()
+    assert inside.wait(60)
+    late = publish("out.parquet")
+    forced = publish("OUT.parquet", "--force")
+    elsewhere = publish("other.parquet")
+    go.set()
+    other.join()
+    assert isinstance(late.exception, OutputError)
+    assert "at this moment" in str(late.exception)
+    assert isinstance(forced.exception, OutputError), "on some disks this is the same name"
+    assert elsewhere.exit_code == done[0].exit_code == 0
+    assert spent() == 2
+    again = publish("out.parquet")
+    assert isinstance(again.exception, OutputError)
+    assert "exists already" in str(again.exception)
+    assert spent() == 2
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="only where a process can be killed outright")
+def test_a_claim_dies_with_its_holder_and_gives_nothing_back(folder):
+    """Killed between payment and saving: what was spent stays spent, and nobody is kept from publishing."""
+    holder = textwrap.dedent("""
+        import sys, time
+        from pathlib import Path
+        import dphist
+        from dphist.publishing.output import claimed
+        with claimed(Path("out.parquet")), dphist.Ledger.open("budget.db") as book:
+            book.reserve("people", 3, "killed").open()
+            print("holding", flush=True)
+            time.sleep(600)
+    """)
+    child = subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline().strip() == "holding"
+        assert isinstance(publish("out.parquet").exception, OutputError)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+    assert publish("out.parquet").exit_code == 0
+    assert spent() == 4
+
+
+def test_one_of_many_that_come_at_once_has_the_claim(tmp_path):
+    """However openings, lockings and lettings go interleave: never two holders at a time."""
+    holders, most, had = [], [], []
+
+    def come():
+        for _ in range(60):
+            try:
+                with claimed(tmp_path / "r.parquet"):
+                    holders.append(1)
+                    most.append(len(holders))
+                    time.sleep(0.0002)
+                    holders.pop()
+                    had.append(1)
+            except OutputError:
+                pass
+
+    threads = [threading.Thread(target=come) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert had
+    assert max(most) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("letter", ["a", "ä", "😀"])
+def test_a_long_name_is_written_or_refused_before_payment(folder, letter):
+    """The longest name that the disk takes is written; one more is refused in a sentence, and costs nothing."""
+    most = (os.pathconf(folder, "PC_NAME_MAX") - len(".parquet")) // len(letter.encode())
+    fits = publish(letter * most + ".parquet")
+    assert fits.exit_code == 0, fits.exception
+    assert spent() == 1
+    late = publish(letter * (most + 1) + ".parquet")
+    assert isinstance(late.exception, OutputError)
+    assert "cannot write" in str(late.exception)
+    assert spent() == 1
+
+
+@pytest.mark.parametrize("output", ["x.csv", "x.toml", "budget.db", "here/../x.csv", "link.csv"])
+def test_force_does_not_write_over_what_is_read_or_paid_from(folder, output):
+    """--force is about releases: records, schema and ledger stay as they are, by whatever name they are called."""
+    (folder / "here").mkdir()
+    (folder / "link.csv").hardlink_to(folder / "x.csv")
+    before = {name: (folder / name).read_bytes() for name in ("x.csv", "x.toml")}
+    for source in ("x.csv", "x*.csv"):
+        refused = publish(output, "--force", source=source)
+        assert isinstance(refused.exception, OutputError)
+        assert "would be lost" in str(refused.exception)
+    assert {name: (folder / name).read_bytes() for name in before} == before
+    assert spent() == 0
+
+
+def test_what_is_there_is_refused_after_the_claim_too(tmp_path):
+    """Somebody who saved between a look and the claim is seen."""
+    path = tmp_path / "r.parquet"
+    dphist.publish(
+        dphist.Histogram(dphist.Domain([dphist.Ordinal("x", range(3))]), np.arange(3)), epsilon=1
+    ).save(path)
+    with pytest.raises(OutputError, match="exists already"), claimed(path):
+        raise AssertionError("never here")
+    with claimed(path, force=True):
+        assert path.exists()
+
+
+@pytest.mark.parametrize("name", ["visits.parquet", "visits.toml", "release.parquet", "budget.db"])
+def test_the_demo_leaves_files_that_it_did_not_make(tmp_path, monkeypatch, name):
+    """They have the names of the first pages of the documentation, so somebody's own may well be there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(b"mine")
+    refused = CliRunner().invoke(app, ["demo", ".", "--rows", "1000"])
+    assert isinstance(refused.exception, OutputError)
+    assert "name another folder" in str(refused.exception)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == b"mine"
+
+
+def test_the_demo_says_what_is_wrong_with_its_folder_and_rows(tmp_path):
+    """A file where the folder should be, or no records: one sentence."""
+    (tmp_path / "file").write_text("")
+    assert isinstance(CliRunner().invoke(app, ["demo", str(tmp_path / "file")]).exception, OutputError)
+    nothing = CliRunner().invoke(app, ["demo", str(tmp_path / "new"), "--rows", "0"])
+    assert isinstance(nothing.exception, dphist.errors.InputError)
