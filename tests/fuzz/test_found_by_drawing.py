@@ -1,10 +1,13 @@
 """What `dphist bench run publicfuzz` found once: each is refused by name now."""
 
+from fractions import Fraction
+
 import pandas
 import pytest
 
 import dphist
 from dphist.mechanisms import QuadTree, Tree
+from dphist.model.budget import Budget
 from dphist.planning import compare, currencies, limit
 from dphist.uses.classify import ReleaseID3
 
@@ -16,6 +19,12 @@ FOUND = {
     "a tree deeper than floats reach": lambda: QuadTree(height=4157),
     "an epsilon below every float": lambda: limit(dphist.Workload.cells(LINE), "1e-400"),
     "an epsilon above every float": lambda: limit(dphist.Workload.cells(LINE), 10**400),
+    "an epsilon and a delta above every float": lambda: Budget.of(10**400, delta="1e-9"),
+    "a release at an epsilon above every float": lambda: dphist.publish(COUNTS, epsilon=10**310),
+    "a release at an epsilon below every float": lambda: dphist.publish(COUNTS, epsilon=Fraction(1, 10**310)),
+    "cells above a threshold at such an epsilon": lambda: dphist.publish(
+        COUNTS, epsilon=10**310, mechanism="sparselaplace"
+    ),
     "a guess before anything was learned": lambda: ReleaseID3("x").predict({"x": [1]}),
     "a frame without columns": lambda: dphist.rehearse(pandas.DataFrame(index=range(3)), LINE),
     "a release of a frame without columns": lambda: dphist.publish(pandas.DataFrame(), LINE, epsilon=1),

@@ -225,3 +225,17 @@ def test_tiny_and_huge_and_wrong_variances() -> None:
     for wrong in (Fraction(0), Fraction(-1), Fraction(2**106)):
         with pytest.raises(InputError, match="variance"):
             noise.gaussian(wrong, 3)
+
+
+@pytest.mark.parametrize("size", [5, 1 << 16])
+@pytest.mark.parametrize("variance", [Fraction(1, 10**310), Fraction(1, 10**400), Fraction(1, 10**30)])
+@pytest.mark.filterwarnings("error")
+def test_variances_smaller_than_any_float_can_be_drawn(variance, size):
+    """All but a chance that nobody lives to see is zero; it had been an overflow, after payment."""
+    assert not Noise(Keystream.for_tests(3)).gaussian(variance, size).any()
+
+
+@pytest.mark.parametrize(("scale", "threshold"), [(Fraction(1, 10**400), 1), (Fraction(1), 10**400)])
+def test_thresholds_further_than_any_float_are_never_reached(scale, threshold):
+    """The same for coins of cells that nobody visits."""
+    assert not Noise(Keystream.for_tests(3)).hits(10**6, scale, threshold).size

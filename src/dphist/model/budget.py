@@ -13,6 +13,9 @@ from dphist.model.exact import Number, exact, fraction, positive
 Currency = Literal["epsilon", "rho"]
 CURRENCIES: tuple[Currency, ...] = ("epsilon", "rho")
 _SYMBOLS = {"epsilon": "ε", "rho": "ρ"}
+# What a text may say (`dphist.model.exact`), for whole numbers and fractions too: squares of variances, and their
+# inverses, are floats within it.
+_LEAST, _MOST = Fraction(1, 10**60), Fraction(10**61)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Budget:
             raise EpsilonError("budget: the currency must be 'epsilon' or 'rho'")
         if self.amount <= 0:
             raise EpsilonError(f"{self.currency} must be above zero")
+        if not _LEAST <= self.amount <= _MOST:
+            raise EpsilonError(f"{self.currency} is out of any useful range")
         if (self.epsilon is None) != (self.delta is None):
             raise EpsilonError("budget: epsilon and delta belong together")
         if self.epsilon is not None and self.delta is not None:

@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.arguments import explained
-from dphist.errors import EpsilonError
 from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
@@ -86,13 +85,10 @@ def limit(
     found = None if workload.size == 0 else _spread(workload, who)
     if found is None:
         return None
-    try:
-        amount = float(budget.amount)
-        deviation = math.sqrt(2.0) / amount if budget.pure else 1.0 / math.sqrt(2.0 * amount)
-        if not budget.pure and budget.epsilon is not None:
-            deviation = min(deviation, math.sqrt(2.0) / float(budget.epsilon))
-    except (OverflowError, ZeroDivisionError):
-        raise EpsilonError(f"{budget.currency} is out of any useful range") from None
+    amount = float(budget.amount)
+    deviation = math.sqrt(2.0) / amount if budget.pure else 1.0 / math.sqrt(2.0 * amount)
+    if not budget.pure and budget.epsilon is not None:
+        deviation = min(deviation, math.sqrt(2.0) / float(budget.epsilon))
     return deviation * found / math.sqrt(workload.size)
 
 

@@ -9,7 +9,6 @@ failure alone, whatever noise the release has. The threat model says the same.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 from dphist.errors import DroppedRows, InputError
@@ -50,8 +49,6 @@ def remind_of(budget: Budget, *, kept: bool) -> None:
     """An ε that promises next to nothing is allowed, but not in silence; nor is a release that no ledger remembers."""
     epsilon = budget.amount if budget.currency == "epsilon" else budget.epsilon
     if epsilon is not None and epsilon > LARGE_EPSILON:
-        # Beyond the largest float there is nothing more to say.
-        epsilon = min(epsilon, Fraction(10**300))
         factor = f"e^{float(epsilon):g}" if epsilon > 20 else f"{math.exp(epsilon):,.0f}"
         remind(
             "epsilon",

@@ -58,8 +58,9 @@ class BlockGaussian:
         self.reach = int(_REACH * float(isqrt(int(variance / self.width**2)) + 1)) + 2
         floors = self._floors()
         self.ladder = Ladder.of(floors, -self.reach, True)
-        self.sure = self._sure()
-        self.rate = float(1 / (2 * variance))
+        # Where a block is one place there is nothing to stay in, and the variance may be smaller than any float.
+        self.sure = self._sure() if self.shift else np.empty(0, dtype=np.uint16)
+        self.rate = float(1 / (2 * variance)) if self.shift else 0.0
 
     def _cumulated(self, work: int) -> tuple[list[Interval], int, Interval]:
         """Enclose Σ_{i ≤ y} q(i) for y = −end … end − 1 in units of 2^−work, and Σ q.

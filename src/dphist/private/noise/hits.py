@@ -24,12 +24,15 @@ IntArray = npt.NDArray[np.int64]
 
 # Hits expected in a block: few enough for a short table, enough to make blocks rare.
 _MEAN = 8
+_FAR = Fraction(1_000)
 _WORD = 64
 
 
 def chance(scale: Fraction, threshold: int) -> float:
     """How likely an empty cell passes the threshold: a public number."""
-    return float(np.exp(-float(threshold / scale)) / (1 + np.exp(-float(1 / scale))))
+    # Beyond a thousand e^−x is no float; the ratios themselves may be none either.
+    rate, reach = float(min(1 / scale, _FAR)), float(min(threshold / scale, _FAR))
+    return float(np.exp(-reach) / (1 + np.exp(-rate)))
 
 
 def hits(keystream: Keystream, cells: int, scale: Fraction, threshold: int) -> IntArray:
