@@ -5,6 +5,7 @@ Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 1 anything else.
 
 from __future__ import annotations
 
+import codecs
 import gc
 import os
 import sys
@@ -60,12 +61,16 @@ def main() -> None:
 
     process_is_ours()
     _remind_in_one_line()
+    _escape_what_the_screen_has_not()
     try:
         (plain_command(sys.argv[1:]) or _any_command)()
         sys.exit(0)
     except DphistError as error:
         _complain(str(error))
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _complain("stopped")
+        sys.exit(130)
     except MemoryError:
         _complain("this does not fit in memory; use coarser bins or fewer attributes")
         sys.exit(1)
@@ -91,6 +96,25 @@ def _any_command() -> None:
     from dphist.cli.commands import app
 
     asked_for(app, sys.argv[1:])()
+
+
+def _escape_what_the_screen_has_not() -> None:
+    """Print letters that the screen's encoding lacks by their numbers: what was paid for is not lost to a code page.
+
+    They are written as JSON writes them, so that within its texts they are the same letters.
+    """
+    codecs.register_error("dphist.escape", _escaped)
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="dphist.escape")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    pairs = zip(units[::2], units[1::2], strict=True)
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in pairs), error.end
 
 
 def _remind_in_one_line() -> None:

@@ -176,7 +176,9 @@ def write_records(release: Path, count: int | None, seed: int, output: Path | No
         check_copy(output, release, force)
     made = load(release).records(count, seed=seed)
     if output is None:
-        made.to_csv(sys.stdout, index=False)
+        # As in a file, whatever the screen can show: a label must not change on its way.
+        sys.stdout.flush()
+        made.to_csv(sys.stdout.buffer, index=False, encoding="utf-8")
         return
     with atomic(output) as temporary:
         if output.suffix == ".parquet":

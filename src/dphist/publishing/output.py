@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from dphist.errors import OutputError
+from dphist.release.atomic import check_name
 
 # What a file system says that has no locks: there nobody is kept apart, and publishing goes on.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
@@ -37,10 +38,7 @@ def claimed(output: Path, *, force: bool = False, kept: Iterable[str | Path | No
         OutputError: if nothing can or may be written there, or somebody else is about to.
     """
     _refuse(output, kept)
-    place = (
-        output.parent
-        / f".{sha256(output.name.casefold().encode(errors='surrogateescape')).hexdigest()[:24]}.claim"
-    )
+    place = output.parent / f".{sha256(output.name.casefold().encode()).hexdigest()[:24]}.claim"
     try:
         handle = _locked(place)
     except (BlockingIOError, FileExistsError):
@@ -67,6 +65,7 @@ def claimed(output: Path, *, force: bool = False, kept: Iterable[str | Path | No
 
 def _refuse(output: Path, kept: Iterable[str | Path | None]) -> None:
     """Refuse what no release can be written to, by the name and what is there alone."""
+    check_name(output)
     try:
         if output.is_dir():
             raise OutputError(f"cannot write {output}: it is a folder; name a file in it")

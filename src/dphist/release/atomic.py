@@ -19,6 +19,7 @@ def atomic(path: Path) -> Iterator[Path]:
     # Loaded here: who only reads writes nothing.
     import tempfile
 
+    check_name(path)
     try:
         # Cut: a name that is just short enough for the file must not be too long for what precedes it.
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".partial", dir=path.parent)
@@ -42,6 +43,16 @@ def atomic(path: Path) -> Iterator[Path]:
         raise OutputError(f"cannot write {path}: {error.strerror}; is the disk full?") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_name(path: Path) -> None:
+    """Refuse a name, or a folder's, that is bytes and no text: what reads and writes Parquet could not open it."""
+    try:
+        os.path.abspath(path).encode()  # noqa: PTH100 -- as what makes temporary files does
+    except UnicodeEncodeError:
+        raise OutputError(
+            f"cannot write {path}: its name, or that of a folder above, is no text in UTF-8; choose another --output"
+        ) from None
 
 
 def _sync_directory(directory: Path) -> None:

@@ -1,0 +1,109 @@
+"""What is printed arrives whatever the screen's encoding is, and whoever stops a command is told so in a word."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dphist
+import dphist.cli
+from dphist.cli.commands import app
+from dphist.errors import OutputError
+
+NAMES = ["Zürich", "Łódź", "東京", "😀"]
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    """A release whose labels no code page has all of."""
+    path = tmp_path_factory.mktemp("screen") / "r.parquet"
+    domain = dphist.Domain([dphist.Nominal("Ort ε", NAMES)])
+    dphist.publish(
+        dphist.Histogram(domain, np.array([90, 50, 70, 30])), epsilon=1, mechanism="laplace", unattended=True
+    ).save(path)
+    return path
+
+
+def run(*words, encoding="utf-8"):
+    return subprocess.run(
+        [sys.executable, "-m", "dphist", *map(str, words)],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "ascii:surrogateescape"])
+def test_letters_that_a_screen_lacks_are_printed_by_number(release, encoding):
+    """For people and for programs, whose JSON has the same texts."""
+    plain = encoding.partition(":")[0]
+    shown = run("show", release, encoding=encoding)
+    assert shown.returncode == 0, shown.stderr
+    assert "\\u03b5" in shown.stdout.decode(plain)
+    answered = run("query", release, "--json", encoding=encoding)
+    assert json.loads(answered.stdout.decode(plain)) == json.loads(run("query", release, "--json").stdout)
+    table = run("sql", release, 'select "Ort ε" as "Ort" from release', "--json", encoding=encoding)
+    assert table.returncode == 0, table.stderr
+    found = json.dumps(json.loads(table.stdout.decode(plain)), ensure_ascii=False)
+    assert all(name in found for name in NAMES)
+
+
+def test_synthetic_records_keep_their_labels_on_any_screen(release):
+    """A table goes through a pipe as it goes to a file: in UTF-8."""
+    piped = run("records", release, encoding="cp1252")
+    assert piped.returncode == 0, piped.stderr
+    assert set(piped.stdout.decode().split()) >= set(NAMES[:3])
+
+
+def test_ctrl_c_is_one_word(monkeypatch, capsys):
+    """Before the library that reads arguments has a say, too."""
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dphist.cli.quickly.plain_command", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        dphist.cli.main()
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == "dphist: stopped\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only where a name may be any bytes")
+def test_a_name_that_is_no_text_is_refused_before_payment(tmp_path, monkeypatch):
+    """It had been paid for, and then nothing could write it; the same for a folder above it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.toml").write_text('[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 8]\n')
+    (tmp_path / "x.csv").write_text("x\n" + "3\n" * 50)
+    bad = os.fsdecode(b"caf\xe9")
+    (tmp_path / bad).mkdir()
+    with dphist.Ledger.open("budget.db") as book:
+        book.create("people", 10)
+    words = [
+        "publish",
+        "x.csv",
+        "--schema",
+        "x.toml",
+        "--epsilon",
+        "1",
+        "--ledger",
+        "budget.db",
+        "--dataset",
+        "people",
+    ]
+    for output in (f"{bad}.parquet", f"{bad}/out.parquet"):
+        refused = CliRunner().invoke(app, [*words, "-o", output])
+        assert isinstance(refused.exception, OutputError)
+        assert "no text in UTF-8" in str(refused.exception)
+    with dphist.Ledger.open("budget.db") as book:
+        assert book.spent("people") == 0
+    release = dphist.publish(
+        dphist.Histogram(dphist.Domain([dphist.Ordinal("x", range(3))]), [1, 2, 3]),
+        epsilon=1,
+        unattended=True,
+    )
+    with pytest.raises(OutputError, match="no text in UTF-8"):
+        release.save(tmp_path / f"{bad}.parquet")
