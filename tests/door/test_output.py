@@ -100,6 +100,7 @@ def test_a_claim_dies_with_its_holder_and_gives_nothing_back(folder):
             time.sleep(600)
     """)
     child = subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
     try:
         assert child.stdout.readline().strip() == "holding"
         assert isinstance(publish("out.parquet").exception, OutputError)
