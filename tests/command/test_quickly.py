@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from dphist.cli import main, quickly
 from dphist.cli.commands import app
@@ -96,12 +97,23 @@ def test_the_defaults_are_those_of_what_is_run():
         ["query", "a", "--confidence"],
         ["query", "a", "--confidence", "much"], ["query", "a", "--confidence", "nan"],
         ["query", "a", "--confidence=0.9"], ["query", "a", "--", "-3"], ["publish", "a"],
-        ["verify", "a", "--ledger", "--json"], ["--version"],
+        ["verify", "a", "--ledger", "--json"], ["--version", "show"],
     ],
     ids=" ".join,
 )  # fmt: skip
 def test_what_is_not_plain_is_left_to_the_whole(arguments):
     assert quickly.plain_command(arguments) is None
+
+
+def test_the_version_is_told_alike_and_loads_next_to_nothing():
+    code = (
+        "import sys\nfrom dphist.cli import main\nsys.argv = ['dphist', '--version']\n"
+        "try:\n    main()\nexcept SystemExit as left:\n    assert not left.code\n"
+        "print([each for each in ('typer', 'numpy', 'pyarrow') if each in sys.modules])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    whole = CliRunner().invoke(app, ["--version"])
+    assert run.stdout == f"{whole.stdout}[]\n", run.stderr
 
 
 def test_completion_is_left_to_the_whole(monkeypatch):

@@ -57,7 +57,7 @@ def _leave() -> None:
 def main() -> None:
     """Run the command line; every error we know ends in one line and its exit code, never a traceback."""
     from dphist.cli.quickly import plain_command
-    from dphist.kernels.compile import process_is_ours
+    from dphist.extras import process_is_ours
 
     process_is_ours()
     _remind_in_one_line()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace as change
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dphist.cli.files import check_copy
 from dphist.errors import DomainError, InputError, OutputError
@@ -16,14 +16,15 @@ from dphist.model.measure import Measure
 from dphist.model.schema import Schema
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.ledger import Ledger
-from dphist.publishing.adding import add_tables
 from dphist.publishing.checking import save_noted
 from dphist.publishing.custody import ALLOWED
 from dphist.publishing.door import DEFAULT_MECHANISM, publish
 from dphist.publishing.output import claimed
 from dphist.release import Release, load
 from dphist.release.atomic import atomic
+
+if TYPE_CHECKING:
+    from dphist.private.ledger import Ledger
 
 
 def publish_file(
@@ -65,7 +66,7 @@ def publish_file(
     added = added_up(declared, measures)
     with (
         claimed(output, force=force, kept=(source, schema, ledger)),
-        nullcontext() if ledger is None else Ledger.open(ledger) as book,
+        _opened(ledger) as book,
     ):
         release = publish(
             source, domain, epsilon, recipe, rho=rho, delta=delta,
@@ -97,9 +98,12 @@ def add_to_file(
     if (ledger is None) != (dataset is None):
         raise InputError("--ledger and --dataset belong together: give both or neither")
     before = load(release)
+    # Loaded here: all of the mechanisms of wide tables come with it.
+    from dphist.publishing.adding import add_tables
+
     with (
         claimed(output, force=force, kept=(source, ledger)),
-        nullcontext() if ledger is None else Ledger.open(ledger) as book,
+        _opened(ledger) as book,
     ):
         made = add_tables(
             before, source, "marginals:" + ";".join(marginals), epsilon, rho=rho, delta=delta,
@@ -108,6 +112,15 @@ def add_to_file(
         say("writing the release")
         save_noted(made, output, book)
     return made
+
+
+def _opened(ledger: str | None) -> AbstractContextManager[Ledger | None]:
+    """The ledger that pays, if one does; who gives none does not wait for it to be loaded."""
+    if ledger is None:
+        return nullcontext()
+    from dphist.private.ledger import Ledger
+
+    return Ledger.open(ledger)
 
 
 def read_declared(path: Path) -> Schema:

@@ -35,6 +35,13 @@ class Line:
     flags: Mapping[str, str] = field(default_factory=dict)
 
 
+def _version() -> None:
+    from dphist.cli import screen
+    from dphist.version import __version__
+
+    screen.line(f"dphist {__version__}")
+
+
 def _query(**given: Any) -> None:
     from dphist.cli.asking import query_release
 
@@ -82,6 +89,8 @@ COMMANDS: Mapping[str, Line] = {
 
 def plain_command(arguments: Sequence[str]) -> Callable[[], None] | None:
     """What a line asks for, ready to run, or None where it is not plain enough to be read here."""
+    if list(arguments) == ["--version"]:
+        return _version
     line = COMMANDS.get(arguments[0]) if arguments else None
     if line is None or "_DPHIST_COMPLETE" in os.environ:
         return None

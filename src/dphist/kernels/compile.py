@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from dphist.extras import is_ours
 from dphist.kernels import machine
 from dphist.kernels.linker import Code
 
@@ -272,7 +273,7 @@ def _without_linear_algebra() -> Iterator[None]:
 
     Only where the process is ours: a user's own compiled functions may want it.
     """
-    if not _ours or "scipy.linalg" in sys.modules:
+    if not is_ours() or "scipy.linalg" in sys.modules:
         yield
         return
     # What is None here cannot be imported; numba then goes on without.
@@ -281,15 +282,6 @@ def _without_linear_algebra() -> Iterator[None]:
         yield
     finally:
         del sys.modules["scipy.linalg"]
-
-
-_ours = False
-
-
-def process_is_ours() -> None:
-    """Say that nobody else's functions are compiled in this process: it is a command of dphist's."""
-    global _ours
-    _ours = True
 
 
 def _listener(base: Any, announce: Callable[[str | None], None]) -> Any:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from dphist.inference.estimate import Estimate
-from dphist.inference.published import TableEstimate
-from dphist.model.domain import Domain
-from dphist.model.workload import Workload
-from dphist.private.gate import PrivateCounts
-from dphist.private.records import PrivateRecords
+if TYPE_CHECKING:
+    from dphist.inference.estimate import Estimate
+    from dphist.inference.published import TableEstimate
+    from dphist.model.domain import Domain
+    from dphist.model.workload import Workload
+    from dphist.private.gate import PrivateCounts
+    from dphist.private.records import PrivateRecords
 
 
 @runtime_checkable
@@ -33,6 +34,15 @@ class TableMechanism(Mechanism, Protocol):
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Use up the right and return tables with their errors."""
         ...
+
+
+def goes_wide(
+    mechanism: Mechanism, domain: Domain | None, workload: Workload | None
+) -> TypeGuard[TableMechanism]:
+    """Whether a mechanism publishes tables over a domain."""
+    if domain is None or not isinstance(mechanism, TableMechanism):
+        return False
+    return mechanism.goes_wide(domain, workload)
 
 
 _Mechanism = TypeVar("_Mechanism", bound=Mechanism)

@@ -13,7 +13,7 @@ from dphist.arguments import explained
 from dphist.errors import InputError, MechanismError
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.options import fitted
-from dphist.mechanisms.protocol import Mechanism, bare, made_by, with_reason
+from dphist.mechanisms.protocol import Mechanism, bare, goes_wide, made_by, with_reason
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import parse, show
 from dphist.model.budget import Budget
@@ -28,9 +28,7 @@ from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account, counts_rho
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_bounds
-from dphist.publishing.discovering import publish_discovered
 from dphist.publishing.preflight import empty, preflight
-from dphist.publishing.wide import goes_wide, publish_wide
 from dphist.release.about import About
 from dphist.release.cells import DenseCells, SparseCells
 from dphist.release.guarantee import Guarantee
@@ -123,6 +121,9 @@ def publish(
         share = allowed_share(allow_dropped)
         if not unattended:
             remind_of(Budget.of(epsilon, rho=rho), kept=ledger is not None)
+        # Loaded here, as tables and parts are below: few releases need it, and all would wait.
+        from dphist.publishing.discovering import publish_discovered
+
         return publish_discovered(
             source,
             domain,
@@ -204,6 +205,8 @@ def _publish(
     if isinstance(mechanism, SparseLaplace):
         release = _sparse(source, domain, budget, mechanism, unit, pay)
     elif goes_wide(mechanism, source.domain if isinstance(source, Histogram) else domain, workload):
+        from dphist.publishing.wide import publish_wide
+
         release = publish_wide(source, domain, budget, mechanism, unit, workload, pay=pay)
     else:
         histogram = count(source, domain, unit)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from typing import Any
 
-from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by, with_reason
+from dphist.mechanisms.protocol import TableMechanism, made_by, with_reason
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable
 from dphist.model.domain import Domain
@@ -18,15 +18,6 @@ from dphist.release.cells import TableCells
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
 from dphist.sources.coded import coded
-
-
-def goes_wide(
-    mechanism: Mechanism, domain: Domain | None, workload: Workload | None
-) -> TypeGuard[TableMechanism]:
-    """Whether a mechanism publishes tables over a domain."""
-    if domain is None or not isinstance(mechanism, TableMechanism):
-        return False
-    return mechanism.goes_wide(domain, workload)
 
 
 def publish_wide(

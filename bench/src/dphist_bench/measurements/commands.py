@@ -127,7 +127,8 @@ def measure(
 
 # A command with every kernel compiled that it calls; and a release.
 _COMPILED = (
-    "from dphist.cli import main; from dphist.kernels.compile import compile_at_once, process_is_ours;"
+    "from dphist.cli import main; from dphist.extras import process_is_ours;"
+    "from dphist.kernels.compile import compile_at_once;"
     "process_is_ours(); compile_at_once(); main()"
 )
 _PUBLISHED = (

@@ -17,7 +17,6 @@ from dphist.inference.tables import Axes
 from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload
-from dphist.private.records import PrivateRecords
 from dphist.release.answers import Answers, Projection, answers_with
 from dphist.release.cells.cells import Cells, Holder, alike, fitting
 from dphist.release.columns import as_arrow, free, label_columns, label_table, text_array, to_frame
@@ -276,6 +275,9 @@ class TableCells:
                 f"this release was made by {type(release.mechanism).__name__}, which does not publish tables; its "
                 "numbers can be read, but intervals and verification need the mechanism"
             )
+        # Loaded here: only a replay asks again.
+        from dphist.private.records import PrivateRecords
+
         made: TableEstimate = release._replayed(lambda right: ask(PrivateRecords(right)))
         return made
 
