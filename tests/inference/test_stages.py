@@ -7,6 +7,7 @@ import pytest
 import dphist
 from dphist.inference.published import ResidualNoise, StagedNoise, noise_after
 from dphist.inference.residuals import Measured, TableResiduals
+from dphist.mechanisms.bypart import PartNoise
 from dphist.mechanisms.mixture import Mixture
 
 DOMAIN = dphist.Domain([dphist.Nominal("x", ["a", "b"]), dphist.Nominal("y", ["c", "d", "e"])])
@@ -81,6 +82,23 @@ def test_pairs_that_noise_chose_are_stages():
     answer = release.answer("q0 = 'a'", interval="guaranteed")
     assert answer.low <= (frame["q0"] == "a").sum() <= answer.high
     assert release.answer("q0 = 'a'").method.startswith(("exact", "calibrated"))
+
+
+def test_parts_that_were_measured_in_stages_are_guaranteed_part_by_part():
+    laws = tuple(
+        noise_after(ResidualNoise(table(TRUTH + 3.0 * part, 9.0)), table(TRUTH - part, 1.0))
+        for part in range(2)
+    )
+    domain = dphist.Domain([*DOMAIN.attributes, dphist.Nominal("part", ["p", "q"])])
+    errors = PartNoise(domain, ("part",), laws)
+    both = dphist.Workload(domain, np.array([[0, 0, 0], [0, 0, 1]]), np.array([[1, 3, 2], [1, 3, 2]]))
+    found = errors.interval(both, np.array([200.0, 100.0]), 0.95, guaranteed=True)
+    half = [law.allowed(ONE, 0.975, guaranteed=True) for law in laws]
+    alone = laws[1].allowed(ONE, 0.95, guaranteed=True)
+    assert found.low.tolist() == [min(half[0].low[0] + half[1].low[0], 200.0), min(alone.low[0], 100.0)]
+    assert found.high.tolist() == [max(half[0].high[0] + half[1].high[0], 200.0), max(alone.high[0], 100.0)]
+    assert found.guessed is not None
+    assert not found.guessed.any()
 
 
 def test_one_stage_is_exact():

@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dphist
 from dphist.errors import QueryError, TooLargeError
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
+from dphist.model.workload.boxes import overlapping
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
 PEOPLE = Domain([Ordinal("age", range(10), other=True), Nominal("sex", ["F", "M"]), Nominal("place", PLACES)])
@@ -229,3 +232,26 @@ def test_a_mixture_has_its_parts_and_their_weights():
 def test_mixtures_that_make_no_sense_are_refused(parts):
     with pytest.raises(QueryError):
         Workload.mixture(PEOPLE, parts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), axes=st.integers(1, 3), boxes=st.integers(0, 8))
+def test_boxes_that_share_a_cell_are_found(data, axes, boxes):
+    ends = st.lists(st.integers(0, 6), min_size=axes, max_size=axes)
+    drawn = np.array([[data.draw(ends), data.draw(ends)] for _ in range(boxes)], dtype=np.int64)
+    drawn = np.sort(drawn.reshape(boxes, 2, axes), axis=1)
+    low, high = drawn[:, 0], drawn[:, 1]
+    query = np.array(data.draw(st.lists(st.integers(0, 2), min_size=boxes, max_size=boxes)), dtype=np.int64)
+    times = np.zeros((3, *(6,) * axes), dtype=np.int64)
+    for one, first, last in zip(query, low, high, strict=True):
+        times[(one, *(slice(a, b) for a, b in zip(first, last, strict=True)))] += 1
+    assert overlapping(low, high, query) == bool((times > 1).any())
+
+
+def test_a_question_that_counts_a_cell_twice_is_refused():
+    line = grid(6)
+    release = dphist.publish(Histogram(line, np.full(6, 50)), epsilon=1, mechanism="laplace")
+    apart = Workload(line, [[0], [3]], [[3], [5]], [0, 0])
+    assert release.answer(apart).value[0] == release.answer(Workload(line, [[0]], [[5]])).value[0]
+    with pytest.raises(QueryError, match="must not overlap"):
+        release.answer(Workload(line, [[0], [2]], [[3], [5]], [0, 0]))

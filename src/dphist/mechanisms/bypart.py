@@ -19,11 +19,12 @@ from dphist.inference.estimate import (
     NoiseErrors,
     Words,
     each_of,
+    holding,
     no_theorem,
     shared_confidence,
 )
 from dphist.inference.intervals import Spread, joint_deviations, normal_quantile
-from dphist.inference.published import LeastSquaresNoise, or_bounds, some_of
+from dphist.inference.published import LeastSquaresNoise, StagedNoise, or_bounds, some_of
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
@@ -232,8 +233,15 @@ class PartNoise(NoiseErrors):
         guaranteed: bool = False,
         simultaneous: bool = False,
     ) -> Interval:
-        """Read half-widths off the noise; add up what the pieces' tables allow of questions that were not measured."""
+        """Read half-widths off the noise; add up what the pieces' tables allow of questions that were not measured.
+
+        Tables that were measured in stages have no law that is a theorem: what is guaranteed of them is added up, too.
+        """
+        share = shared_confidence(confidence, len(workload), simultaneous)
         fitted = self._fitted(workload) if guaranteed or not self._shrunk else None
+        if guaranteed and fitted is not None and any(isinstance(law, StagedNoise) for law in self.laws):
+            sure = holding(self._allowed(workload, share, True), published)
+            return Interval(sure.low, sure.high, np.isnan(fitted) & ~np.isnan(sure.low))
         found = super().interval(
             workload,
             published,
@@ -242,7 +250,6 @@ class PartNoise(NoiseErrors):
             guaranteed=guaranteed,
             simultaneous=simultaneous,
         )
-        share = shared_confidence(confidence, len(workload), simultaneous)
         return or_bounds(found, workload, published, lambda rest: self._allowed(rest, share, guaranteed))
 
     @property

@@ -9,6 +9,7 @@ from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.inference.intervals import read_confidence
 from dphist.model.workload import Workload
+from dphist.model.workload.boxes import overlapping
 from dphist.release.answers import Answer, Answers, Projection
 from dphist.release.contents import Contents
 from dphist.release.language import read_question
@@ -93,6 +94,9 @@ class Asking(Contents):
         asked = workload if workload is not None else Workload.where(self.domain, where or {})
         if asked.domain != self.domain:
             raise QueryError("workload is over another domain than the release; build it from release.domain")
+        if asked.query is not None and overlapping(asked.low, asked.high, asked.query):
+            # A cell that counts twice has its noise twice: no interval here knows of that.
+            raise QueryError("workload: boxes of one question must not overlap; ask about each by itself")
         answers = self._answers(asked, confidence, **kind)
         return answers if workload is not None else answers[0]
 

@@ -76,6 +76,45 @@ def as_array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
         raise QueryError(f"workload: {name} cannot be read as an array of numbers") from None
 
 
+def overlapping(low: IntArray, high: IntArray, query: IntArray) -> bool:
+    """Whether two boxes of one question share a cell, which would then count twice.
+
+    Args:
+        low: The first cell of every box on every axis.
+        high: One past the last.
+        query: Which question each box belongs to.
+
+    Returns:
+        Whether any do.
+
+    Example:
+        >>> low, high = np.array([[0, 0], [2, 1]]), np.array([[3, 2], [4, 4]])
+        >>> overlapping(low, high, np.array([0, 0])), overlapping(low, high, np.array([0, 1]))
+        (True, False)
+    """
+    filled = (low < high).all(axis=1)
+    low, high, query = low[filled], high[filled], query[filled]
+    if not len(low):
+        return False
+    # Along the axis on which fewest meet, each box is set beside those that begin before it ends.
+    found = [_meeting(low[:, axis], high[:, axis], query) for axis in range(low.shape[1])]
+    order, others = min(found, key=lambda each: int(each[1].sum()))
+    low, high = low[order], high[order]
+    for step in range(1, int(others.max()) + 1):
+        one = np.flatnonzero(others >= step)
+        if bool(((low[one] < high[one + step]) & (low[one + step] < high[one])).all(axis=1).any()):
+            return True
+    return False
+
+
+def _meeting(low: IntArray, high: IntArray, query: IntArray) -> Boxes:
+    """An order of boxes by question and where they begin, and how many that follow each of them begin inside it."""
+    order = np.lexsort((low, query))
+    row = query[order] * (int(high.max()) + 1)
+    begins, ends = row + low[order], row + high[order]
+    return order, np.searchsorted(begins, ends) - np.arange(1, len(order) + 1)
+
+
 def check_domain(domain: object) -> None:
     """Refuse what is no domain."""
     if not isinstance(domain, Domain):
