@@ -14,6 +14,7 @@ from dphist.audit.twin import Finished, Stage, Tally
 from dphist.mechanisms.spec import parse
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
+from dphist.private.queries.wavelet import WaveletCells
 from dphist.testing.gates import as_histogram
 from dphist_bench.audit.partitions import partition_law
 from dphist_bench.audit.power import lawful
@@ -133,3 +134,34 @@ def test_partitions_are_held_against_all_that_there_are(name):
 @pytest.mark.parametrize("name", ["s1", "dawa", "s1+h"])
 def test_clamped_costs_are_caught(name):
     assert not lawful(Mutant(inner=parse(name), fault="clamped"), pair("here", SMALL, 3)).holds
+
+
+@pytest.mark.parametrize("shape", [(5,), (8,), (3, 3)])
+@pytest.mark.parametrize("budget", [1, Budget.of(rho="1/2")])
+@pytest.mark.parametrize("name", ["privelet(plain=())", "privelet(plain=(), calibration='paper')"])
+def test_cells_rebuilt_from_coefficients_are_seen_through(name, budget, shape):
+    """Only cells come back; their noise is that of coefficients, whose losses and sizes are looked at."""
+    here = pair("here", (np.arange(np.prod(shape)) * 7 % 13).reshape(shape), 1)
+    tally = Tally(stop_early=True)
+    with suppress(Finished):
+        parse(name).estimate(Stage(here.one, here.other, budget).open(tally))
+    assert tally.covered
+    assert [noise.size >= here.one.counts.size for noise in tally.noise] == [True]
+    assert check_law(parse(name), here, budget, 100).holds
+    law = check_law(Mutant(inner=parse(name), fault="quiet"), here, budget, 3000)
+    assert not law.holds
+    assert law.sizes > 6
+
+
+def test_cells_that_no_recorded_draws_make_are_not_called_covered(monkeypatch):
+    """Noise that went another way than through the gate's source is noticed: the cells do not fit the draws."""
+    rebuild = WaveletCells.perturb
+
+    def leaky(self, counts, layout, noise):
+        return counts.reshape(layout.shape) + rebuild(self, np.zeros_like(counts), layout, noise) / 2
+
+    monkeypatch.setattr(WaveletCells, "perturb", leaky)
+    here, tally = pair("here", COUNTS, 3), Tally(stop_early=True)
+    with suppress(Finished):
+        parse("privelet(plain=())").estimate(Stage(here.one, here.other, 1).open(tally))
+    assert not tally.covered

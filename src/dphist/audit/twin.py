@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.audit.wavelets import Recording, coefficients
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
@@ -33,7 +34,7 @@ from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
 from dphist.private.gate import Noisy, PrivateCounts, open_gate
 from dphist.private.pricing import Purse
-from dphist.private.queries.wavelet import Wavelet
+from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import (
     Candidates,
     Costs,
@@ -108,19 +109,30 @@ class Twin(PrivateCounts):
     def measure(self, query: Query, noise: Kind | None = None, *, floats: bool = False) -> Noisy:
         """Let the gate answer, then compare."""
         counts, layout = self._known(), self._layout
+        draws: list[IntArray] = []
+        if isinstance(query, WaveletCells):
+            self._noise = cast("Any", Recording(self._noise_source(), draws))
         noisy = super().measure(query, noise, floats=floats)
         other = _counts(self._shadow)
-        if hasattr(query, "perturb") and not isinstance(query, Wavelet):
+        known: tuple[Query, Noisy] | None = query, noisy
+        if isinstance(query, WaveletCells):
+            known = coefficients(query, noisy, draws, counts, layout, self._purse)
+        elif hasattr(query, "perturb") and not isinstance(query, Wavelet):
+            known = None
+        if known is None:
             self._tally.covered = False
         else:
-            here, there = query.answer(counts, layout), query.answer(other, layout)
-            loss, drawn = _log_ratio(noisy, here, there)
-            self._tally.noise.append(drawn)
-            self._tally.laws.append(noisy.law)
-            self._tally.loss += loss
-            self._tally.drawn += loss
+            self._compare(*known, counts, other)
         self._tally.keep("measure", noisy.values)
         return noisy
+
+    def _compare(self, query: Query, noisy: Noisy, counts: IntArray, other: IntArray) -> None:
+        here, there = query.answer(counts, self._layout), query.answer(other, self._layout)
+        loss, drawn = _log_ratio(noisy, here, there)
+        self._tally.noise.append(drawn)
+        self._tally.laws.append(noisy.law)
+        self._tally.loss += loss
+        self._tally.drawn += loss
 
     def choose(self, score: Score) -> IntArray:
         """Let the gate choose, then compare."""

@@ -38,8 +38,13 @@ ALPHA = 1e-3
 Setting = tuple[str, tuple[int, ...]]
 # What is claimed and the shape of the table; five cells are no power of any branching, so trees come out ragged.
 SETTINGS: tuple[Setting, ...] = (("1", (5,)), ("3", (5,)), ("1", (3, 3)), ("1/2", (5,)))
-# Where a mechanism's own defaults make a run too slow for thousands of them, or leave nothing to choose on few cells.
-_INSTEAD = {"mwem": "mwem(rounds=2, passes=2)", "structurefirst": "structurefirst(bins=2)"}
+# Where a mechanism's own defaults make a run too slow for thousands of them, or leave nothing to choose or to transform
+# on few cells.
+_INSTEAD = {
+    "mwem": "mwem(rounds=2, passes=2)",
+    "privelet": "privelet(plain=())",
+    "structurefirst": "structurefirst(bins=2)",
+}
 _FIRST_SECONDS = 1.5
 _FEWEST, _MOST = 1_500, 200_000
 _TRIES = 16
