@@ -16,6 +16,7 @@ import dphist
 from dphist.cli.commands import app
 from dphist.errors import OutputError
 from dphist.publishing.output import claimed
+from dphist.release.atomic import atomic
 
 SCHEMA = '[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 8]\n'
 
@@ -94,6 +95,7 @@ def test_a_claim_dies_with_its_holder_and_gives_nothing_back(folder):
         from pathlib import Path
         import dphist
         from dphist.publishing.output import claimed
+from dphist.release.atomic import atomic
         with claimed(Path("out.parquet")), dphist.Ledger.open("budget.db") as book:
             book.reserve("people", 3, "killed").open()
             print("holding", flush=True)
@@ -162,6 +164,20 @@ def test_force_does_not_write_over_what_is_read_or_paid_from(folder, output):
         assert isinstance(refused.exception, OutputError)
         assert "would be lost" in str(refused.exception)
     assert {name: (folder / name).read_bytes() for name in before} == before
+    assert spent() == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="only where pipes have names")
+def test_a_pipe_or_a_device_is_not_replaced_by_a_file(folder):
+    """Whoever may write to its folder would have moved a file over it: /dev/null, for one, with --force."""
+    os.mkfifo(folder / "pipe.parquet")
+    (folder / "link.parquet").symlink_to("/dev/null")
+    for name in ("pipe.parquet", "link.parquet"):
+        refused = publish(name, "--force")
+        assert isinstance(refused.exception, OutputError)
+        assert "a device or a pipe" in str(refused.exception)
+        with pytest.raises(OutputError, match="a device or a pipe"), atomic(folder / name):
+            raise AssertionError("never here")
     assert spent() == 0
 
 

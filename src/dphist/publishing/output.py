@@ -65,8 +65,8 @@ def claimed(output: Path, *, force: bool = False, kept: Iterable[str | Path | No
 
 def _refuse(output: Path, kept: Iterable[str | Path | None]) -> None:
     """Refuse what no release can be written to, by the name and what is there alone."""
-    check_name(output)
     try:
+        check_name(output)
         if output.is_dir():
             raise OutputError(f"cannot write {output}: it is a folder; name a file in it")
         if not output.parent.is_dir():

@@ -19,8 +19,8 @@ def atomic(path: Path) -> Iterator[Path]:
     # Loaded here: who only reads writes nothing.
     import tempfile
 
-    check_name(path)
     try:
+        check_name(path)
         # Cut: a name that is just short enough for the file must not be too long for what precedes it.
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".partial", dir=path.parent)
         os.close(handle)
@@ -46,7 +46,13 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def check_name(path: Path) -> None:
-    """Refuse a name, or a folder's, that is bytes and no text: what reads and writes Parquet could not open it."""
+    """Refuse what no file can be moved to, or may be.
+
+    A name that is bytes and no text could not be opened by what reads and writes Parquet; and where a device is, or a
+    pipe, a file would take its place.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OutputError(f"cannot write {path}: it is no file but a device or a pipe; name a file")
     try:
         os.path.abspath(path).encode()  # noqa: PTH100 -- as what makes temporary files does
     except UnicodeEncodeError:
