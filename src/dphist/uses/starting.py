@@ -169,7 +169,11 @@ class Start:
         """
         self.check()
         place = self.file("schema")
-        if place.exists() and place.read_text(encoding="utf-8") not in (self.schema, before):
+        # Read with what is no UTF-8 in it: that is something else, too.
+        if place.exists() and place.read_text(encoding="utf-8", errors="replace") not in (
+            self.schema,
+            before,
+        ):
             raise OutputError(
                 f"{place} exists already and says something else; move it away, or start in another folder"
             )

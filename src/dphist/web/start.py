@@ -22,6 +22,7 @@ from dphist.errors import DphistError, QueryError
 from dphist.model.domain.words import FORMS
 from dphist.model.phrases import counted
 from dphist.release import Release
+from dphist.release.atomic import atomic
 from dphist.report import report_page
 from dphist.uses.starting import Start, columns
 from dphist.version import __version__
@@ -82,11 +83,15 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
                 if form.get("agreed") != "yes":
                     raise QueryError("tick the box that says the budget may be spent")
                 release = start.publish()
-                start.file("report").write_text(
-                    report_page(release, title=start.stem, file=start.file("release").name), encoding="utf-8"
-                )
+                # Said before the report is tried: what was paid for is there, whatever becomes of a page about it.
                 made[:] = [release]
-                facts["published"] = [str(start.file("release")), str(start.file("report"))]
+                facts["published"] = [str(start.file("release"))]
+                with atomic(start.file("report")) as temporary:
+                    temporary.write_text(
+                        report_page(release, title=start.stem, file=start.file("release").name),
+                        encoding="utf-8",
+                    )
+                facts["published"].append(str(start.file("report")))
         except DphistError as error:
             facts["problem"] = str(error)
         return facts
