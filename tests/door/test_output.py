@@ -193,6 +193,21 @@ def test_what_is_there_is_refused_after_the_claim_too(tmp_path):
         assert path.exists()
 
 
+def test_a_suggestion_is_not_paid_for_where_it_cannot_be_written(folder):
+    """It had been learned and paid for, and then refused, since the file was there."""
+    (folder / "x.csv").write_text("x\n" + "".join(f"{i % 50}\n" for i in range(4000)))
+    words = ["schema", "suggest", "x.csv", "--column", "x", "--epsilon", "1", "--ledger", "budget.db"]
+    words += ["--dataset", "people", "-o"]
+    for output in ("x.toml", "x.csv", "nowhere/new.toml"):
+        refused = CliRunner().invoke(app, [*words, output])
+        assert isinstance(refused.exception, OutputError)
+        assert "--force" not in str(refused.exception)
+    assert spent() == 0
+    assert CliRunner().invoke(app, [*words, "new.toml"]).exit_code == 0
+    assert "[[measure]]" in (folder / "new.toml").read_text()
+    assert spent() == 1
+
+
 @pytest.mark.parametrize("name", ["visits.parquet", "visits.toml", "release.parquet", "budget.db"])
 def test_the_demo_leaves_files_that_it_did_not_make(tmp_path, monkeypatch, name):
     """They have the names of the first pages of the documentation, so somebody's own may well be there."""

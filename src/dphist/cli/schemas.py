@@ -47,15 +47,19 @@ def schema_suggest(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file for the draft.")] = None,
 ) -> None:
     """Learn bounds, bins, a step and rows per person privately, and draft them with their price and reason."""
+    from contextlib import nullcontext
+
     from dphist.cli.publishing import write_text
     from dphist.model.unit import Unit
+    from dphist.publishing.output import claimed
     from dphist.publishing.suggest import suggest
 
-    with screen.progress("counting records"):
-        found = suggest(
-            source, column, epsilon, unit=Unit(rows=rows, id=person), ledger=ledger, dataset=dataset
-        )
-    write_text(found.to_toml(), output)
+    with nullcontext() if output is None else claimed(output, force=None, kept=(source, ledger)):
+        with screen.progress("counting records"):
+            found = suggest(
+                source, column, epsilon, unit=Unit(rows=rows, id=person), ledger=ledger, dataset=dataset
+            )
+        write_text(found.to_toml(), output)
 
 
 @schema_app.command("check")

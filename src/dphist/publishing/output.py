@@ -1,4 +1,4 @@
-"""The name under which a release will be saved: claimed before anything is paid.
+"""The name under which a release, or whatever else is paid for, will be saved: claimed before anything is paid.
 
 Whoever pays and then cannot write has spent for nothing, since a reservation is never given back. So a file that is
 there, a folder that cannot be written, a name that no file can have, and records, schema or ledger as the output are
@@ -26,12 +26,14 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
 
 
 @contextmanager
-def claimed(output: Path, *, force: bool = False, kept: Iterable[str | Path | None] = ()) -> Iterator[None]:
+def claimed(
+    output: Path, *, force: bool | None = False, kept: Iterable[str | Path | None] = ()
+) -> Iterator[None]:
     """Hold the name of a release's file while the release is paid for, made and saved.
 
     Args:
         output: Where the release goes.
-        force: Whether a file that is there may be written over.
+        force: Whether a file that is there may be written over; None where a command does not ask.
         kept: Files that may not be, whatever is said: paths, patterns or ``file::table``; None stands for none.
 
     Raises:
@@ -53,7 +55,7 @@ def claimed(output: Path, *, force: bool = False, kept: Iterable[str | Path | No
         if os.path.lexists(output) and not force:
             raise OutputError(
                 f"{output} exists already, and a release that was paid for is not written over; nothing was spent. "
-                "Choose another --output, or say --force"
+                "Choose another --output" + ("" if force is None else ", or say --force")
             )
         yield
     finally:

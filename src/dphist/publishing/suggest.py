@@ -196,7 +196,7 @@ def _rows(
     seen = np.flatnonzero(noisy.values.reshape(-1) > bar)
     if not seen.size:
         raise SourceError(
-            "no number of rows is had by more people than the noise would give: too few for this epsilon"
+            "no number of rows is had by more people than noise would give: too few for this epsilon, which is spent"
         )
     most = int(edges[seen[-1]])
     reason = (
