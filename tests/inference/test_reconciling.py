@@ -133,7 +133,7 @@ def test_cells_that_go_by_chance_are_off_by_sampling_at_least():
     mechanism = Marginals(
         tables=((0,), (1,), (0, 1)),
         shares=(Fraction(1, 5), Fraction(1, 5), Fraction(3, 5)),
-        estimator="shrunk",
+        estimator="weighed",
     )
     found: Any = run(mechanism, counts, epsilon="1/10", seed=3)
     truth = counts.reshape(-1)

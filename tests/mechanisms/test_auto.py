@@ -341,7 +341,7 @@ def test_tables_and_cells_of_two_attributes_are_reconciled_too():
     release = publish(Histogram(table, counts), epsilon=1)
     assert isinstance(release.mechanism, Auto)
     assert isinstance(release.mechanism.chosen, Marginals)
-    assert release.mechanism.chosen.estimator == "shrunk"
+    assert release.mechanism.chosen.estimator == "weighed"
     release.verify()
 
 

@@ -114,7 +114,35 @@ def test_a_cube_left_to_chance_has_intervals_and_is_replayed(monkeypatch, tmp_pa
     verify_file(tmp_path / "chance.parquet")
 
 
-def test_noise_between_independent_attributes_hardly_stays():
+def test_two_attributes_that_go_by_chance_are_weighed_too(monkeypatch):
+    """Six draws: boxes of wards × days are off by little more than the product of their own tables is."""
+    table = dphist.Domain(
+        [dphist.Nominal("ward", [f"w{ward}" for ward in range(40)]), dphist.Ordinal("day", range(200))]
+    )
+    wards = np.arange(1.0, 41.0) ** -0.7
+    days = 1.0 + 0.6 * np.sin(np.arange(200) / 30.0)
+    expected = np.outer(wards / wards.sum(), days / days.sum()) * 40_000
+    counts = np.random.default_rng(8).poisson(expected)
+    boxes = dphist.Workload.random(table, 200, seed=1)
+    truth, off = boxes.answer(counts), []
+    mechanism = Marginals(
+        tables=((0,), (1,), (0, 1)),
+        shares=(Fraction(2, 5), Fraction(9, 20), Fraction(3, 20)),
+        estimator="weighed",
+    )
+    for seed in range(6):
+        cube = run(mechanism, dphist.Histogram(table, counts), "0.1", seed=seed).counts
+        product = np.outer(cube.sum(axis=1), cube.sum(axis=0)) / cube.sum()
+        with monkeypatch.context() as unweighed:
+            unweighed.setattr("dphist.inference.believing._weighed", lambda gains: [1.0] * len(gains))
+            before = run(mechanism, dphist.Histogram(table, counts), "0.1", seed=seed).counts
+        off.append([np.mean((boxes.answer(each) - truth) ** 2) for each in (cube, product, before)])
+    weighed, alone, not_weighed = np.sqrt(np.mean(off, axis=0))
+    assert weighed < 1.1 * alone
+    assert weighed < 0.95 * not_weighed
+
+
+def test_noise_between_independent_attributes_hardly_stays(monkeypatch):
     """Twelve draws: sums of a cube that is a product are off by far less than if tables were believed as before."""
     people = _independent(20_000)
     boxes = dphist.Workload.random(DOMAIN, 100, seed=1)
@@ -122,7 +150,9 @@ def test_noise_between_independent_attributes_hardly_stays():
     mechanism, off = product_of(_forecaster(2e4)), []
     for seed in range(12):
         found: Any = run(mechanism, people, "0.1", seed=seed)
-        alone, _ = shrunk_cube(found.errors.tables, weigh=False, reconcile=False)
+        with monkeypatch.context() as unweighed:
+            unweighed.setattr("dphist.inference.believing._weighed", lambda gains: [1.0] * len(gains))
+            alone, _ = shrunk_cube(found.errors.tables, reconcile=False)
         off.append([np.mean((boxes.answer(each) - truth) ** 2) for each in (alone, found.counts)])
     alone_off, weighed_off = np.sqrt(np.mean(off, axis=0))
     cells = [boxes.answer(run(Laplace(), people, "0.1", seed=seed).counts) - truth for seed in range(3)]

@@ -220,7 +220,7 @@ def test_sums_of_a_diagonal_are_not_those_of_cells_shrunk_to_independence():
     counts = np.rint(6000 * np.exp(-np.abs(np.subtract.outer(place, place)) / 1.3)).astype(np.int64)
     domain = Domain([Ordinal("x", range(64)), Ordinal("y", range(64))])
     shares = (Fraction(1, 10), Fraction(1, 10), Fraction(8, 10))
-    mechanism = Marginals(tables=((0,), (1,), (0, 1)), shares=shares, estimator="shrunk")
+    mechanism = Marginals(tables=((0,), (1,), (0, 1)), shares=shares, estimator="weighed")
     boxes = Workload.random(domain, 200, seed=4)
     truth = boxes.answer(counts)
     published = plain = 0.0

@@ -89,8 +89,8 @@ class Marginals:
             signed values need.
         estimator: What is made of noisy tables. ``"plain"`` infers their cells from neighbours. The others move each
             table towards what the smaller ones inside it suggest, as far as noise explains the difference, and have
-            intervals about that: ``"shrunk"`` one by one, ``"weighed"`` as tables tell each other how far they depart,
-            all of it weighed against what sampling alone makes, both then set against the cube's cells
+            intervals about that: ``"weighed"`` as tables tell each other how far they depart, all of it weighed against
+            what sampling alone makes, both then set against the cube's cells
             (`dphist.inference.reconciling`); ``"chance"`` is weighed, but the cube, of which little was measured, gives
             way to its tables by the size of cells alone. A cube of three attributes or more that is weighed and was
             measured alone is read as `Posterior` reads it if only tall cells hold anything
@@ -106,7 +106,7 @@ class Marginals:
     tables: tuple[Axes, ...] | None = None
     shares: tuple[Fraction, ...] | None = None
     nonnegative: bool = True
-    estimator: Literal["plain", "shrunk", "weighed", "chance"] = "plain"
+    estimator: Literal["plain", "weighed", "chance"] = "plain"
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every table once, then fit."""
@@ -143,12 +143,7 @@ class Marginals:
         reconcile = self.estimator != "chance"
         # With more attributes categories as such gained nothing (docs/results/tried.md).
         ordered = _neighbours(data.domain) if reconcile and len(data.shape) == 2 else None
-        cube, shrunk = shrunk_cube(
-            *(measured, ordered_axes(data)),
-            weigh=self.estimator != "shrunk",
-            reconcile=reconcile,
-            ordered=ordered,
-        )
+        cube, shrunk = shrunk_cube(measured, ordered_axes(data), reconcile=reconcile, ordered=ordered)
         return Estimate(cube, TableNoise(measured, cube, shrunk), note)
 
     def _tables(self, data: PrivateCounts) -> tuple[tuple[Axes, ...], tuple[Fraction, ...]]:
@@ -209,15 +204,14 @@ def shrunk_cube(
     measured: MeasuredTables,
     lines: Axes = (),
     *,
-    weigh: bool,
     reconcile: bool,
     ordered: tuple[bool, ...] | None = None,
 ) -> tuple[FloatArray, Shrunk | None]:
     """Publish a cube without negative cells, every table of it moved towards what smaller ones suggest.
 
-    What that leaves to doubt comes with it, where the cube itself was measured. With ``weigh`` tables of as many
-    attributes tell together how far they depart from what smaller ones suggest, and that is weighed against not at all.
-    With ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`). Values of the
+    What that leaves to doubt comes with it, where the cube itself was measured. Tables of as many attributes tell
+    together how far they depart from what smaller ones suggest, and that is weighed against not at all. With
+    ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`). Values of the
     attributes in ``lines`` follow one another. Of attributes that are not ``ordered`` values have no neighbours: blocks
     have one category each, and so have sums that are checked.
     """
@@ -244,7 +238,7 @@ def shrunk_cube(
             )
             for axes, (values, model) in tables.items()
         }
-        found = dict(zip(beside, believe(list(beside.values()), weigh=weigh, sized=sized), strict=True))
+        found = dict(zip(beside, believe(list(beside.values()), weigh=True, sized=sized), strict=True))
         doubts.update({axes: Departures.of(each.doubts) for axes, each in beside.items() if each.doubts})
         follows.update({axes: sum(each.follows) for axes, each in beside.items()})
         left[:] = [each.doubts[-1] for each in beside.values() if each.doubts]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
 from dphist.inference.tables import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
@@ -214,7 +213,7 @@ def _best_other(
             *(mean, forecaster),
         )
     return _Way(
-        Marginals(tables=plan.tables, shares=plan.shares, estimator=_moved(data, shrink=shrink)),
+        Marginals(tables=plan.tables, shares=plan.shares, estimator="weighed" if shrink else "plain"),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}, a tree of "
         f"boxes by {tree:,.3g}",
         *(mean, forecaster, plan.known),
@@ -233,16 +232,6 @@ def _finds_its_way(data: PrivateCounts) -> bool:
     attributes = () if data.domain is None else data.domain.attributes
     long = any(isinstance(each, Ordinal) and each.size >= _TREE_LONG for each in attributes)
     return long or (data.domain is None and max(data.shape) >= _TREE_LONG)
-
-
-def _moved(data: PrivateCounts, *, shrink: bool) -> Literal["plain", "shrunk", "weighed"]:
-    """What is made of noisy tables.
-
-    Of two attributes the one larger table is the cube itself, of which there is much to learn: it is not weighed.
-    """
-    if not shrink:
-        return "plain"
-    return "weighed" if len(data.shape) > 2 else "shrunk"
 
 
 def _announced(data: PrivateCounts, asked: tuple[Asked, ...], seen: Glimpse, *, shrink: bool) -> _Way:
@@ -276,7 +265,7 @@ def _announced(data: PrivateCounts, asked: tuple[Asked, ...], seen: Glimpse, *, 
         # Long tables are inferred from their neighbours, so noise counts less there: halfway to equal shares.
         shares = tuple((share + Fraction(1, len(shares))) / 2 for share in shares)
     return _Way(
-        Marginals(tables=plan.tables, shares=shares, estimator=_moved(data, shrink=shrink)),
+        Marginals(tables=plan.tables, shares=shares, estimator="weighed" if shrink else "plain"),
         f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{beside}",
         *(mean, forecaster, plan.known, pairs),
     )
