@@ -284,6 +284,20 @@ def test_a_symbolic_link_leads_to_the_same_ledger(ledger, tmp_path):
     assert ledger.remaining("adults") == 0
 
 
+def test_a_hard_link_is_refused_by_both_names(ledger, tmp_path):
+    """SQLite keeps a log beside each name: two processes had spent the same ε, and one spend was gone in the end."""
+    ledger.create("adults", 1)
+    other = tmp_path / "other.db"
+    other.hardlink_to(tmp_path / "budget.db")
+    with pytest.raises(errors.LedgerError, match="hard links"):
+        Ledger.open(other)
+    with pytest.raises(errors.LedgerError, match="hard links"):
+        ledger.reserve("adults", 1, "all")
+    other.unlink()
+    ledger.reserve("adults", 1, "all")
+    assert ledger.remaining("adults") == 0
+
+
 def test_sums_that_grow_without_end_are_refused(ledger):
     ledger.create("adults", 10)
 

@@ -120,11 +120,23 @@ class SqliteStore(Guarded):
                 f"the ledger {self.place} was moved or replaced while it was open; put the newest one in "
                 "place while nothing uses it, then open it again"
             )
+        if known is not None:
+            self._refuse_links()
         return super()._connected()
+
+    def _refuse_links(self) -> None:
+        """Refuse a file of several names: SQLite keeps a log beside each, and none knows of the others' spends."""
+        with suppress(OSError):
+            if self.path.is_file() and self.path.stat().st_nlink > 1:
+                raise errors.LedgerError(
+                    f"the ledger {self.place} has several names (hard links), and what is spent by one would be lost "
+                    "to the others; remove all but one. Symbolic links are fine"
+                )
 
     def _connect(self) -> sqlite3.Connection:
         if self._file is not None and _identity(self.path) != self._file:
             raise errors.LedgerError(f"the ledger {self.place} was moved or replaced; open it again")
+        self._refuse_links()
         if self.path.is_file() and 0 < self.path.stat().st_size < _SMALLEST:
             # SQLite takes the stump of a database for an empty one, and everything spent would be forgotten.
             raise errors.LedgerError(_DAMAGED.format(place=self.place))
