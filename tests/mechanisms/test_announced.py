@@ -186,9 +186,26 @@ def test_a_named_choice_buys_the_same_look():
 
 
 def test_boxes_of_full_cells_are_added_up_from_them():
+    """By tables that move them, the cube alone; as they are where noise in whole numbers is nearly none."""
     domain = dphist.Domain([dphist.Nominal(f"x{a}", [str(v) for v in range(n)]) for a, n in enumerate(MANY)])
     boxes = dphist.Workload.random(domain, 200, seed=5)
-    right = open_counts(dphist.Histogram(domain, np.ones(MANY, dtype=np.int64)), 1, workload=boxes)
+    even = dphist.Histogram(domain, np.ones(MANY, dtype=np.int64))
+    right = open_counts(even, 1, workload=boxes)
     full, few = (Auto().choose(right, Glimpse(records, 0.1))[0] for records in (1e8, 1e3))
-    assert full == Laplace()
+    every = tuple(range(len(MANY)))
+    assert full == Marginals(tables=(every,), shares=(Fraction(1),), estimator="weighed")
     assert isinstance(few, Marginals)
+    assert few.tables is not None
+    assert len(few.tables) > 1
+    assert Auto().choose(open_counts(even, 3, workload=boxes), Glimpse(1e8, 0.1))[0] == Laplace()
+
+
+def test_no_tree_is_built_where_cells_are_full():
+    """A tree expected to be off by less than tables may still have nothing to adapt to."""
+    domain = dphist.Domain(
+        [dphist.Nominal(name, [str(v) for v in range(n)]) for name, n in zip("abc", (9, 7, 5), strict=True)]
+    )
+    boxes = dphist.Workload.random(domain, 200, seed=5)
+    right = open_counts(dphist.Histogram(domain, np.ones((9, 7, 5), dtype=np.int64)), 1, workload=boxes)
+    chosen, why = Auto().choose(right, Glimpse(3e4, 0.02))
+    assert isinstance(chosen, Marginals), why

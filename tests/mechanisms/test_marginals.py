@@ -268,3 +268,30 @@ def test_a_small_cube_that_was_measured_alone_is_off_by_no_more_than_its_noise()
         mechanism = Marginals(tables=((0, 1, 2),), shares=(Fraction(1),), estimator="weighed")
         squares.append(np.mean((run(mechanism, counts, epsilon=1, seed=seed).counts - counts) ** 2))
     assert np.mean(squares) < 1.15 * float(NoiseLaw("laplace", Fraction(1)).drawn_variance)
+
+
+def test_categories_of_a_cube_are_not_read_as_neighbours():
+    """Wards that lean to the young and to the old by turns even out in blocks of two: each is a block by itself."""
+    age = np.arange(64) / 64
+    wards = np.stack(
+        [np.exp(-0.5 * ((age - at) / 0.08) ** 2) for at in (0.2, 0.8, 0.3, 0.7, 0.25, 0.75)], axis=1
+    )
+    cube = np.rint(3000 * wards[:, :, None] * np.array([0.5, 0.3, 0.2]) / wards.sum(axis=0).max()).astype(
+        np.int64
+    )
+    names = [str(number) for number in range(6)]
+    tables = Marginals(tables=((0, 1), (0, 2), (1, 2)), estimator="weighed")
+    off = {}
+    for kind, ward in (
+        ("category", Nominal("ward", names)),
+        ("order", Ordinal("ward", range(6))),
+    ):
+        domain = Domain([Ordinal("age", range(64)), ward, Nominal("sex", list("abc"))])
+        histogram = Histogram(domain, cube)
+        # Prefixes of ages in each ward.
+        apart = [
+            np.cumsum((np.asarray(run(tables, histogram, 0.1, seed=seed).counts) - cube).sum(axis=2), axis=0)
+            for seed in range(4)
+        ]
+        off[kind] = float(np.sqrt(np.mean(np.square(apart))))
+    assert off["category"] < 0.7 * off["order"]
