@@ -95,7 +95,6 @@ def test_a_claim_dies_with_its_holder_and_gives_nothing_back(folder):
         from pathlib import Path
         import dphist
         from dphist.publishing.output import claimed
-from dphist.release.atomic import atomic
         with claimed(Path("out.parquet")), dphist.Ledger.open("budget.db") as book:
             book.reserve("people", 3, "killed").open()
             print("holding", flush=True)
