@@ -7,6 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import dphist
 from dphist.cli.commands import app
 from dphist.errors import BudgetExhausted, DphistError, InputError, LedgerError
 from dphist.model.unit import Unit
@@ -128,3 +129,26 @@ def test_cells_of_a_person_are_bounded_on_the_command_line(tmp_path):
     assert release.counts.tolist() == [5, 3]
     with pytest.raises(InputError, match="--rows and --cells"):
         CliRunner().invoke(app, [*words, "--cells", "2", "--rows", "5"], catch_exceptions=False)
+
+
+def test_a_mistyped_ledger_makes_no_file(tmp_path, monkeypatch):
+    """Whoever verifies or publishes needs one that is there; an empty one would only look as if it kept account."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.toml").write_text('[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 8]\n')
+    (tmp_path / "x.csv").write_text("x\n" + "3\n" * 50)
+    histogram = dphist.Histogram(dphist.Domain([dphist.Ordinal("x", range(8))]), range(8))
+    dphist.publish(histogram, epsilon=1, unattended=True).save("r.parquet")
+    paying = ["--epsilon", "1", "--ledger", "budgte.db", "--dataset", "people"]
+    for words in (
+        ["verify", "r.parquet", "--ledger", "budgte.db"],
+        ["publish", "x.csv", "--schema", "x.toml", *paying, "-o", "new.parquet"],
+        ["uncounted", "x.csv", "--schema", "x.toml", *paying, "-o", "new.parquet"],
+        ["schema", "suggest", "x.csv", "--column", "x", *paying],
+        ["ledger", "show", "budgte.db"],
+    ):
+        refused = CliRunner().invoke(app, words)
+        assert isinstance(refused.exception, LedgerError), words
+        assert "there is no ledger budgte.db" in str(refused.exception)
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        dphist.publish(histogram, epsilon=1, ledger="budgte.db", dataset="people")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.parquet", "x.csv", "x.toml"]

@@ -124,14 +124,9 @@ def ledger_facts(place: str, dataset: str | None) -> list[dict[str, Any]]:
 @contextmanager
 def _book(place: str) -> Iterator[Ledger]:
     """Open a ledger that is there: a mistyped name must not make an empty one."""
-    from dphist.errors import LedgerError
-    from dphist.private.ledger import Ledger
+    from dphist.publishing.account import existing
 
-    if "://" not in place and not Path(place).exists():
-        raise LedgerError(
-            f"there is no ledger {place}; `dphist ledger create {place} DATASET TOTAL` makes one"
-        )
-    with Ledger.open(place) as book:
+    with existing(place) as book:
         yield book
 
 

@@ -20,8 +20,8 @@ def verify_release(
 ) -> None:
     """Replay the mechanism with no data, and say that the release is the same."""
     if ledger:
-        from dphist.private.ledger import Ledger
-    with Ledger.open(ledger) if ledger else nullcontext() as book, screen.long_work():
+        from dphist.publishing.account import existing
+    with existing(ledger) if ledger else nullcontext() as book, screen.long_work():
         loaded = verify_file(release, book, choice=choice, exact=exact)
     budget, spent = loaded.budget, str(loaded.spent)
     facts = {"verified": True, budget.currency: str(budget.amount), "spent": spent}

@@ -90,7 +90,7 @@ def uncounted(
     from contextlib import nullcontext
 
     from dphist.cli.publishing import added_up, read_declared, unit_of
-    from dphist.private.ledger import Ledger
+    from dphist.publishing.account import existing
     from dphist.publishing.checking import save_noted
     from dphist.publishing.output import claimed
     from dphist.publishing.uncounted import publish_uncounted
@@ -100,7 +100,7 @@ def uncounted(
     with (
         screen.progress("counting records"),
         claimed(output, force=force, kept=(source, schema, ledger)),
-        nullcontext() if ledger is None else Ledger.open(ledger) as book,
+        nullcontext() if ledger is None else existing(ledger) as book,
     ):
         release = publish_uncounted(
             source, declared.domain, epsilon, unit=unit, measures=added_up(declared, measure), ledger=book,

@@ -118,9 +118,9 @@ def _opened(ledger: str | None) -> AbstractContextManager[Ledger | None]:
     """The ledger that pays, if one does; who gives none does not wait for it to be loaded."""
     if ledger is None:
         return nullcontext()
-    from dphist.private.ledger import Ledger
+    from dphist.publishing.account import existing
 
-    return Ledger.open(ledger)
+    return existing(ledger)
 
 
 def read_declared(path: Path) -> Schema:

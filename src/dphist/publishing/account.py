@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dphist.errors import InputError
+from dphist.errors import InputError, LedgerError
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
 
@@ -55,10 +56,31 @@ def counts_rho(ledger: Ledger | str | PathLike[str] | None, dataset: str | None)
     from dphist.private.ledger import Ledger
 
     if isinstance(ledger, str | PathLike):
-        with Ledger.open(ledger) as book:
+        with existing(ledger) as book:
             return book.account(dataset).currency == "rho"
     # What is no ledger, `account` will say.
     return isinstance(ledger, Ledger) and ledger.account(dataset).currency == "rho"
+
+
+def existing(place: str | PathLike[str]) -> Ledger:
+    """Open a ledger that is there: a mistyped name must not make an empty one, from which nobody can pay.
+
+    Where a witness has seen one, `Ledger.open` says that it has gone.
+    """
+    from dphist.private.ledger import Ledger
+
+    text = fspath(place)
+    if "://" not in text and text != ":memory:" and not (_there(text) or _there(f"{text}.witness")):
+        raise LedgerError(f"there is no ledger {text}; `dphist ledger create {text} DATASET TOTAL` makes one")
+    return Ledger.open(place)
+
+
+def _there(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        # What no file can be called is for `Ledger.open` to refuse.
+        return True
 
 
 @contextmanager
@@ -81,7 +103,7 @@ def account(
 
     if not isinstance(ledger, Ledger | str | PathLike):
         raise InputError(f"ledger: a dphist.Ledger, its path or its URL, not a {type(ledger).__name__}")
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    book = ledger if isinstance(ledger, Ledger) else existing(ledger)
     try:
         book.check(dataset, budget, unit, delta=delta)
         yield Account(budget, unit, purpose, book, dataset, delta)

@@ -69,8 +69,6 @@ def _refuse(output: Path, kept: Iterable[str | Path | None]) -> None:
     """Refuse what no release can be written to, by the name and what is there alone."""
     try:
         check_name(output)
-        if output.is_dir():
-            raise OutputError(f"cannot write {output}: it is a folder; name a file in it")
         if not output.parent.is_dir():
             raise OutputError(f"cannot write {output}: the folder {output.parent} does not exist")
         there = output.exists()

@@ -51,7 +51,9 @@ def check_name(path: Path) -> None:
     A name that is bytes and no text could not be opened by what reads and writes Parquet; and where a device is, or a
     pipe, a file would take its place.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if path.is_dir():
+        raise OutputError(f"cannot write {path}: it is a folder; name a file in it")
+    if path.exists() and not path.is_file():
         raise OutputError(f"cannot write {path}: it is no file but a device or a pipe; name a file")
     try:
         os.path.abspath(path).encode()  # noqa: PTH100 -- as what makes temporary files does
