@@ -41,6 +41,13 @@ def test_report_and_plot_write_their_files(monkeypatch, capsys, room):
     assert code == 0
     assert "page.html" in out
     assert "<h1>Ages</h1>" in (room / "page.html").read_text(encoding="utf-8")
+    # A page is made anew; records that go by the name of one are not written over.
+    assert run(monkeypatch, capsys, room, "report", "one.parquet", "-o", "page.html")[0] == 0
+    assert "<h1>one</h1>" in (room / "page.html").read_text(encoding="utf-8")
+    (room / "visits.csv").write_text("age,sex\n1,F\n")
+    code, _, said = run(monkeypatch, capsys, room, "report", "one.parquet", "-o", "visits.csv")
+    assert (code, (room / "visits.csv").read_text()) == (1, "age,sex\n1,F\n")
+    assert "is no page" in said
     for names, file in ((["age"], "a.png"), (["age", "sex"], "b.svg"), ([], "c.svg")):
         assert run(monkeypatch, capsys, room, "plot", "one.parquet", *names, "-o", file)[0] == 0
         assert (room / file).stat().st_size > 1000
