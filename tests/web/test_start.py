@@ -189,6 +189,27 @@ def test_the_curve_of_expected_error_is_drawn_once_for_one_schema(client, visits
     assert len(drawn) == len(set(drawn)) == 2
 
 
+def test_a_report_that_cannot_be_written_does_not_hide_what_was_paid_for(client, visits, tmp_path):
+    """A folder stands in the report's place: the page says so, where the release is, and shows the report itself."""
+    (tmp_path / "visits.report.html").mkdir()
+    ask = client(create_start(str(visits), tmp_path))
+    done = ask("/", "POST", data={**FORM, "action": "publish", "agreed": "yes"})
+    assert done.status_code == 400
+    assert "cannot write" in done.text
+    assert "visits.release.parquet" in done.text
+    assert dphist.load(tmp_path / "visits.release.parquet").domain.size == 200
+    assert ask("/report").status_code == 200
+
+
+def test_a_schema_in_another_encoding_is_something_else(client, visits, tmp_path):
+    """It is not written over, and the page says why."""
+    (tmp_path / "visits.toml").write_bytes("# Größe\n".encode("latin-1"))
+    refused = client(create_start(str(visits), tmp_path))("/", "POST", data={**FORM, "action": "rehearse"})
+    assert refused.status_code == 400
+    assert "says something else" in refused.text
+    assert (tmp_path / "visits.toml").read_bytes() == "# Größe\n".encode("latin-1")
+
+
 @pytest.mark.browser
 def test_a_person_starts_in_a_browser(look, visits, tmp_path):
     listening = socket.create_server(("127.0.0.1", 0))
@@ -238,24 +259,3 @@ def test_a_person_starts_in_a_browser(look, visits, tmp_path):
         server.should_exit = True
         thread.join(timeout=20)
         listening.close()
-
-
-def test_a_report_that_cannot_be_written_does_not_hide_what_was_paid_for(client, visits, tmp_path):
-    """A folder stands in the report's place: the page says so, where the release is, and shows the report itself."""
-    (tmp_path / "visits.report.html").mkdir()
-    ask = client(create_start(str(visits), tmp_path))
-    done = ask("/", "POST", data={**FORM, "action": "publish", "agreed": "yes"})
-    assert done.status_code == 400
-    assert "cannot write" in done.text
-    assert "visits.release.parquet" in done.text
-    assert dphist.load(tmp_path / "visits.release.parquet").domain.size == 200
-    assert ask("/report").status_code == 200
-
-
-def test_a_schema_in_another_encoding_is_something_else(client, visits, tmp_path):
-    """It is not written over, and the page says why."""
-    (tmp_path / "visits.toml").write_bytes("# Größe\n".encode("latin-1"))
-    refused = client(create_start(str(visits), tmp_path))("/", "POST", data={**FORM, "action": "rehearse"})
-    assert refused.status_code == 400
-    assert "says something else" in refused.text
-    assert (tmp_path / "visits.toml").read_bytes() == "# Größe\n".encode("latin-1")
