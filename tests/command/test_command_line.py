@@ -52,13 +52,16 @@ def room(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def published(room):
-    done = dphist(
-        "publish", "visits.csv", "--schema", "visits.toml", "--epsilon", "1", "--mechanism", "laplace",
-        "--ledger", "budget.db", "--dataset", "visits", "-o", "first.parquet", cwd=room,
-    )  # fmt: skip
-    assert done.returncode == 3, "a budget that was never opened must refuse"
-    assert "visits" in done.stderr
-    assert not (room / "first.parquet").exists()
+    assert dphist("ledger", "create", "others.db", "others", "1", cwd=room).returncode == 0
+    for ledger, code, said in (("nowhere.db", 1, "there is no ledger"), ("others.db", 3, "visits")):
+        done = dphist(
+            "publish", "visits.csv", "--schema", "visits.toml", "--epsilon", "1", "--mechanism", "laplace",
+            "--ledger", ledger, "--dataset", "visits", "-o", "first.parquet", cwd=room,
+        )  # fmt: skip
+        assert done.returncode == code, "a budget that was never opened must refuse"
+        assert said in done.stderr
+        assert not (room / "first.parquet").exists()
+    assert not (room / "nowhere.db").exists()
     assert dphist("ledger", "create", "budget.db", "visits", "3/2", cwd=room).returncode == 0
     done = dphist(
         "publish", "visits.csv", "--schema", "visits.toml", "--epsilon", "1", "--mechanism", "laplace",
