@@ -14,7 +14,7 @@ from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.choosing.glimpse import Look
-from dphist.mechanisms.marginals import Marginals, tables_of
+from dphist.mechanisms.marginals import Marginals, _blocked, tables_of
 from dphist.mechanisms.tableplan import plan_tables
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -295,3 +295,11 @@ def test_categories_of_a_cube_are_not_read_as_neighbours():
         ]
         off[kind] = float(np.sqrt(np.mean(np.square(apart))))
     assert off["category"] < 0.7 * off["order"]
+
+
+def test_tables_of_categories_alone_keep_their_blocks_in_a_cube():
+    ordered = (True, False, False)
+    assert _blocked((0, 1), ordered, alone=False) == (True, False)
+    assert _blocked((1, 2), ordered, alone=False) is None
+    assert _blocked((1, 2), ordered, alone=True) == (False, False)
+    assert _blocked((0, 1, 2), ordered, alone=False) is None

@@ -168,6 +168,18 @@ def _alone(measured: MeasuredTables) -> bool:
     return measured.axes == (measured.everything,) and len(measured.everything) > 2
 
 
+def _blocked(axes: Axes, ordered: tuple[bool, ...] | None, *, alone: bool) -> tuple[bool, ...] | None:
+    """Along which attributes of a table blocks are made; None for all of them.
+
+    In a larger cube a table of categories alone keeps its blocks: without any sums over several categories were off by
+    1.2 and 1.3 times as much on two drawn cubes, and what a category does along an order is not in such a table.
+    """
+    if ordered is None or len(axes) != 2:
+        return None
+    have = tuple(ordered[axis] for axis in axes)
+    return have if alone or any(have) else None
+
+
 def _neighbours(domain: Domain | None) -> tuple[bool, ...] | None:
     """For every attribute whether its values have neighbours, an order or a group; None where all have."""
     if domain is None:
@@ -211,10 +223,10 @@ def shrunk_cube(
     What that leaves to doubt comes with it, where the cube itself was measured. Tables of as many attributes tell
     together how far they depart from what smaller ones suggest, and that is weighed against not at all. With
     ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`). Values of the
-    attributes in ``lines`` follow one another. Of attributes that are not ``ordered`` values have no neighbours: in
-    tables of two attributes blocks have one category each, and so have sums that are checked if these are all there
-    are. Blocks of the cube beyond these have several: by single categories intervals were up to 1.3 times as wide, and
-    errors the same.
+    attributes in ``lines`` follow one another. Of attributes that are not ``ordered`` values have no neighbours: blocks
+    of tables of two attributes have one category each (`_blocked`), and so have sums that are checked if these are all
+    there are. Blocks of the cube beyond these have several: by single categories intervals were up to 1.3 times as
+    wide, and errors the same.
     """
     every = measured.everything
     cells = math.prod(measured.shape)
@@ -235,7 +247,7 @@ def shrunk_cube(
                 *(values, measured.cell_variance(axes), model),
                 laplace=measured.kind == "laplace" and axes in measured.axes,
                 doubts=[] if whole else None,
-                ordered=tuple(ordered[axis] for axis in axes) if ordered and len(axes) == 2 else None,
+                ordered=_blocked(axes, ordered, alone=len(every) == 2),
                 beyond=measured.residual_variance(axes),
             )
             for axes, (values, model) in tables.items()
