@@ -269,3 +269,23 @@ def test_wrong_questions_are_refused(release):
     with pytest.raises(QueryError, match="not numbers"):
         Cube(graded).mean("grade")
     assert Cube(graded).quantiles("grade", [0.5]).labels["grade"] == ["middle"]
+
+
+def test_means_of_groups_that_look_filled_by_luck_are_not_said_to_be_known() -> None:
+    """Of what is said to be known as much holds as is promised, however many groups are empty."""
+    towns, ages = 300, 20
+    domain = Domain([Nominal("town", [f"t{town}" for town in range(towns)]), Ordinal("age", range(ages))])
+    counts = np.zeros((towns, ages), dtype=np.int64)
+    counts[:30] = np.arange(ages)
+    filled = np.arange(towns) < 30
+    truth = float((np.arange(ages) ** 2).sum() / np.arange(ages).sum())
+    told = right = 0
+    for _ in range(3):
+        release = publish(Histogram(domain, counts), epsilon=1, mechanism="laplace")
+        mean = release.by("town").mean("age")
+        known = (mean.low > 0) | (mean.high < ages - 1)
+        told += int(known.sum())
+        right += int((known & filled & (mean.low <= truth) & (mean.high >= truth)).sum())
+    # Ninety are filled; told one by one some thirty of the empty ones look so, too, and a quarter of all is wrong.
+    assert told >= 85
+    assert right / told > 0.88

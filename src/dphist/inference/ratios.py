@@ -8,6 +8,7 @@ ratio, or all but some in the middle, could be the true one, and the honest answ
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from dphist.inference.intervals import Spread, half_widths
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Told = tuple[FloatArray, FloatArray, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,12 @@ class NoisyNumbers:
 
     centre: FloatArray
     spread: Spread
+
+    def __getitem__(self, places: IntArray) -> NoisyNumbers:
+        """Some of them."""
+        return NoisyNumbers(
+            self.centre[places], Spread(self.spread.variance[places], self.spread.largest[places])
+        )
 
     def plus(self, other: NoisyNumbers, weight: float) -> NoisyNumbers:
         """Add some times other numbers whose noise is independent of these."""
@@ -63,17 +72,66 @@ def stand_on(errors: Errors, workload: Workload, published: FloatArray) -> Noisy
     return NoisyNumbers(centre, Spread(variance, np.zeros(variance.shape)))
 
 
+def known_together(
+    places: IntArray, asked: int, confidence: float, tell: Callable[[IntArray, float], Told]
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Which of several intervals say anything, such that of these, not of all, as many hold as are promised.
+
+    Of many groups that are asked about together some look filled by luck, and theirs would be the only means that are
+    known. So if R of m are known, each of them stands at a confidence of 1 − βR/m instead of 1 − β, and R is the
+    largest number that is still known then: of what is said to be known no more than β is expected to be wrong (the
+    false coverage rate of Benjamini and Yekutieli, 2005, for independent noise). Where all are known, or one alone is
+    asked for, nothing changes.
+
+    Args:
+        places: Which may be known at all.
+        asked: How many were asked for.
+        confidence: The share of what is known that should hold.
+        tell: Intervals of some of the places at a confidence, and which of them say anything; a larger confidence
+            makes none known that was not.
+
+    Returns:
+        The places of what is known, and both ends of each.
+
+    Example:
+        >>> count = np.array([1.0, 3.0, 9.0])
+        >>> def tell(which, sure):
+        ...     reach = 2.0 if sure < 0.96 else 4.0
+        ...     return count[which] - reach, count[which] + reach, count[which] > reach
+        >>> known_together(np.arange(3), 3, 0.95, tell)
+        (array([2]), array([5.]), array([13.]))
+    """
+    kept, low, high = places.size + 1, np.zeros(places.size), np.zeros(places.size)
+    while 0 < places.size < kept:
+        kept = places.size
+        low, high, known = tell(places, 1 - (1 - confidence) * kept / asked)
+        places, low, high = places[known], low[known], high[known]
+    return places, low, high
+
+
 def fieller(
-    above: NoisyNumbers, below: NoisyNumbers, confidence: float, least: float = -np.inf, most: float = np.inf
+    above: NoisyNumbers,
+    below: NoisyNumbers,
+    confidence: float,
+    *,
+    shared: FloatArray | float = 0.0,
+    least: float = -np.inf,
+    most: float = np.inf,
+    positive: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Every ratio that the noise does not rule out, cut to what is public of it.
 
+    Where a denominator may be zero the interval is everything, which says nothing; of the others as many hold as are
+    promised (`known_together`).
+
     Args:
         above: The numerators.
-        below: The denominators, with independent noise.
-        confidence: How sure each interval is to hold the ratio of the true numbers.
+        below: The denominators.
+        confidence: How sure each interval that says anything is to hold the ratio of the true numbers.
+        shared: The covariance of their noises.
         least: No ratio lies below this: a public fact.
         most: Nor above this.
+        positive: Whether denominators are never negative: then one that comes out below zero may be zero.
 
     Returns:
         Lower and upper ends; ``least`` and ``most`` where the denominator may be zero: then nothing is known.
@@ -86,24 +144,40 @@ def fieller(
         >>> fieller(one, NoisyNumbers(np.array([1.0]), one.spread), 0.95)[0]
         array([-inf])
     """
+    asked = np.isfinite(above.spread.variance) & np.isfinite(below.spread.variance)
+    covariance = np.broadcast_to(shared, asked.shape)
+
+    def tell(which: IntArray, sure: float) -> Told:
+        return _roots(above[which], below[which], covariance[which], sure, (least, most))
+
+    possible = np.flatnonzero(asked & (below.centre > 0) if positive else asked)
+    known, first, last = known_together(possible, int(asked.sum()), confidence, tell)
+    low, high = (np.where(asked, end, np.nan) for end in (least, most))
+    low[known], high[known] = np.clip(first, least, most), np.clip(last, least, most)
+    return low, high
+
+
+def _roots(
+    above: NoisyNumbers, below: NoisyNumbers, shared: FloatArray, confidence: float, cut: tuple[float, float]
+) -> Told:
+    """Where (a − rb)² is z² times its variance va − 2rs + r²vb, and whether r between these is what is left."""
     a, b = above.centre, below.centre
     va, vb = above.spread.variance, below.spread.variance
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.clip(np.where(b == 0, 0.0, a / b), max(least, -1e300), min(most, 1e300))
-    mixed = Spread(va + ratio**2 * vb, np.maximum(above.spread.largest, np.abs(ratio) * below.spread.largest))
+        ratio = np.clip(np.where(b == 0, 0.0, a / b), max(cut[0], -1e300), min(cut[1], 1e300))
+    variance = np.maximum(va + ratio**2 * vb - 2.0 * ratio * shared, 0.0)
+    deviation = np.sqrt(variance)
+    largest = np.maximum(above.spread.largest, np.abs(ratio) * below.spread.largest)
     # How many deviations: by the law of the noise of a − rb, where r is the ratio as it was released.
-    deviation = np.sqrt(mixed.variance)
+    mixed = Spread(variance, np.minimum(largest, deviation / np.sqrt(2.0)))
     z = np.divide(_width(mixed, confidence), deviation, out=np.full(a.shape, 2.0), where=deviation > 0)
     square = b**2 - z**2 * vb
-    inner = np.maximum(a**2 * vb + va * square, 0.0)
-    known = square > 0
-    safe = np.where(known, square, 1.0)
-    root = z * np.sqrt(inner)
-    low = np.where(known, (a * b - root) / safe, -np.inf)
-    high = np.where(known, (a * b + root) / safe, np.inf)
-    low, high = np.clip(low, least, most), np.clip(high, least, most)
-    missing = np.isnan(va) | np.isnan(vb)
-    return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+    bounded = square > 0
+    # The difference of squares under the root, multiplied out: large sums with little noise would cancel.
+    inner = a**2 * vb + b**2 * va - 2.0 * a * b * shared - z**2 * (va * vb - shared**2)
+    root = z * np.sqrt(np.maximum(inner, 0.0))
+    middle, safe = a * b - z**2 * shared, np.where(bounded, square, 1.0)
+    return (middle - root) / safe, (middle + root) / safe, bounded
 
 
 def _width(spread: Spread, confidence: float) -> FloatArray:

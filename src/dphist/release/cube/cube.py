@@ -20,7 +20,7 @@ from dphist.release.asking import Asking
 from dphist.release.columns import free
 from dphist.release.cube.groups import Level, group_boxes
 from dphist.release.cube.measures import clipped, is_measure, means, ratios, sums, variances
-from dphist.release.cube.moments import Line, read_line
+from dphist.release.cube.moments import Interval, Line, means_together, read_line
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -190,13 +190,13 @@ class Cube:
         """
         if is_measure(self.release, name):
             return self._asked(lambda asked: sums(self.release, name, asked, confidence))
-        return self._each(name, confidence, lambda line: line.sum(confidence))
+        return self._each(name, confidence, lambda lines: [line.sum(confidence) for line in lines])
 
     def mean(self, name: str, *, confidence: float = 0.95) -> Table:
         """Average an attribute over the records of every group; bins count as their middles.
 
         The interval holds every mean that the counts do not contradict (Fieller), cut to the attribute's own range:
-        where a group may be empty it is that whole range.
+        where a group may be empty it is that whole range. Of the others as many hold as are promised.
 
         Args:
             name: The attribute to average.
@@ -207,7 +207,7 @@ class Cube:
         """
         if is_measure(self.release, name):
             return self._asked(lambda asked: means(self.release, name, asked, confidence))
-        return self._each(name, confidence, lambda line: line.mean(confidence))
+        return self._each(name, confidence, lambda lines: means_together(lines, confidence))
 
     def variance(self, name: str, *, confidence: float = 0.95) -> Table:
         """Give the variance of a measure over the records of every group; it must have been published with squares.
@@ -354,13 +354,13 @@ class Cube:
         first = parts[0]
         return Table(told, value, down, up, first.confidence, first.method, first.details)
 
-    def _each(self, name: str, confidence: float, ask: Callable[[Line], tuple[float, float, float]]) -> Table:
+    def _each(self, name: str, confidence: float, ask: Callable[[list[Line]], Sequence[Interval]]) -> Table:
         """Ask every group for a number that belongs to an ordered attribute."""
         if name in dict(self.groups):
             raise QueryError(f"{name} is told apart, so there is nothing to add up in each group")
         labels, low, high, owner = group_boxes(self.release.domain, _without(self.where, name), self.groups)
         lines = [self._line(name, low[owner == g], high[owner == g]) for g in range(int(owner.max()) + 1)]
-        numbers = np.array([ask(line) for line in lines])
+        numbers = np.array(ask(lines))
         return Table(
             labels, numbers[:, 0], numbers[:, 1], numbers[:, 2], confidence, *lines[0].said(confidence)
         )

@@ -7,6 +7,7 @@ answer says so. A variance needs the squares, and its interval puts two others t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import QueryError
 from dphist.inference.estimate import Errors, Words
-from dphist.inference.intervals import Spread, read_confidence
+from dphist.inference.intervals import read_confidence
 from dphist.inference.ratios import NoisyNumbers, fieller, stand_on
 from dphist.model.workload import Workload
 from dphist.release.answers import Answer, Answers, spoken
@@ -32,11 +33,13 @@ _SUM = Words(
 )
 _MEAN = Words(
     "{percent} %: every mean that the noise of the sum and of the count leaves possible",
-    f"Fieller's intervals, cut to the measure's bounds, and all of these where a group may be empty; {CLIPPED}",
+    "Fieller's intervals, cut to the measure's bounds, and all of these where a group may be empty; of groups that are "
+    f"asked about together as many of those that are known hold; {CLIPPED}",
 )
 _RATIO = Words(
     "{percent} %: every ratio that the noise of both sums leaves possible",
-    f"Fieller's intervals; without an end where the denominator may be zero: then it is not known; {CLIPPED}",
+    "Fieller's intervals; without an end where the denominator may be zero: then it is not known; of ratios that are "
+    f"asked for together as many of those that are known hold; {CLIPPED}",
 )
 _SHARE = Words(
     "{percent} %: every share that the noise of both counts leaves possible",
@@ -147,12 +150,7 @@ def _mean(
         plain = steps.stands.centre / count.stands.centre
     sure = count.stands.centre > 0
     value = np.where(sure, np.clip(plain, least, most), (least + most) / 2.0)
-    low, high = fieller(steps.stands, count.stands, confidence, least, most)
-    # A count below zero is as little known as one of zero: its quadratic would have roots on the wrong side.
-    low, high = (
-        np.where(sure | np.isnan(low), low, least),
-        np.where(sure | np.isnan(high), high, most),
-    )
+    low, high = fieller(steps.stands, count.stands, confidence, least=least, most=most, positive=True)
     return value, np.minimum(low, value), np.maximum(high, value)
 
 
@@ -262,52 +260,13 @@ def ratios(
     ]
     positive = other.measure.lowest >= 0
     least = 0.0 if positive and one.measure.lowest >= 0 else -np.inf
-    value, low, high = _shared(totals, count.stands, centres, units, confidence, least)
-    if positive:
-        # A sum of values that are never negative: one that comes out below zero may be zero.
-        known = totals[1].centre > 0
-        value, low, high = (
-            np.where(known, end, none) for end, none in ((value, np.nan), (low, least), (high, np.inf))
-        )
-    return Answers(value, low, high, confidence, *spoken(_RATIO, confidence))
-
-
-def _shared(
-    totals: list[NoisyNumbers],
-    count: NoisyNumbers,
-    centres: list[float],
-    units: list[float],
-    confidence: float,
-    least: float,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fieller with a covariance: both sums hold the count's noise, times c₁u₁ and times c₂u₂."""
-    above, below = totals
-    shared = centres[0] * units[0] * centres[1] * units[1] * count.spread.variance
-    a, b = above.centre, below.centre
-    va, vb = above.spread.variance, below.spread.variance
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(b == 0, np.nan, a / b)
-    r = np.nan_to_num(value, nan=0.0, posinf=0.0, neginf=0.0)
-    whole = NoisyNumbers(a, _mixture(above, below, shared, r))
-    deviation = np.sqrt(whole.spread.variance)
-    z = np.divide(whole.width(confidence), deviation, out=np.full(a.shape, 2.0), where=deviation > 0)
-    square, cross, own = b**2 - z**2 * vb, a * b - z**2 * shared, a**2 - z**2 * va
-    known = square > 0
-    root = np.sqrt(np.maximum(cross**2 - square * own, 0.0))
-    safe = np.where(known, square, 1.0)
-    low = np.where(known, np.maximum((cross - root) / safe, least), least)
-    high = np.where(known, (cross + root) / safe, np.inf)
+    shared = math.prod(centres) * math.prod(units) * count.stands.spread.variance
+    upper, lower = (total.centre for total in totals)
+    low, high = fieller(totals[0], totals[1], confidence, shared=shared, least=least, positive=positive)
+    value = np.full(low.shape, np.nan)
+    np.divide(upper, lower, out=value, where=lower > 0 if positive else lower != 0)
     value = np.maximum(value, least)
-    missing = np.isnan(va) | np.isnan(vb)
-    low, high = np.where(missing, np.nan, low), np.where(missing, np.nan, high)
-    return value, np.fmin(low, value), np.fmax(high, value)
-
-
-def _mixture(above: NoisyNumbers, below: NoisyNumbers, shared: FloatArray, r: FloatArray) -> Spread:
-    variance = above.spread.variance + r**2 * below.spread.variance - 2.0 * r * shared
-    largest = np.maximum(above.spread.largest, np.abs(r) * below.spread.largest)
-    variance = np.maximum(variance, 1e-12)
-    return Spread(variance, np.minimum(largest, np.sqrt(variance / 2.0)))
+    return Answers(value, np.fmin(low, value), np.fmax(high, value), confidence, *spoken(_RATIO, confidence))
 
 
 def ask(release: Contents, request: Request, confidence: float = 0.95) -> Answer:

@@ -22,6 +22,7 @@ from dphist.errors import QueryError
 from dphist.inference.estimate import NoiseErrors
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.predictive import PredictiveErrors
+from dphist.inference.ratios import Told, known_together
 from dphist.kernels.isotonic import isotonic
 from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.scales import Bins, Integers
@@ -217,14 +218,18 @@ class Line:
             return released, np.nan, np.nan
         return released, min(middle - width, released), max(middle + width, released)
 
+    @cached_property
+    def middle(self) -> float:
+        """The mean as it was released, or halfway between the ends where nothing was."""
+        value, (least, most) = self._cells[0], self.ends
+        released = float(value.sum())
+        middle = float(self._numbers() @ value) / released if released > 0 else (least + most) / 2.0
+        return min(max(middle, least), most)
+
     def mean(self, confidence: float) -> Interval:
         """Average the values: every mean m for which Σ(value − m)·count may be zero."""
-        numbers = self._numbers()
-        value, centre = self._cells[:2]
-        least, most = float(numbers.min()), float(numbers.max())
-        released = float(value.sum())
-        middle = float(numbers @ value) / released if released > 0 else (least + most) / 2.0
-        middle = min(max(middle, least), most)
+        numbers, centre = self._numbers(), self._cells[1]
+        middle, (least, most) = self.middle, self.ends
         if not self.measured:
             return middle, np.nan, np.nan
 
@@ -233,6 +238,12 @@ class Line:
             return abs(float(away @ centre)) <= self._width(away, confidence)
 
         return middle, _edge(possible, middle, least), _edge(possible, middle, most)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between these every mean lies."""
+        numbers = self._numbers()
+        return float(numbers.min()), float(numbers.max())
 
     def quantiles(self, levels: FloatArray, confidence: float) -> tuple[IntArray, IntArray, IntArray]:
         """Cells of the quantiles, and the first and last cells they could be; ask ``measured`` whether they mean it."""
@@ -289,6 +300,24 @@ class Line:
         rising = np.clip(isotonic(value) / value[-1], 0.0, 1.0)
         rising[-1] = 1.0
         return np.asarray(rising, dtype=np.float64)
+
+
+def means_together(lines: Sequence[Line], confidence: float) -> list[Interval]:
+    """The means of several groups, such that of those that are known as many hold as are promised."""
+
+    def tell(which: IntArray, sure: float) -> Told:
+        found = [lines[place].mean(sure) for place in which]
+        known = [(low, high) != lines[place].ends for place, (_, low, high) in zip(which, found, strict=True)]
+        return np.array([low for _, low, _ in found]), np.array([high for *_, high in found]), np.array(known)
+
+    measured = np.array([place for place, line in enumerate(lines) if line.measured], dtype=np.int64)
+    known, low, high = known_together(measured, measured.size, confidence, tell)
+    ends = dict(zip(known.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    none = np.nan, np.nan
+    return [
+        (line.middle, *ends.get(place, line.ends if line.measured else none))
+        for place, line in enumerate(lines)
+    ]
 
 
 def read_line(
