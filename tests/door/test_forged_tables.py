@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from test_forgers import accepted, columns, edit_answer, forged, set_in, story
 
@@ -93,3 +94,33 @@ def test_a_first_part_that_the_ledger_did_not_pay_is_found_out(tmp_path: Path) -
         ledger.complete(grown.receipt[1], digest(path))
         with pytest.raises(dphist.errors.VerificationError, match="no payment"):
             verify_file(path, ledger)
+
+
+def test_values_of_an_attribute_that_no_table_has_are_not_written_out(tmp_path: Path) -> None:
+    # Labels of all of them would take hours and hundreds of gigabytes, when the budget is gone.
+    domain = dphist.Domain([*DOMAIN.attributes, dphist.Ordinal("income", edges=range(0, 2**32, 2))])
+    rows = ROWS.assign(income=7)
+    release = dphist.publish(rows, domain, 1, "residuals", workload=TOLD, unattended=True)
+    release.save(tmp_path / "out.parquet")
+    again = dphist.load(tmp_path / "out.parquet")
+    again.verify()
+    assert again.to_pandas()["income"].isna().all()
+
+
+def test_few_of_many_values_are_labelled_in_every_block(tmp_path: Path, monkeypatch: Any) -> None:
+    from dphist.release.file import tables as tables_file
+
+    domain = dphist.Domain([*DOMAIN.attributes, dphist.Ordinal("income", edges=range(0, 101, 2))])
+    rows = ROWS.assign(income=np.arange(300) % 100)
+    release = dphist.publish(rows, domain, 1, "residuals", workload="marginals:q0,income", unattended=True)
+    release.save(tmp_path / "whole.parquet")
+    monkeypatch.setattr(tables_file, "ROWS", 7)
+    release.save(tmp_path / "blocks.parquet")
+    assert (
+        dphist.load(tmp_path / "blocks.parquet")
+        .to_pandas()
+        .equals(dphist.load(tmp_path / "whole.parquet").to_pandas())
+    )
+    assert pq.read_table(tmp_path / "blocks.parquet")["income"].to_pylist() == (
+        pq.read_table(tmp_path / "whole.parquet")["income"].to_pylist()
+    )

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
-from dphist.errors import DphistError, NotPrivate, RightUsed, VerificationError
+from dphist.errors import DphistError, NotPrivate, ReleaseError, RightUsed, VerificationError
 from dphist.model.unit import Unit
 from dphist.private.noise import Keystream, Noise
 from dphist.private.transcript import same_answers
@@ -442,3 +442,35 @@ def test_a_forged_sparse_release_is_refused(forgery: str, tmp_path: Path) -> Non
     path = tmp_path / "out.parquet"
     assert accepted(forged(release, path, lambda told, table: (told, table)))
     assert not accepted(forged(release, path, SPARSE[forgery]))
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse", "tables"])
+def test_rows_that_stand_for_billions_are_not_read(form: str, tmp_path: Path, monkeypatch: Any) -> None:
+    # Equal numbers pack so well that a megabyte of a file can fill any memory.
+    path = tmp_path / "out.parquet"
+    workload = "marginals:age" if form == "tables" else None
+    mechanism = {"dense": "laplace", "sparse": "sparselaplace", "tables": "residuals"}[form]
+    release = publish(mechanism=mechanism, workload=workload)
+    release.save(path)
+    table = pq.read_table(path)
+    many = pa.concat_tables([table] * 100)
+    pq.write_table(many, path)
+    read: list[Any] = []
+    whole = pq.ParquetFile.read
+    monkeypatch.setattr(
+        pq.ParquetFile, "read", lambda *given, **more: read.append(1) or whole(*given, **more)
+    )
+    with pytest.raises(ReleaseError, match="other rows than its description has cells"):
+        dphist.load(path)
+    assert not read
+
+
+def test_what_does_not_fit_in_memory_is_not_called_damaged(tmp_path: Path, monkeypatch: Any) -> None:
+    from dphist.release.file import description
+    from dphist.sources import allowance
+
+    publish().save(tmp_path / "out.parquet")
+    monkeypatch.setattr(description, "_MUCH", 1)
+    monkeypatch.setattr(allowance, "available_memory", lambda: 10)
+    with pytest.raises(ReleaseError, match=r"cannot be read here: its numbers take .* bytes of memory"):
+        dphist.load(tmp_path / "out.parquet")

@@ -209,3 +209,13 @@ def test_bars_that_lie_have_few_numbers_below(release):
     bars = figure(release, "place", width="container").to_dict()["layer"][0]
     assert bars["encoding"]["x"]["field"] == "estimate"
     assert bars["encoding"]["x"]["axis"]["tickCount"] <= 10
+
+
+def test_attributes_in_no_measured_table_are_told_so():
+    names = [f"q{place}" for place in range(18)]
+    domain = dphist.Domain([dphist.Nominal(name, ["no", "yes"]) for name in names])
+    rows = pyarrow.table({name: ["yes", "no"] * 50 for name in names})
+    made = dphist.publish(rows, domain, 1, "residuals", workload="marginals:q0,q1", unattended=True)
+    page = report_page(made, title="answers", file="answers.parquet")
+    assert "Records by q2, not measured" in page
+    assert page.count("not measured") > 10

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphist.arguments import explained
-from dphist.errors import DphistError, ReleaseError
+from dphist.errors import DphistError, ReleaseError, TooLargeError
 from dphist.inference.intervals import read_confidence
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.model.budget import Budget
@@ -40,7 +40,13 @@ from dphist.release.file.description import (
     read_receipt,
     unpack,
 )
-from dphist.release.file.nothing_else import check_bytes, check_description, check_labels, check_schema
+from dphist.release.file.nothing_else import (
+    check_bytes,
+    check_description,
+    check_labels,
+    check_schema,
+    check_size,
+)
 from dphist.release.file.readable import readable
 from dphist.release.file.writing import file_schema, label_fields, laid_out, taken_names
 from dphist.release.guarantee import Guarantee
@@ -114,6 +120,8 @@ def load(path: str | PathLike[str]) -> Release:
             _check(file, place, description, release)
         object.__setattr__(release, "_written", _bounds(file, description))
         return release
+    except TooLargeError as error:
+        raise ReleaseError(f"{place} cannot be read here: {error}") from None
     except DphistError as error:
         raise ReleaseError(f"{place} is damaged: {error}") from None
     except (pa.ArrowException, OSError, *_MISFITS):
@@ -143,19 +151,19 @@ def _check(
     confidence = read_confidence(description["confidence"])
     known, columns = laid_out(release, confidence, packed=False)
     check_description(description, known)
-    labels = label_columns(release.domain)
-    values = [column.every() for column in labels]
     names = known["bounds"]
     if description["bounds"] != names:
         raise ReleaseError("its bounds stand in other columns than a release's do")
     words = readable(release, confidence, names | {"estimate": known["estimate"]})
     cells = release.cells
-    fields = tables_file.fields(cells) if isinstance(cells, TableCells) else label_fields(labels, values)
-    check_schema(file, file_schema(fields, columns, names), KEY, words)
     # Reading the labels finds damaged descriptions of columns, of which Arrow's own accessors would die.
     if isinstance(cells, TableCells):
+        check_schema(file, file_schema(tables_file.fields(cells), columns, names), KEY, words)
         tables_file.check_rows(file, cells)
     else:
+        labels = label_columns(release.domain)
+        values = [column.every() for column in labels]
+        check_schema(file, file_schema(label_fields(labels, values), columns, names), KEY, words)
         check_labels(file, release.domain, [(c.name, c.axis, v) for c, v in zip(labels, values, strict=True)])
     check_bytes(file, path)
     _check_sums(file, release, taken_names(release))
@@ -163,6 +171,11 @@ def _check(
 
 def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
     domain = Domain.from_json(description["domain"])
+    tables = None
+    if description.get("form") == TableCells.form:
+        tables = tables_file.read_tables(domain, description["tables"])
+    size = domain.size if tables is None else tables_file.rows(domain, tables)
+    check_size(file, size, size)
     wanted = {
         description["estimate"],
         *(entry["column"] for entry in description["transcript"] if "column" in entry),
@@ -170,10 +183,10 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
     columns = {name: plain_numbers(file.read(columns=[name]).column(0)) for name in sorted(wanted)}
     numbers = np.ascontiguousarray(columns[description["estimate"]], dtype=np.float64)
     cells: Cells
-    if description.get("form") == TableCells.form:
-        cells = tables_file.read_cells(domain, numbers, description["tables"])
-    else:
+    if tables is None:
         cells = DenseCells(numbers.reshape(domain.shape))
+    else:
+        cells = tables_file.read_cells(domain, numbers, tables)
     guarantee = read_guarantee(description["guarantee"])
     currency = guarantee.budget.currency
     entries = [read_entry(described, currency, columns) for described in description["transcript"]]
@@ -202,6 +215,7 @@ def _read(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Rel
 def _read_sparse(file: pyarrow.parquet.ParquetFile, description: dict[str, Any]) -> Release:
     """Read a sparse release that `save` wrote."""
     domain = Domain.from_json(description["domain"])
+    check_size(file, 0, domain.size)
     names = description["columns"]
     cells, values = (
         np.ascontiguousarray(plain_numbers(file.read(columns=[names[name]]).column(0)), dtype=np.int64)

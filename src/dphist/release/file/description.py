@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.errors import MechanismError, ReleaseError
+from dphist.errors import MechanismError, ReleaseError, TooLargeError
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, to_json
 from dphist.model.budget import Budget
@@ -26,6 +26,8 @@ KEY = b"dphist"
 """Where in a file's metadata the description stands."""
 # No answer packs better than this (Zstandard's own limit is lower); a larger claim only wants our memory.
 _LARGEST_RATIO = 1 << 18
+# From so many bytes on it is asked whether there is room for them.
+_MUCH = 1 << 27
 
 
 def write_entry(entry: Entry, budget: Budget) -> dict[str, Any]:
@@ -73,8 +75,20 @@ def unpack(text: str, size: int) -> bytes:
     packed = b64decode(text, validate=True)
     if size > _LARGEST_RATIO * (len(packed) + 1):
         raise ReleaseError("an answer is smaller than it says")
+    insist_on_room(size)
     raw: bytes = pa.decompress(packed, decompressed_size=size, codec="zstd", asbytes=True)
     return raw
+
+
+def insist_on_room(size: int) -> None:
+    """Refuse numbers of so many bytes where memory does not hold them: a few bytes of a file may stand for billions."""
+    if size < _MUCH:
+        return
+    # Loaded here: few releases are so large.
+    from dphist.sources.allowance import available_memory
+
+    if size > (free := available_memory()):
+        raise TooLargeError(f"its numbers take {size:,} bytes of memory, of which {free:,} are free")
 
 
 def write_guarantee(guarantee: Guarantee) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
 from dphist.release.columns import along, axis_strides, is_plain
+from dphist.release.file.description import insist_on_room
 from dphist.release.file.readable import check_words
 
 if TYPE_CHECKING:
@@ -32,6 +33,18 @@ _MAGIC = 4
 _TAIL = 8
 # Values of a column that are looked up one by one.
 _FEW = 1 << 14
+
+
+def check_size(file: pyarrow.parquet.ParquetFile, least: int, most: int) -> None:
+    """Refuse other rows than the description has cells, or more than memory holds, before any of them is read.
+
+    A few bytes of a file can stand for billions of equal numbers.
+    """
+    told = file.metadata
+    found = sum(told.row_group(group).num_rows for group in range(told.num_row_groups))
+    if told.num_rows != found or not least <= found <= most:
+        raise ReleaseError("it has other rows than its description has cells")
+    insist_on_room(found * 8)
 
 
 def check_schema(

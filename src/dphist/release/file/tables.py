@@ -30,25 +30,36 @@ def described(cells: TableCells) -> dict[str, Any]:
     return {"form": cells.form, "tables": [list(axes) for axes in cells.order], "table": cells.table_column()}
 
 
-def read_cells(domain: Domain, numbers: NDArray[Any], tables: Any) -> TableCells:
-    """Take the numbers of a file apart into its tables; the file may come from anybody."""
+def read_tables(domain: Domain, tables: Any) -> list[tuple[int, ...]]:
+    """The axes of each table that a description names; the file may come from anybody."""
     if not isinstance(tables, Sequence) or isinstance(tables, str):
         raise ReleaseError("its tables cannot be read")
-    found, begin = {}, 0
+    found: dict[tuple[int, ...], None] = {}
     for axes in tables:
         whole = isinstance(axes, list) and all(type(a) is int and 0 <= a < len(domain.shape) for a in axes)
         if not whole or axes != sorted(set(axes)) or tuple(axes) in found:
             raise ReleaseError("its tables cannot be read")
+        found[tuple(axes)] = None
+    if () not in found:
+        raise ReleaseError("its tables cannot be read")
+    return list(found)
+
+
+def rows(domain: Domain, tables: Sequence[tuple[int, ...]]) -> int:
+    """How many rows the cells of all tables take."""
+    return sum(prod(domain.shape[axis] for axis in axes) for axes in tables)
+
+
+def read_cells(domain: Domain, numbers: NDArray[Any], tables: Sequence[tuple[int, ...]]) -> TableCells:
+    """Take the numbers of a file apart into its tables."""
+    found, begin = {}, 0
+    for axes in tables:
         shape = [domain.shape[axis] for axis in axes]
         end = begin + prod(shape)
-        if end > numbers.size:
-            raise ReleaseError("it has fewer rows than its tables have cells")
         table = np.array(numbers[begin:end], dtype=np.float64).reshape(shape)
         table.setflags(write=False)
-        found[tuple(axes)] = table
+        found[axes] = table
         begin = end
-    if begin != numbers.size or () not in found:
-        raise ReleaseError("it has other rows than its tables have cells")
     cells = TableCells(domain, found)
     if list(cells.order) != list(found):
         raise ReleaseError("its tables stand in another order than a release's do")

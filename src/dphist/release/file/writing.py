@@ -63,7 +63,8 @@ def _write(release: Contents, path: Path, confidence: float) -> None:
     description, columns = laid_out(release, confidence)
     tables = release.cells if isinstance(release.cells, TableCells) else None
     labels = label_columns(release.domain)
-    known = [column.every() for column in labels]
+    # Tables have the labels of their own cells: an attribute that stands in none of them may have any number.
+    known = [] if tables is not None else [column.every() for column in labels]
     names = description["bounds"]
     words = readable(release, confidence, names | {"estimate": description["estimate"]})
     fields = label_fields(labels, known) if tables is None else tables_file.fields(tables)
