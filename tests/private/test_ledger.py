@@ -298,6 +298,33 @@ def test_a_hard_link_is_refused_by_both_names(ledger, tmp_path):
     assert ledger.remaining("adults") == 0
 
 
+MOUNTS = """\
+25 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+31 25 254:0 {folder}/outside/budget.db {folder}/a\\040box/budget.db rw - ext4 /dev/vda rw
+32 25 0:44 / {folder}/share rw shared:2 - nfs4 server:/share rw
+33 32 254:1 / {folder}/share/disk rw - ext4 /dev/vdb rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("a box", "mounted by itself.*mount its folder"), ("share", "network file system"), ("share/disk", "")],
+)
+def test_a_file_whose_log_others_do_not_see_is_refused(place, said, tmp_path, monkeypatch):
+    """SQLite keeps a log beside each mount of a file: two containers had spent the same ε, and one spend was gone."""
+    from dphist.private.ledger import mounted
+
+    (tmp_path / place).mkdir(parents=True)
+    table = tmp_path / "mountinfo"
+    table.write_text(MOUNTS.format(folder=tmp_path))
+    monkeypatch.setattr(mounted, "_TABLE", table)
+    if not said:
+        Ledger.open(tmp_path / place / "budget.db").close()
+        return
+    with pytest.raises(errors.LedgerError, match=said):
+        Ledger.open(tmp_path / place / "budget.db")
+
+
 def test_sums_that_grow_without_end_are_refused(ledger):
     ledger.create("adults", 10)
 

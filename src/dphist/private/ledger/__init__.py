@@ -9,6 +9,7 @@
     witness.py   a note beside the ledger of how far it had come, against restoring an old one
     guarded.py   what every store does alike: turns, transactions, forks
     sqlite.py    the store: one file, many processes
+    mounted.py   where a file cannot be shared
     postgres.py  the store: one database, many machines
     store.py     what a store promises, so that a second one fits the same tests
     spending.py  one spend: what it costs, and the reservation that comes of it

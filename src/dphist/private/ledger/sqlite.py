@@ -12,6 +12,7 @@ from typing import Any
 
 from dphist import errors
 from dphist.private.ledger.guarded import FORMAT, Guarded, readable, tables, vacant
+from dphist.private.ledger.mounted import unshareable
 from dphist.private.ledger.store import Run
 
 _APPLICATION = 0x64706C67  # "dplg": marks the file as a ledger of ours
@@ -137,6 +138,8 @@ class SqliteStore(Guarded):
         if self._file is not None and _identity(self.path) != self._file:
             raise errors.LedgerError(f"the ledger {self.place} was moved or replaced; open it again")
         self._refuse_links()
+        if (reason := unshareable(self.path)) is not None:
+            raise errors.LedgerError(f"the ledger {self.place} {reason}")
         if self.path.is_file() and 0 < self.path.stat().st_size < _SMALLEST:
             # SQLite takes the stump of a database for an empty one, and everything spent would be forgotten.
             raise errors.LedgerError(_DAMAGED.format(place=self.place))
