@@ -225,3 +225,46 @@ def test_the_demo_says_what_is_wrong_with_its_folder_and_rows(tmp_path):
     assert isinstance(CliRunner().invoke(app, ["demo", str(tmp_path / "file")]).exception, OutputError)
     nothing = CliRunner().invoke(app, ["demo", str(tmp_path / "new"), "--rows", "0"])
     assert isinstance(nothing.exception, dphist.errors.InputError)
+
+
+def test_tables_that_cannot_be_rounded_are_not_paid_for(folder):
+    """Rounding was refused when the tables were there and paid for, and they were thrown away."""
+    names = [f"q{place}" for place in range(18)]
+    block = '[[attribute]]\nname = "{}"\nkind = "nominal"\ncategories = ["no", "yes"]\n'
+    (folder / "x.toml").write_text("".join(block.format(name) for name in names))
+    (folder / "x.csv").write_text("\n".join([",".join(names), *[",".join(["no"] * 18)] * 50]) + "\n")
+    wide = ("--mechanism", "residuals", "--marginals", "q0,q1")
+    told = publish("out.parquet", *wide, "--integer")
+    assert told.exit_code != 0
+    assert "--integer" in str(told.exception)
+    assert "nothing was spent" in str(told.exception)
+    assert spent() == 0
+    assert publish("out.parquet", *wide, "--nonnegative").exit_code == 0
+    assert dphist.load("out.parquet").cells.form == "tables"
+
+
+def test_a_release_that_cannot_be_written_after_payment_is_kept_elsewhere(
+    folder, monkeypatch, tmp_path_factory
+):
+    """The disk has filled up since the name was claimed, or the file that is there may not be replaced."""
+    from dphist.publishing.checking import verify_file
+
+    spare = tmp_path_factory.mktemp("spare")
+    monkeypatch.setattr("tempfile.tempdir", str(spare))
+    replace = os.replace
+
+    def busy(source, target, **more):
+        if str(target).endswith("out.parquet") and not str(target).startswith(str(spare)):
+            raise OSError(16, "Device or resource busy")
+        return replace(source, target, **more)
+
+    monkeypatch.setattr(os, "replace", busy)
+    told = publish("out.parquet")
+    assert told.exit_code != 0
+    (kept,) = spare.glob("dphist-*/out.parquet")
+    assert str(kept) in "".join(str(told.exception).split())
+    assert "paid for" in str(told.exception)
+    assert not (folder / "out.parquet").exists()
+    assert spent() == 1
+    with dphist.Ledger.open("budget.db") as book:
+        verify_file(kept, book)

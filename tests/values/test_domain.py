@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphist.errors import DomainError, QueryError
+from dphist.errors import DomainError, InputError, QueryError
 from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.model.measure import Measure
 from dphist.model.workload import Workload
 
 PLACES = {"north": ["a", "b"], "south": {"coast": ["c"], "hills": ["d", "e"]}}
@@ -377,3 +378,24 @@ def test_whole_floats_are_the_integers_that_a_missing_value_made_them_of() -> No
     assert children.cells(np.array([0.0, 1.0, 5.0, np.nan, 1.5, np.inf])).tolist() == [0, 1, 2, -1, -1, -1]
     assert children.cells([True, "1", None]).tolist() == [-1, -1, -1]
     assert Nominal("asked", [False, True]).cells([1.0, True]).tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Ordinal("\ud800", range(3)),
+        lambda: Nominal("x\udfff", ["a"]),
+        lambda: Nominal("x", ["a", "\ud800"]),
+        lambda: Nominal("x", {"\ud800": ["a"]}),
+        lambda: Ordinal("x", ["low", "\ud800"]),
+        lambda: Domain.from_json(
+            {"attributes": [{"name": "x", "kind": "nominal", "categories": ["\ud800"]}]}
+        ),
+    ],
+)
+def test_half_a_character_is_refused(make) -> None:
+    """Such a release could be paid for and not saved."""
+    with pytest.raises(DomainError):
+        make()
+    with pytest.raises(InputError, match="name of a column"):
+        Measure("\ud800", 0, 5)

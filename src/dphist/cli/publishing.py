@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from dphist.cli.files import check_copy
 from dphist.errors import DomainError, InputError, OutputError
+from dphist.mechanisms.options import fitted
+from dphist.mechanisms.protocol import goes_wide
+from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain
 from dphist.model.measure import Measure
 from dphist.model.schema import Schema
@@ -64,6 +67,12 @@ def publish_file(
     recipe = mechanism or DEFAULT_MECHANISM
     hint = asked_of(declared, workload, marginals)
     added = added_up(declared, measures)
+    if integer and domain.undeclared is None and goes_wide(fitted(parse(recipe)), domain, hint):
+        # Found out when the budget is gone, it would cost the release.
+        raise InputError(
+            "--integer: this domain is published as tables that agree with each other, which rounding would end; "
+            "nothing was spent. Leave it out, and round what you show"
+        )
     with (
         claimed(output, force=force, kept=(source, schema, ledger)),
         _opened(ledger) as book,

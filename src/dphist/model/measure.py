@@ -21,6 +21,7 @@ import numpy.typing as npt
 from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.model.domain import Domain
+from dphist.model.domain.labels import writable
 from dphist.model.domain.written import quote
 from dphist.model.unit import Unit
 
@@ -85,9 +86,11 @@ class Measure:
     column: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
+        if not isinstance(self.name, str) or not self.name or not writable(self.name):
             raise InputError("measure: name must be the name of a column")
-        if self.column is not None and (not isinstance(self.column, str) or not self.column):
+        if self.column is not None and (
+            not isinstance(self.column, str) or not self.column or not writable(self.column)
+        ):
             raise InputError(f"measure {self.name}: column must be the name of a column")
         if not isinstance(self.squares, bool) or not isinstance(self.clipped, bool):
             raise InputError(f"measure {self.name}: squares and clipped must be true or false")

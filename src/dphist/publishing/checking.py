@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from dphist.errors import VerificationError
+from dphist.errors import OutputError, VerificationError
 from dphist.release.reading import load
 from dphist.release.release import Release
 
@@ -20,14 +21,31 @@ if TYPE_CHECKING:
 def save_noted(release: Release, path: str | PathLike[str], ledger: Ledger | None = None) -> None:
     """Save a release, and have the ledger that paid remember which file came of it: `verify_file` asks for that.
 
+    Where it cannot be written after all (a disk that filled up in the meantime, a file that may not be replaced), it is
+    saved among the system's temporary files, and the error says where: it is paid for, and cannot be made again.
+
     Args:
         release: What to save.
         path: Where; what was there is replaced.
         ledger: The ledger that paid, if one did.
+
+    Raises:
+        OutputError: if it could not be written there, with the place where it is instead.
     """
-    release.save(path)
+    failed = None
+    try:
+        release.save(path)
+    except OutputError as error:
+        failed = error
+        try:
+            path = Path(mkdtemp(prefix="dphist-")) / Path(path).name
+            release.save(path)
+        except (OSError, OutputError):
+            raise failed from None
     if ledger is not None and release.receipt is not None:
         ledger.complete(release.receipt[1], digest(path))
+    if failed is not None:
+        raise OutputError(f"{failed}. The release, which is paid for, was saved as {path}: move it") from None
 
 
 def verify_file(

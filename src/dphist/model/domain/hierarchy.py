@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import DomainError
+from dphist.model.domain.labels import writable
 
 IntArray = npt.NDArray[np.int64]
 Category = str | int | bool
@@ -101,7 +102,7 @@ def _children(tree: Any) -> Iterable[Node]:
 def _group(key: Any, below: Any) -> Node:
     if below is None:
         return leaf(key)
-    if not isinstance(key, str):
+    if not isinstance(key, str) or not writable(key):
         raise DomainError("the name of a group of categories must be a text")
     node = Node(key, None, tuple(_children(below)))
     if not node.children:
@@ -115,6 +116,8 @@ def leaf(value: Any) -> Node:
         value = value.item()
     if not isinstance(value, str | int):
         raise DomainError("a category must be a text, an integer or a truth value")
+    if isinstance(value, str) and not writable(value):
+        raise DomainError("a category must be text that UTF-8 can write")
     return Node(category_text(value), value, ())
 
 

@@ -8,6 +8,15 @@ from typing import overload
 OTHER = "other"
 
 
+def writable(text: str) -> bool:
+    """Whether a text can stand in a file: half of a character cannot, and a release with one could not be saved."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Labels(Sequence[str]):
     """One readable text per cell, as a sequence that costs nothing until it is read."""
 

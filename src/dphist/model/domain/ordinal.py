@@ -9,7 +9,7 @@ import numpy as np
 
 from dphist.arguments import explained
 from dphist.errors import DomainError, QueryError
-from dphist.model.domain.labels import OTHER, Labels
+from dphist.model.domain.labels import OTHER, Labels, writable
 from dphist.model.domain.scales import LARGEST, Bins, Dates, IntArray, Integers, Scale, Steps, _some
 from dphist.reminding import remind_of_data
 
@@ -204,6 +204,8 @@ def check_name(name: object) -> None:
     """An attribute is named by a text that is not empty."""
     if not isinstance(name, str) or not name.strip():
         raise DomainError("an attribute needs a name: the column it stands for")
+    if not writable(name):
+        raise DomainError("the name of an attribute must be text that UTF-8 can write")
 
 
 def _scale(values: object, edges: Iterable[Any] | None, dates: object) -> Scale:
@@ -236,6 +238,8 @@ def check_categories(values: Iterable[Any]) -> tuple[str, ...]:
         raise DomainError("there are no categories")
     if not all(isinstance(category, str) for category in categories):
         raise DomainError("ordered categories must be texts; for numbers give a range or edges")
+    if not all(map(writable, categories)):
+        raise DomainError("a category must be text that UTF-8 can write")
     if len(set(categories)) != len(categories):
         raise DomainError("a category is listed twice")
     return categories

@@ -13,7 +13,20 @@ from pathlib import Path
 
 _TABLE = Path("/proc/self/mountinfo")
 # Kinds of file systems that several machines see at once.
-_SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "sshfs")
+_SHARED = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afs",
+    "ceph",
+    "glusterfs",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "sshfs",
+)
 
 
 def unshareable(path: Path) -> str | None:
