@@ -109,6 +109,18 @@ def test_every_engine_adds_up_the_same(engine: Any) -> None:  # noqa: F811
     check(source, table, BOUND, LIMITED)
 
 
+def test_the_smallest_of_numbers_is_nothing_in_large_steps(engine: Any) -> None:  # noqa: F811
+    """Its product with one over the step is too small for a float: PostgreSQL gave the whole table up for it."""
+    domain = Domain([Nominal("sex", ["F", "M"])])
+    costs = [5e-324, -5e-324, 249.9, -250.0, 500.0, 1e308, 3000.0]
+    table = pa.table({"sex": ["F"] * len(costs), "cost": pa.array(costs, pa.float64())})
+    for step in (1000, 10**9):
+        quantity = Quantity(Measure("cost", -step, 2 * step, step=step))
+        _, (found,) = count_and_sum(engine.put(table), domain, Unit(), [quantity])
+        wanted = [math.floor(min(max(cost, -step), 2 * step) / step + 0.5) for cost in costs]
+        assert found.tolist() == [sum(wanted), 0]
+
+
 def test_files_and_frames_add_up_the_same(tmp_path: Path) -> None:
     table = records(1)
     frame = table.to_pandas()

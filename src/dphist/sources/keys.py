@@ -89,6 +89,10 @@ def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
     value = engine.real(_number(column, engine)[0])
     low, high = measure.lowest, measure.highest
     scaled = value if measure.size == 1 else engine.times(value, engine.literal(float(1 / measure.size)))
+    if measure.size > 1:
+        # Less than half a step is none; PostgreSQL gives a table up for one product that is too small for a float.
+        near = engine.between(value, -float(measure.size) / 4, float(measure.size) / 4)
+        scaled = engine.when(near, engine.literal(0.0), scaled)
     steps = engine.floor(engine.plus(scaled, engine.literal(0.5)))
     steps = engine.when(engine.before(steps, low), low, engine.when(engine.before(steps, high), steps, high))
     # NaN lies above every number, infinity among them: it is no value.
