@@ -221,6 +221,22 @@ def test_the_demo_runs_and_leaves_a_picture(tmp_path):
     assert dphist("verify", tmp_path / "demo" / "release.parquet").returncode == 0
 
 
+def test_a_demo_whose_budget_is_spent_names_another_folder(tmp_path):
+    from dphist import Ledger
+    from dphist.cli.demo import SCHEMA
+
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    (folder / "visits.toml").write_text(SCHEMA)
+    with Ledger.open(folder / "budget.db") as book:
+        book.create("visits", 10)
+        book.reserve("visits", "19/2", "earlier ones")
+    done = dphist("demo", "demo", "--rows", "2000", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "earlier demos" in done.stderr
+    assert "dphist demo demo-again" in done.stderr
+
+
 def test_a_command_builds_only_itself():
     from dphist.cli.application import app, asked_for
     from dphist.cli.commands import app as whole

@@ -59,17 +59,23 @@ def test_synthetic_records_keep_their_labels_on_any_screen(release):
     assert set(piped.stdout.decode().split()) >= set(NAMES[:3])
 
 
-def test_ctrl_c_is_one_word(monkeypatch, capsys):
-    """Before the library that reads arguments has a say, too."""
+@pytest.mark.parametrize("begin", [dphist.cli.main, dphist.cli.run])
+def test_ctrl_c_is_one_word(begin, monkeypatch, capsys):
+    """Before the library that reads arguments has a say, too, and while modules are loaded."""
 
     def interrupted(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("dphist.cli.quickly.plain_command", interrupted)
+    monkeypatch.setattr(sys, "argv", ["dphist", "show"])
     with pytest.raises(SystemExit) as stopped:
-        dphist.cli.main()
+        begin()
     assert stopped.value.code == 130
     assert capsys.readouterr().err == "dphist: stopped\n"
+    monkeypatch.setattr(sys, "argv", ["dphist", "publish", "--ledger=budget.db"])
+    with pytest.raises(SystemExit):
+        begin()
+    assert "stays spent" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only where a name may be any bytes")

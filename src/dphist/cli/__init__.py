@@ -10,7 +10,7 @@ import gc
 import os
 import sys
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 from dphist.errors import DphistError
 
@@ -21,9 +21,12 @@ def run() -> None:
     Commands that programs call again and again leave at once: taking everything down takes them 0.05 s. They only read
     releases, and the one file that one of them writes is closed by then.
     """
-    from dphist.cli.quickly import plain_command
+    try:
+        from dphist.cli.quickly import plain_command
 
-    quick = plain_command(sys.argv[1:]) is not None
+        quick = plain_command(sys.argv[1:]) is not None
+    except KeyboardInterrupt:
+        _stopped()
     if quick:
         # Threads of NumPy's linear algebra spin for 0.03 s of the processor from the moment it is loaded, waiting for
         # work that does not come; told so before it is, they sleep. As many do the same sums, so the bits are the same.
@@ -38,6 +41,13 @@ def run() -> None:
         if quick and done.code == 0 and not watched and threading.active_count() == 1:
             _leave()
         raise
+
+
+def _stopped() -> NoReturn:
+    """Say so, and that a payment which was made by then is not undone."""
+    paid = any(word.partition("=")[0] == "--ledger" for word in sys.argv)
+    _complain("stopped" + "; what was paid for by then stays spent: `dphist ledger show` says" * paid)
+    sys.exit(130)
 
 
 def _leave() -> None:
@@ -69,8 +79,7 @@ def main() -> None:
         _complain(str(error))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        _complain("stopped")
-        sys.exit(130)
+        _stopped()
     except MemoryError:
         _complain("this does not fit in memory; use coarser bins or fewer attributes")
         sys.exit(1)

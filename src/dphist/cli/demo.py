@@ -8,7 +8,7 @@ from pathlib import Path
 from dphist.cli import screen
 from dphist.cli.picture import bars
 from dphist.cli.showing import draw
-from dphist.errors import InputError, OutputError
+from dphist.errors import BudgetExhausted, InputError, OutputError
 from dphist.model.domain import Domain
 from dphist.model.phrases import counted
 from dphist.private.ledger import Ledger
@@ -84,7 +84,13 @@ def run_demo(folder: Path, rows: int) -> None:
     with screen.progress("publishing"), Ledger.open(ledger) as book:
         if "visits" not in book.datasets():
             book.create("visits", 10)
-        release = publish(source, Domain.from_toml(schema), 1, ledger=book, dataset="visits")
+        try:
+            release = publish(source, Domain.from_toml(schema), 1, ledger=book, dataset="visits")
+        except BudgetExhausted:
+            raise BudgetExhausted(
+                f"earlier demos have spent the budget of 10 in {ledger}, and a ledger gives nothing back; name another "
+                f"folder, as in `dphist demo {folder}-again`"
+            ) from None
         save_noted(release, out, book)
         left = book.remaining("visits")
     screen.line(f"release   {out} in {time.perf_counter() - began:.1f} s, ε = 1, {left} left in {ledger}")
