@@ -3,9 +3,10 @@
 `Release.verify` shows that the counts follow from answers that were paid for. A column, a remark or a stretch of bytes
 beside them is paid for by nobody, and another tool may read the labels, which dphist computes anew. So a file is taken
 only if it holds what the writer would have written: these columns in this order, every label where it belongs, no key
-of the description that means nothing, no metadata of others, words that say what the description says, and no bytes
-between the parts that Parquet knows of. Bounds are checked by `Release.verify`, which knows the errors. (Free text
-stays free: what the custodian says of the release, whose budget paid, and which program wrote the file.)
+of the description that means nothing, no metadata of others, words that say what the description says, least and
+largest values as they are (by which tools pass rows over), and no bytes between the parts that Parquet knows of. Bounds
+are checked by `Release.verify`, which knows the errors. (Free text stays free: what the custodian says of the release,
+whose budget paid, and which program wrote the file.)
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
-from dphist.release.columns import along, axis_strides, is_plain
+from dphist.release.columns import along, axis_strides, is_plain, plain_numbers
 from dphist.release.file.description import insist_on_room
 from dphist.release.file.readable import check_words
 
@@ -82,6 +83,56 @@ def check_bytes(file: pyarrow.parquet.ParquetFile, path: Path) -> None:
         raise ReleaseError("it holds bytes that belong to nothing")
 
 
+def check_statistics(file: pyarrow.parquet.ParquetFile) -> None:
+    """Refuse a footer that says of a column's values what is not so: other tools pass rows over by it, unread."""
+    for group in range(file.num_row_groups):
+        for name in file.schema_arrow.names:
+            check_stated(file, group, file.read_row_group(group, columns=[name]))
+
+
+def check_stated(file: pyarrow.parquet.ParquetFile, group: int, table: pyarrow.Table) -> None:
+    """The same of some columns of a group of rows that were read."""
+    places = {name: place for place, name in enumerate(file.schema_arrow.names)}
+    described = file.metadata.row_group(group)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        told = described.column(places[name]).statistics
+        if told is None:
+            continue
+        so = not told.has_null_count or told.null_count == column.null_count
+        if so and told.has_min_max and column.null_count < len(column):
+            low, high = _ends(column)
+            # Of texts Arrow may count one that no row has: whoever goes by that reads a row too many, none too few.
+            wide = _texts(column.type)
+            so = told.min <= low and told.max >= high if wide else (told.min, told.max) == (low, high)
+        if not so:
+            raise ReleaseError("what it says of a column's values is not so")
+
+
+def _texts(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(_plain(kind)))
+
+
+def _ends(column: pyarrow.ChunkedArray) -> tuple[Any, Any]:
+    """The least and the largest value of a column that has one."""
+    if is_plain(column):
+        numbers = plain_numbers(column)
+        # Parquet leaves out what is no number.
+        return np.fmin.reduce(numbers), np.fmax.reduce(numbers)
+    values: set[Any] = set()
+    for chunk in column.chunks:
+        if hasattr(chunk, "dictionary"):
+            # One more at the end: what is missing is none of them.
+            listed = [*chunk.dictionary.to_pylist(), None]
+            often = np.bincount(_filled(chunk.indices, len(listed) - 1), minlength=len(listed))
+            values.update(listed[place] for place in np.flatnonzero(often))
+        else:
+            values.update((chunk if len(chunk) <= _FEW else chunk.unique()).to_pylist())
+    known = [value for value in values if value is not None and value == value]
+    return min(known), max(known)
+
+
 def check_description(story: Any, known: Any) -> None:
     """Refuse keys of the description that its writer does not know; what they mean is checked where they are read."""
     if isinstance(story, Mapping):
@@ -108,6 +159,7 @@ def check_labels(
     begin = 0
     for group in range(file.num_row_groups):
         table = file.read_row_group(group, columns=[name for name, _, _ in columns])
+        check_stated(file, group, table)
         end = begin + table.num_rows
         for name, axis, (values, codes) in coded:
             wanted, done = along(codes, strides[axis], begin, end), 0

@@ -15,7 +15,12 @@ from dphist.release.cells.cells import places
 from dphist.release.columns import as_arrow, label_columns, number_names
 from dphist.release.contents import Contents
 from dphist.release.file.description import FORMAT, KEY, write_guarantee
-from dphist.release.file.nothing_else import check_bytes, check_description, check_schema
+from dphist.release.file.nothing_else import (
+    check_bytes,
+    check_description,
+    check_schema,
+    check_statistics,
+)
 from dphist.release.file.readable import readable
 
 if TYPE_CHECKING:
@@ -52,6 +57,7 @@ def check(
     words = readable(release, confidence, known["columns"])
     check_schema(file, table.schema, KEY, words)
     check_bytes(file, path)
+    check_statistics(file)
     for column in label_columns(release.domain):
         found, wanted = file.read(columns=[column.name]).column(0), table.column(column.name)
         kind = getattr(wanted.type, "value_type", wanted.type)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dphist.errors import ReleaseError
 from dphist.model.domain import Domain
 from dphist.release.cells import TableCells
+from dphist.release.file.nothing_else import check_stated
 
 if TYPE_CHECKING:
     import pyarrow
@@ -79,6 +80,7 @@ def check_rows(file: pyarrow.parquet.ParquetFile, cells: TableCells) -> None:
     begin = 0
     for group in range(file.num_row_groups):
         table = file.read_row_group(group, columns=names)
+        check_stated(file, group, table)
         end = begin + table.num_rows
         for name, wanted in cells.label_rows(begin, end).items():
             kind = getattr(wanted.type, "value_type", wanted.type)
