@@ -61,7 +61,7 @@ def verify_file(
         path: The release's file.
         ledger: The ledger that its receipt names.
         choice: Insist as well that the mechanism would choose the same again, as `Release.verify` does.
-        exact: Insist on every bit of the counts, as `Release.verify` does.
+        exact: Insist on every bit of counts and bounds, as `Release.verify` does.
 
     Returns:
         The verified release.

@@ -76,8 +76,8 @@ def known_bounds(release: Contents, begin: int, end: int, confidence: float) -> 
         return unknown, unknown
 
 
-def check_written(release: Contents) -> None:
-    """Insist that the bounds in the file that the release was read from are the release's own."""
+def check_written(release: Contents, *, exact: bool = False) -> None:
+    """Insist that the bounds in the file which the release comes from are the release's own (``exact``: bit by bit)."""
     written = release._written
     if written is None:
         return
@@ -86,7 +86,8 @@ def check_written(release: Contents) -> None:
         end = min(begin + 4 * BLOCK, size)
         found, wanted = written.rows(begin, end), block_bounds(release, begin, end, written.confidence)
         for one, other in zip(found, wanted, strict=True):
-            if not np.allclose(one, other, rtol=_SLACK, atol=_SLACK, equal_nan=True):
+            slack = 0.0 if exact else _SLACK
+            if not np.allclose(one, other, rtol=slack, atol=slack, equal_nan=True):
                 raise VerificationError(
                     "a bound in the file is not what this release's interval is, as dphist "
                     f"{__version__} computes it (the file was written by {written.software})"

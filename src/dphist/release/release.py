@@ -204,8 +204,8 @@ class Release(Doors):
         Args:
             choice: Let the mechanism choose again, too, and insist on the same choice for the same reason. It shows
                 that nobody chose by hand, and holds in the version that made the release.
-            exact: Insist on every bit of the counts. Another kind of processor rounds the last digits of fitted tables
-                otherwise, which is let pass without.
+            exact: Insist on every bit of counts and bounds. Another kind of processor rounds the last digits of fitted
+                tables otherwise, which is let pass without.
 
         Raises:
             VerificationError: if the replay gives anything else.

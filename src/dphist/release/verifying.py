@@ -31,7 +31,7 @@ def verify(release: Contents, *, choice: bool = False, exact: bool = False) -> N
         if said != release._estimate.note:
             raise VerificationError("the release says of itself what its replay does not")
     # Bounds of all cells first: they need every split, and what was learned some of them.
-    check_written(release)
+    check_written(release, exact=exact)
     if release._written is not None and release._written.file is not None:
         check_statistics(release._written.file)
     check_learned(release)
