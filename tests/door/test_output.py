@@ -268,3 +268,34 @@ def test_a_release_that_cannot_be_written_after_payment_is_kept_elsewhere(
     assert spent() == 1
     with dphist.Ledger.open("budget.db") as book:
         verify_file(kept, book)
+
+
+def test_rows_without_a_cell_can_be_left_out_of_added_tables_too(folder):
+    """What the refusal tells people to say must be an option of the command that refused."""
+    names = [f"q{place}" for place in range(18)]
+    block = '[[attribute]]\nname = "{}"\nkind = "nominal"\ncategories = ["no", "yes"]\n'
+    (folder / "x.toml").write_text("".join(block.format(name) for name in names))
+    lines = [",".join(["no"] * 18)] * 50 + [",".join(["perhaps"] * 18)] * 50
+    (folder / "x.csv").write_text("\n".join([",".join(names), *lines]) + "\n")
+    wide = ("--mechanism", "residuals", "--marginals", "q0,q1", "--allow-dropped", "0.6")
+    assert publish("out.parquet", *wide).exit_code == 0
+
+    def add(*more):
+        words = [
+            "add",
+            "out.parquet",
+            "x.csv",
+            "--marginals",
+            "q1,q2",
+            "--epsilon",
+            "1",
+            "-o",
+            "more.parquet",
+        ]
+        return CliRunner().invoke(app, [*words, "--ledger", "budget.db", "--dataset", "people", *more])
+
+    refused = add()
+    assert "--allow-dropped 0.5" in str(refused.exception)
+    assert spent() == 1
+    assert add("--allow-dropped", "0.6").exit_code == 0
+    assert spent() == 2

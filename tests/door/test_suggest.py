@@ -173,3 +173,20 @@ def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*asked, str(tmp_path / "s.toml")])
     assert done.exit_code == 0
     assert Schema.read(tmp_path / "s.toml").measures[0].name == "cost"
+
+
+def test_what_was_learned_is_kept_where_another_column_shows_nothing(tmp_path: Path) -> None:
+    """All of it is paid for before the first noise: one column without values took the others' bounds with it."""
+    rows = people().assign(empty=float("nan"))
+    with dphist.Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("people", 3)
+        found = suggest(rows, ["empty", "cost"], 1, ledger=ledger, dataset="people")
+        assert ledger.spent("people") == 1
+        assert [part.measure is None for part in found.parts] == [True, False]
+        assert found.receipt is not None
+        text = found.to_toml()
+        assert "empty: ε = 1/2. Not learned: no range of values" in text
+        assert [measure.name for measure in Schema.read(text).measures] == ["cost"]
+        with pytest.raises(SourceError, match="which is spent"):
+            suggest(rows, ["empty"], 1, ledger=ledger, dataset="people")
+        assert ledger.spent("people") == 2

@@ -123,6 +123,16 @@ def add(
     delta: Annotated[str | None, typer.Option(help="With --epsilon: the δ of (ε, δ); buys a ρ.")] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger that paid for the release.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Which budget in it: the one that paid before.")] = None,
+    allow_dropped: Annotated[
+        float,
+        typer.Option(help="Which share of the rows may have no cell; more stop it before anything is paid."),
+    ] = 0.1,
+    unattended: Annotated[
+        bool,
+        typer.Option(
+            "--unattended", help="Others see whether this succeeds: no stop that hangs on the records."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
 ) -> None:
     """Measure further tables of the records that a release is about, and publish all together."""
@@ -131,6 +141,6 @@ def add(
     with screen.progress("counting records") as say:
         made = add_to_file(
             release, source, output, marginals, epsilon=epsilon, rho=rho, delta=delta, ledger=ledger,
-            dataset=dataset, force=force, say=say,
+            dataset=dataset, allow_dropped=allow_dropped, unattended=unattended, force=force, say=say,
         )  # fmt: skip
     screen.line(f"{output}: {made!r}")

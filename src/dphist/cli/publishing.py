@@ -102,6 +102,8 @@ def add_to_file(
     dataset: str | None,
     force: bool,
     say: Callable[[str], None],
+    allow_dropped: float = ALLOWED,
+    unattended: bool = False,
 ) -> Release:
     """Add tables to a release in a file, and write the larger one to another."""
     if (ledger is None) != (dataset is None):
@@ -116,7 +118,7 @@ def add_to_file(
     ):
         made = add_tables(
             before, source, "marginals:" + ";".join(marginals), epsilon, rho=rho, delta=delta,
-            ledger=book, dataset=dataset,
+            ledger=book, dataset=dataset, allow_dropped=allow_dropped, unattended=unattended,
         )  # fmt: skip
         say("writing the release")
         save_noted(made, output, book)

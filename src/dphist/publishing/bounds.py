@@ -65,6 +65,10 @@ class Range:
     how: str
 
 
+class Unseen(SourceError):  # noqa: N818 -- an answer, in words
+    """Nothing stood out of the noise: an answer, and paid for like any other."""
+
+
 class Bounds:
     """Learns the range of one column through gates that it opens one after the other.
 
@@ -95,13 +99,13 @@ class Bounds:
             The range, and why.
 
         Raises:
-            SourceError: if no octave holds more than noise would: too few records for this budget.
+            Unseen: if no octave holds more than noise would: too few records for this budget.
         """
         edges = _octaves(0.0, 2.0 ** _EXPONENTS[0], len(_EXPONENTS) - 1)
         first = self._noisy(edges, _FIRST)
         filled = np.flatnonzero(first.counts > first.threshold(_FAR))
         if not filled.size:
-            raise SourceError(
+            raise Unseen(
                 "no range of values holds more records than the noise would give: too few for this epsilon, which is "
                 "spent, or values spread over too many orders of magnitude; give more, or state bounds yourself"
             )

@@ -29,7 +29,7 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.queries import Identity
 from dphist.publishing.account import account
-from dphist.publishing.bounds import Bounds, IntArray, Range
+from dphist.publishing.bounds import Bounds, IntArray, Range, Unseen
 from dphist.sources.count import columns_of, count, rows_of_people
 from dphist.sources.open import lasting
 from dphist.tracebacks import closed
@@ -54,6 +54,8 @@ class Suggested:
         measure: The measure that it would be; None for rows per person.
         bins: A width for bins of about that range; None for rows per person.
         rows: Rows per person; None for a column of values.
+
+    Where nothing stood out of the noise there is neither, and ``reason`` says so.
     """
 
     name: str
@@ -104,8 +106,10 @@ class Suggestion:
             if part.rows is not None:
                 blocks += [said, f"# unit = {{rows = {part.rows}, id = {quote(part.name)}}}", ""]
                 continue
-            if part.measure is not None:
-                blocks += [said, _attribute(part), measures_to_toml([part.measure])]
+            if part.measure is None:
+                blocks += [said, ""]
+                continue
+            blocks += [said, _attribute(part), measures_to_toml([part.measure])]
         return "\n".join(blocks)
 
 
@@ -139,7 +143,7 @@ def suggest(
         What was learned, each part with its price and reason.
 
     Raises:
-        SourceError: if there are too few records for this budget.
+        SourceError: if there are too few records for this budget to learn anything.
 
     Example:
         >>> import numpy as np, pandas as pd
@@ -162,9 +166,14 @@ def suggest(
     purpose = f"bounds of {', '.join(columns)}"
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
         pay: Callable[[], None] | None = payer.pay
-        parts = []
+        parts: list[Suggested] = []
+        unseen: list[Unseen] = []
         if protected.id is not None:
-            parts.append(_rows(source, protected, share, pay, noise))
+            try:
+                parts.append(_rows(source, protected, share, pay, noise))
+            except Unseen as error:
+                unseen.append(error)
+                parts.append(Suggested(protected.id, share, _nothing(error)))
             pay = None
         for column in known:
 
@@ -172,9 +181,16 @@ def suggest(
                 counted = count(source, Domain([Ordinal(name, edges=list(edges))]), protected)
                 return counted.counts.reshape(-1)
 
-            found = Bounds(tally, share, protected, pay, noise).learn()
+            try:
+                found = Bounds(tally, share, protected, pay, noise).learn()
+                parts.append(_suggested(column.name, found, share, whole=column.family == "integer"))
+            except Unseen as error:
+                # What was learned of other columns is paid for, and not thrown away for this one.
+                unseen.append(error)
+                parts.append(Suggested(column.name, share, _nothing(error)))
             pay = None
-            parts.append(_suggested(column.name, found, share, whole=column.family == "integer"))
+        if len(unseen) == len(parts):
+            raise unseen[0]
         return Suggestion(tuple(parts), protected, payer.receipt)
 
 
@@ -195,7 +211,7 @@ def _rows(
     bar = float(noisy.scale) * math.log(edges.size / (2 * _CHANCE))
     seen = np.flatnonzero(noisy.values.reshape(-1) > bar)
     if not seen.size:
-        raise SourceError(
+        raise Unseen(
             "no number of rows is had by more people than noise would give: too few for this epsilon, which is spent"
         )
     most = int(edges[seen[-1]])
@@ -204,6 +220,10 @@ def _rows(
         "rows make less noise, and drop more."
     )
     return Suggested(person, epsilon, reason, rows=most)
+
+
+def _nothing(error: Unseen) -> str:
+    return f"Not learned: {error}."
 
 
 def _suggested(name: str, found: Range, epsilon: Fraction, *, whole: bool) -> Suggested:
