@@ -9,6 +9,11 @@ from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive import Engine
 from dphist.inference.predictive.apart import Distances
 from dphist.inference.predictive.inside import Inside
+from dphist.mechanisms.auto import Auto
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
+from dphist.testing.gates import run
 
 
 def _one_block(strengths):
@@ -34,3 +39,46 @@ def test_what_a_cut_adds_is_the_variance_of_values_less_their_mean(axis):
     assert inside.variance(low, high)[0] == pytest.approx((10.0 * across) ** 2)
     both = inside.variance(np.repeat(low, 2, axis=0), np.repeat(high, 2, axis=0), np.array([0, 2]))
     assert both[0] == pytest.approx(2 * (10.0 * across) ** 2)
+
+
+def _line_of_blocks(strength, sizes=(8, 8)):
+    ends = np.cumsum([0, *sizes])
+    n = int(ends[-1])
+    tree = MeasuredTree.of(
+        (n,),
+        [-1, 0, 0],
+        [[0], [0], [ends[1]]],
+        [[n], [ends[1]], [n]],
+        [4.0 * n, 32.0, 4.0 * n - 32.0],
+        [2.0] * 3,
+    )
+    return Inside(
+        Engine.of_tree(tree), np.full(n, 4.0), Distances(np.zeros(1), np.full(1, 8.0)), np.array([strength])
+    )
+
+
+def test_records_of_small_blocks_may_all_lie_in_what_is_asked_for():
+    low, high = np.array([[7], [2], [0], [0], [3]]), np.array([[9], [4], [8], [16], [4]])
+    # One cell on either side of the border, two inside a block, a block, both blocks, one cell.
+    assert _line_of_blocks(4.0).lumps(low, high).tolist() == pytest.approx([56.0, 24.0, 0.0, 0.0, 0.0])
+    assert _line_of_blocks(1.0).lumps(low, high)[0] == pytest.approx(14.0)
+    assert not _line_of_blocks(0.0).lumps(low, high).any()
+    # A list of two pieces adds squares; larger blocks are left to the variance; and so are planes.
+    both = _line_of_blocks(4.0).lumps(low[:2], high[:2], np.array([0, 2]))
+    assert both[0] == pytest.approx(np.hypot(56.0, 24.0))
+    assert _line_of_blocks(4.0, (8, 32)).lumps(low[:1], high[:1])[0] == pytest.approx(28.0)
+    assert not _one_block([4.0, 4.0]).lumps(np.zeros((1, 2), dtype=np.int64), np.array([[2, 2]])).any()
+
+
+def test_bursts_beside_borders_of_blocks_are_held_more_often():
+    n, place = 512, np.arange(512) % 32
+    counts = np.where((place == 0) | (place == 31), 40, 1)
+    low = np.arange(n - 8)[:, None]
+    asked = Workload(Domain([Ordinal("x0", range(n))]), low, low + 8)
+    truth, held = asked.answer(counts), []
+    for seed in range(6):
+        estimate = run(Auto(), counts, Budget.of(rho="1/200"), seed=seed)
+        published = estimate.errors.answer(asked, asked.answer(estimate.counts))
+        found = estimate.errors.interval(asked, published, 0.95)
+        held.append(float(((found.low <= truth) & (truth <= found.high)).mean()))
+    assert np.mean(held) > 0.9

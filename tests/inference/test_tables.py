@@ -5,8 +5,15 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
+from dphist.inference.estimate import Interval, nearest_whole
 from dphist.inference.fitting import rake, settle
 from dphist.inference.tables import MeasuredTables
+from dphist.mechanisms import Marginals
+from dphist.model.budget import Budget
+from dphist.model.domain import Domain, Nominal
+from dphist.model.histogram import Histogram
+from dphist.model.workload import Workload
+from dphist.testing.gates import run
 
 SHAPE = (3, 4, 2)
 SETS = [
@@ -121,3 +128,30 @@ def test_raking_finds_the_tables_and_keeps_what_they_say_nothing_of():
     ratios = cube / start
     for one, two in pairwise(range(4)):
         assert np.allclose(ratios[:, one], ratios[:, two])
+
+
+def test_bounds_of_tables_are_whole_counts_and_hold_where_noise_is_whole():
+    # Two cells have noise of deviation 1: 1.96 either way would allow for one whole step and hold in 0.87.
+    domain = Domain([Nominal("a", ["x", "y"]), Nominal("b", ["x", "y"])])
+    counts = np.array([[9, 4], [7, 12]])
+    rows = Workload.marginals(domain, 1)
+    truth, held, wide = rows.answer(counts), [], []
+    for seed in range(100):
+        estimate = run(Marginals(tables=((0, 1),)), Histogram(domain, counts), Budget.of(rho=1), seed=seed)
+        found = estimate.errors.interval(rows, rows.answer(estimate.counts), 0.95)
+        held.append(float(((found.low <= truth) & (truth <= found.high)).mean()))
+        wide.append(float((found.high - found.low).mean()))
+    assert np.mean(held) > 0.95
+    assert np.mean(wide) == pytest.approx(4.0, abs=0.1)
+
+
+def test_whole_bounds_hold_whenever_others_did_and_what_is_published():
+    draws = np.random.default_rng(4)
+    low = draws.uniform(0.0, 9.0, 2_000)
+    high, published = low + draws.uniform(0.0, 3.0, 2_000), draws.uniform(0.0, 12.0, 2_000)
+    found = nearest_whole(Interval(low, high), published)
+    for truth in range(13):
+        assert not ((low <= truth) & (truth <= high) & ((found.low > truth) | (truth > found.high))).any()
+    assert ((found.low <= published) & (published <= found.high)).all()
+    plain = nearest_whole(Interval(low, high), low)
+    assert np.mean(plain.high - plain.low) == pytest.approx(np.mean(high - low), rel=0.2)

@@ -18,6 +18,7 @@ from dphist.inference.estimate import (
     around,
     each_of,
     holding,
+    nearest_whole,
     reach_of,
     shared_confidence,
 )
@@ -137,7 +138,7 @@ class LeastSquaresNoise(NoiseErrors):
         guaranteed: bool = False,
         simultaneous: bool = False,
     ) -> Interval:
-        """Read half-widths off the noise; bound what was not measured, widened to hold the guess that is published."""
+        """Read half-widths off the noise, in whole counts; bound what was not measured, widened to hold the guess."""
         kinds = bounded_kinds(self.known.shape, workload.low, workload.high)
         if any(self.known.covers(axes) for axes, _ in kinds):
             found = super().interval(
@@ -148,6 +149,7 @@ class LeastSquaresNoise(NoiseErrors):
                 guaranteed=guaranteed,
                 simultaneous=simultaneous,
             )
+            found = nearest_whole(found, published)
         else:
             unknown = np.full(len(workload), np.nan)
             found = Interval(unknown, unknown)
@@ -190,7 +192,7 @@ class LeastSquaresNoise(NoiseErrors):
         spread, stand = self.box_spread(low, high), self._fitted(low, high, query, count)
         if query is not None:
             spread = spread.combine(query, count)
-        return around(stand, reach_of(spread, confidence, guaranteed=guaranteed), stand)
+        return nearest_whole(around(stand, reach_of(spread, confidence, guaranteed=guaranteed), stand), stand)
 
 
 def or_bounds(
@@ -272,13 +274,13 @@ class ResidualNoise(LeastSquaresNoise):
         if any(axis in self.residuals.trees for axis in axes):
             variance, heaviest = self.residuals.cell_spread(axes)
             each = half_widths(Spread(variance.reshape(-1), heaviest.reshape(-1)), confidence)
-            return around(stand, each.reshape(stand.shape), published)
+            return nearest_whole(around(stand, each.reshape(stand.shape), published), published)
         # Cells have the same noise but where a tree was asked.
         shape = self.residuals.shape
         low = np.zeros((1, len(shape)), dtype=np.int64)
         high = np.array([[1 if axis in axes else size for axis, size in enumerate(shape)]], dtype=np.int64)
         width = half_widths(self.box_spread(low, high), confidence)[0]
-        return around(stand, width, published)
+        return nearest_whole(around(stand, width, published), published)
 
     def _guessed_table(self, axes: Axes, published: FloatArray, confidence: float) -> Interval:
         chosen = cover(axes, self.residuals.inside(axes))

@@ -42,7 +42,7 @@ _ONE_DRAW = 9.0
 # it. By eight boxes and a mean of 2.5 alone three of 45 made-up cubes had least squares' noise in one of four releases,
 # for nothing: sums that were off by 2.6 to 57 were answered with 31 to 460.
 _BOXES, _ALIKE, _SURE = 500, 8, 3.5
-# What bounds that are whole counts cost beside those that are not.
+# A deviation that is less by no more than this hardly shows in bounds that are whole counts.
 _WHOLE = 0.25
 _SHRUNK = Words(
     CALIBRATED.short,
@@ -140,7 +140,7 @@ class TableNoise(LeastSquaresNoise):
         summed = np.asarray(workload.answer_from(self._sums), dtype=np.float64)
         noise = self.variance(workload)
         squares = each + (summed - published) ** 2
-        # By what is known beforehand, whole counts included, not by which of the two came out narrower.
+        # By what is known beforehand, not by which of the two came out narrower.
         shrunk = (np.sqrt(squares) + _WHOLE < np.sqrt(noise)) & ~self._plainly(
             workload, summed, self.stand(workload, summed)[0], noise
         )

@@ -244,7 +244,11 @@ class PredictiveErrors:
     ) -> tuple[FloatArray, FloatArray]:
         """How far truths may lie below published answers, and above: the roots of what squared errors are expected."""
         deviation = np.sqrt(self.squares(low, high, starts, published))
-        return deviation, deviation
+        if self.inside is None:
+            return deviation, deviation
+        # What is all in one place is as far as that at 95 %, whatever a normal law makes of it.
+        lumps = self.inside.lumps(low, high, starts) / normal_quantile(0.95)
+        return deviation, np.maximum(deviation, lumps)
 
     def whole(
         self,
