@@ -57,17 +57,19 @@ def _line_of_blocks(strength, sizes=(8, 8)):
     )
 
 
-def test_records_of_small_blocks_may_all_lie_in_what_is_asked_for():
+def test_records_of_small_blocks_may_all_lie_in_what_is_asked_for_or_elsewhere():
     low, high = np.array([[7], [2], [0], [0], [3]]), np.array([[9], [4], [8], [16], [4]])
     # One cell on either side of the border, two inside a block, a block, both blocks, one cell.
-    assert _line_of_blocks(4.0).lumps(low, high).tolist() == pytest.approx([56.0, 24.0, 0.0, 0.0, 0.0])
-    assert _line_of_blocks(1.0).lumps(low, high)[0] == pytest.approx(14.0)
-    assert not _line_of_blocks(0.0).lumps(low, high).any()
+    below, above = _line_of_blocks(2.0).lumps(low, high)
+    assert below.tolist() == pytest.approx([8.0, 8.0, 0.0, 0.0, 0.0])
+    assert above.tolist() == pytest.approx([56.0, 24.0, 0.0, 0.0, 0.0])
+    assert _line_of_blocks(0.5).lumps(low, high)[1][0] == pytest.approx(14.0)
+    assert not np.any(_line_of_blocks(0.0).lumps(low, high))
     # A list of two pieces adds squares; larger blocks are left to the variance; and so are planes.
-    both = _line_of_blocks(4.0).lumps(low[:2], high[:2], np.array([0, 2]))
-    assert both[0] == pytest.approx(np.hypot(56.0, 24.0))
-    assert _line_of_blocks(4.0, (8, 32)).lumps(low[:1], high[:1])[0] == pytest.approx(28.0)
-    assert not _one_block([4.0, 4.0]).lumps(np.zeros((1, 2), dtype=np.int64), np.array([[2, 2]])).any()
+    both = _line_of_blocks(2.0).lumps(low[:2], high[:2], np.array([0, 2]))
+    assert both[1][0] == pytest.approx(np.hypot(56.0, 24.0))
+    assert _line_of_blocks(2.0, (8, 32)).lumps(low[:1], high[:1])[1][0] == pytest.approx(28.0)
+    assert not np.any(_one_block([2.0, 2.0]).lumps(np.zeros((1, 2), dtype=np.int64), np.array([[2, 2]])))
 
 
 def test_bursts_beside_borders_of_blocks_are_held_more_often():
@@ -81,4 +83,4 @@ def test_bursts_beside_borders_of_blocks_are_held_more_often():
         published = estimate.errors.answer(asked, asked.answer(estimate.counts))
         found = estimate.errors.interval(asked, published, 0.95)
         held.append(float(((found.low <= truth) & (truth <= found.high)).mean()))
-    assert np.mean(held) > 0.9
+    assert np.mean(held) > 0.92

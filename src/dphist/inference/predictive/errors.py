@@ -247,8 +247,11 @@ class PredictiveErrors:
         if self.inside is None:
             return deviation, deviation
         # What is all in one place is as far as that at 95 %, whatever a normal law makes of it.
-        lumps = self.inside.lumps(low, high, starts) / normal_quantile(0.95)
-        return deviation, np.maximum(deviation, lumps)
+        below, above = (
+            np.maximum(deviation, lumps / normal_quantile(0.95))
+            for lumps in self.inside.lumps(low, high, starts)
+        )
+        return below, above
 
     def whole(
         self,
