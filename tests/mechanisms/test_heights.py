@@ -10,7 +10,7 @@ import dphist
 from dphist.errors import MechanismError
 from dphist.mechanisms import Auto, Posterior
 from dphist.mechanisms.adaptivetree import AdaptiveTree
-from dphist.mechanisms.choosing.glimpse import Look
+from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.planes import cells_if_few, counted_look, look_higher
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
@@ -46,7 +46,7 @@ def test_the_question_is_what_its_words_say():
 
 def test_a_look_sees_tall_and_low_and_pays_what_it_says():
     right = open_counts(_few(), 1, workload=RANGES, seed=1)
-    look, seen, rest = look_higher(counted_look(), *counted_look().at(right))
+    look, seen, rest = look_higher(counted_look(), *counted_look().at(right), "ranges")
     assert rest.unit_scale == 1 / ((1 - look.total) * (1 - look.heights))
     # Noise of scales 60 and 240 ÷ 18: a chance below 1e-6 to be off by 15 times that.
     assert seen.low is not None
@@ -71,11 +71,56 @@ def test_few_tall_cells_are_measured_one_by_one_and_all_else_is_not():
 
 def test_full_cells_that_are_all_tall_keep_the_tree():
     right = open_counts(_even(1000), 1, workload=RANGES, seed=1)
-    _, seen, rest = look_higher(counted_look(), *counted_look().at(right))
+    _, seen, rest = look_higher(counted_look(), *counted_look().at(right), "ranges")
     assert cells_if_few(rest, "ranges", seen) is None
     few = cells_if_few(rest, "ranges", replace(seen, low=0.0, tall=50.0))
     assert few is not None
     assert cells_if_few(rest, "ranges", replace(seen, low=1e5, tall=50.0)) is None
+
+
+def test_noise_of_the_look_is_not_taken_for_records():
+    rest = open_counts(_few(), 1, workload=RANGES, seed=1)
+
+    def chosen(low, tall, blur=60.0):
+        return cells_if_few(rest, "ranges", Glimpse(8e5, low=low, tall=tall, blur=blur)) is not None
+
+    assert [chosen(low, 10.0) for low in (-200.0, 0.0, 60.0, 120.0, 600.0, 6000.0)] == [True] * 4 + [
+        False
+    ] * 2
+    # The same, known better.
+    assert not chosen(120.0, 10.0, blur=6.0)
+    # Nor are no tall cells believed, which noise makes of a few.
+    assert chosen(0.0, 0.0)
+    assert not chosen(0.0, 16_384.0)
+
+
+def test_what_leaves_doubt_is_asked_once_more_and_replays():
+    counts = _few().counts.copy()
+    counts.reshape(-1)[5::131] = 2
+    for seed, plane, twice in ((1, counts, True), (1, _few().counts, False)):
+        right = open_counts(Histogram(PLANE, plane), 1, workload=RANGES, seed=seed)
+        look, seen, rest = look_higher(counted_look(), *counted_look().at(right), "ranges")
+        assert bool(look.again) == twice
+        assert rest.unit_scale == 1 / ((1 - look.total) * (1 - look.heights) * (1 - look.again))
+        again, left = look.at(open_counts(Histogram(PLANE, plane), 1, workload=RANGES, seed=seed))
+        assert (again, left.unit_scale) == (seen, rest.unit_scale)
+        # What both show has less noise than either.
+        assert seen.blur < (26.0 if twice else 63.0)
+    with pytest.raises(MechanismError, match="again"):
+        Look(again=Fraction(1, 9))
+
+
+def test_beside_tall_cells_empty_ones_add_up_to_no_more_than_was_seen():
+    counts = np.zeros(PLANE.shape, dtype=np.int64)
+    places = np.random.default_rng(4).normal(64, 12, (2, 900)).round().astype(int)
+    np.add.at(counts, tuple(np.clip(places, 0, 127)), 5000)
+    plain, few = (
+        Posterior(elsewhere=each).estimate(open_counts(counts, 1, seed=3)).counts for each in (0.0, 30.0)
+    )
+    low = plain < 5.0
+    assert plain[low].sum() > 60.0
+    assert few[low].sum() == pytest.approx(30.0)
+    assert np.array_equal(few[~low], plain[~low])
 
 
 def test_rectangles_are_off_by_half_of_a_tree_and_what_is_published_replays():

@@ -67,7 +67,7 @@ class Posterior:
             sum: then a better total is measured and cells are moved to it together, and where there is next to nothing
             a tree of blocks is measured instead of cells. Every decision reads totals that were paid for.
         elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
-            elsewhere; answers and intervals then rely on that. 0 where nothing of the kind is known.
+            elsewhere; what is published, answers and intervals then rely on that. 0 where nothing of the kind is known.
 
     Example:
         >>> from dphist.mechanisms import Posterior
@@ -118,6 +118,10 @@ class Posterior:
             return Estimate(told.counts, self._errors(errors, noisy, known, read if ordered else None))
         counts, model = _read(noisy, values, ordered=ordered)
         reading = counts, model
+        if self.elsewhere > 0.0:
+            from dphist.inference.predictive.few import lowered
+
+            counts = lowered(counts, float(noisy.scale), self.elsewhere)
         note = f"every cell was noised{spent}, then "
         if total is not None:
             counts = _to_total(counts, noisy, total)

@@ -16,8 +16,31 @@ from dphist.model.workload import Workload
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# A published cell from so many noise scales on is a tall one; what lies elsewhere comes in lumps of about so many.
-_TALL, _LUMP = 5.0, 8.0
+# A published cell from so many noise scales on is a tall one; what lies elsewhere comes in lumps of about so many, or
+# of such a part of all of it, since it may lie close together.
+_TALL, _LUMP, _CLOSE = 5.0, 8.0, 0.33
+
+
+def lowered(counts: FloatArray, scale: float, elsewhere: float) -> FloatArray:
+    """Counts of which those that are not tall add up to no more than was seen to lie there: of noisy answers alone.
+
+    Beside tall cells that lie close to each other empty ones are read as a little each, which adds up.
+
+    Args:
+        counts: As they were read.
+        scale: Of the noise in a cell.
+        elsewhere: How many noise scales of records may lie outside of tall cells.
+
+    Returns:
+        Counts, none larger.
+
+    Example:
+        >>> lowered(np.array([900.0, 2.0, 2.0, 0.0]), 1.0, 2.0).tolist()
+        [900.0, 1.0, 1.0, 0.0]
+    """
+    short = counts < _TALL * scale
+    sum_of, most = float(counts[short].sum()), elsewhere * scale
+    return np.where(short, counts * (most / sum_of), counts) if sum_of > most else counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +81,7 @@ class FewErrors(PredictiveErrors):
         if starts is not None:
             tall = np.add.reduceat(tall, starts[:-1])
         part = asked_cells(low, high, starts) / self._tall.size
-        spread = (part * self.elsewhere) ** 2 + part * self.elsewhere * _LUMP
+        lump = max(_LUMP, _CLOSE * self.elsewhere)
+        spread = (part * self.elsewhere) ** 2 + part * self.elsewhere * lump
         own = self.noise * tall + self.scale**2 * spread
         return np.minimum(own, super().squares(low, high, starts, published))

@@ -68,6 +68,7 @@ class Glimpse:
         crowd: How full blocks are; None if nobody looked.
         low: How many records lie in low cells, about; None if nobody looked.
         tall: How many cells are tall, about.
+        blur: The scale of the noise in what is low.
         apart: The mean total variation of the strongest pairs from chance, beyond what sampling makes of it; None if
             nobody asked them.
         elsewhere: The total variation from chance that blocks show of a pair that is not of two long attributes, beyond
@@ -80,6 +81,7 @@ class Glimpse:
     crowd: Crowd | None = None
     low: float | None = None
     tall: float | None = None
+    blur: float = 0.0
     apart: float | None = None
     elsewhere: float = 0.0
 
@@ -113,6 +115,7 @@ class Look:
         heights: The share of what is left after the total that buys how much lies in cells up to a height; four fifths
             of it for those that are low, one for how many are tall.
         height: This height.
+        again: The share of what is left then that buys the same once more, where the first left doubt.
 
     Example:
         >>> from dphist.testing import open_counts
@@ -130,6 +133,7 @@ class Look:
     top: int = 0
     heights: Fraction = Fraction(0)
     height: int = 0
+    again: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if not (0 < self.total < 1 and 0 <= self.blocks < 1 - self.total):
@@ -142,6 +146,8 @@ class Look:
             raise MechanismError("look: top must be a number of the pairs among which it looks")
         if not 0 <= self.heights < 1 or bool(self.heights) != (self.height > 0) or self.height < 0:
             raise MechanismError("look: heights must be a share below 1, and height says up to which")
+        if not 0 <= self.again < 1 or (self.again and not self.heights):
+            raise MechanismError("look: again must be a share below 1, of a look at heights")
 
     def at(self, data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
         """Look, and give back what is left of the right."""
@@ -152,7 +158,8 @@ class Look:
         records = max(float(noisy.values.sum()), math.sqrt(float(noisy.variance)))
         seen = self._blocks(second[0], records) if second else Glimpse(records)
         if self.heights:
-            return self.higher(rest, records)
+            seen, rest = self.higher(rest, seen)
+            return self.higher(rest, seen) if self.again else (seen, rest)
         return self.further(rest, seen) if self.pairs else (seen, rest)
 
     def further(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
@@ -165,14 +172,20 @@ class Look:
         doubt = math.sqrt(float(np.max(shown.variance))) / unit
         return replace(seen, apart=float(shown.values[0]) / unit, doubt=doubt), rest
 
-    def higher(self, data: PrivateCounts, records: float) -> tuple[Glimpse, PrivateCounts]:
-        """See how much lies in low cells and how many are tall, once records were counted."""
-        first, second, rest = data.split(
-            FOR_LOW * self.heights, (1 - FOR_LOW) * self.heights, 1 - self.heights
-        )
-        low = float(first.measure(Heights(self.height, falling=True)).values.sum())
+    def higher(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
+        """See how much lies in low cells and how many are tall, once records were counted; or once more."""
+        share = self.heights if seen.low is None else self.again
+        first, second, rest = data.split(FOR_LOW * share, (1 - FOR_LOW) * share, 1 - share)
+        shown = first.measure(Heights(self.height, falling=True))
+        low, blur = float(shown.values.sum()), float(shown.scale)
         under = float(second.measure(Heights(self.height)).values.sum())
-        return Glimpse(records, low=low, tall=max(under - max(low, 0.0), 0.0) / self.height), rest
+        tall = max(under - max(low, 0.0), 0.0) / self.height
+        if seen.low is not None and seen.tall is not None:
+            # Both count by the squares of their noise.
+            new = seen.blur**2 / (seen.blur**2 + blur**2)
+            low, tall = new * low + (1.0 - new) * seen.low, new * tall + (1.0 - new) * seen.tall
+            blur *= math.sqrt(new)
+        return Glimpse(seen.records, low=low, tall=tall, blur=blur), rest
 
     def count(self, data: PrivateRecords) -> PrivateRecords:
         """Count records of very many columns, and give back what is left of the right."""

@@ -77,7 +77,7 @@ def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse,
     if request.few:
         from dphist.mechanisms.choosing.planes import look_higher
 
-        return look_higher(look, seen, data)
+        return look_higher(look, seen, data, request.kind)
     return look, seen, data
 
 
