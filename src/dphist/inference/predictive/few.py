@@ -16,9 +16,10 @@ from dphist.model.workload import Workload
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-# A published cell from so many noise scales on is a tall one; what lies elsewhere comes in lumps of about so many, or
-# of such a part of all of it, since it may lie close together.
-_TALL, _LUMP, _CLOSE = 5.0, 8.0, 0.33
+# A published cell from so many noise scales on is a tall one; what lies elsewhere comes in lumps of about so many.
+_TALL, _LUMP = 5.0, 8.0
+UNSEEN = 30.0
+"""So many noise scales of records may lie elsewhere beyond those seen, which noise may have hidden."""
 
 
 def lowered(counts: FloatArray, scale: float, elsewhere: float) -> FloatArray:
@@ -49,8 +50,9 @@ class FewErrors(PredictiveErrors):
 
     The law of all cells does not know that: it learns how totals divide, and leaves every empty cell a little. A range
     with k tall cells is off by their noise, k variances, and by what lies elsewhere in it: of e noise scales of records
-    a part p of the cells holds p·e, in lumps, which scatters by the root of p·e times a lump. That e is small was seen
-    before the cells were measured, by a question of its own. Where the law promises less, that is taken.
+    a part p of the cells holds p·e, in lumps, which scatters by the root of p·e times a lump. Those that were seen may
+    all lie in one place, which is in the range with chance p. That e is small was seen before the cells were measured,
+    by a question of its own. Where the law promises less, that is taken.
     """
 
     scale: float = 1.0
@@ -81,7 +83,7 @@ class FewErrors(PredictiveErrors):
         if starts is not None:
             tall = np.add.reduceat(tall, starts[:-1])
         part = asked_cells(low, high, starts) / self._tall.size
-        lump = max(_LUMP, _CLOSE * self.elsewhere)
-        spread = (part * self.elsewhere) ** 2 + part * self.elsewhere * lump
+        seen = max(self.elsewhere - UNSEEN, 0.0)
+        spread = (part * self.elsewhere) ** 2 + part * (self.elsewhere * _LUMP + seen**2)
         own = self.noise * tall + self.scale**2 * spread
         return np.minimum(own, super().squares(low, high, starts, published))

@@ -20,6 +20,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.inference.predictive.few import UNSEEN
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.cubes import two_digits
 from dphist.mechanisms.choosing.forecast import Forecaster
@@ -50,8 +51,6 @@ _NOTHING, _LOW, _GUESSES = 0.5, np.geomspace(4.0, 4e6, 40), 29
 # Where the better way is then still expected to be off by so much more than the better of both would be, in logarithms,
 # the same is asked once more, for so much.
 _DOUBT, _AGAIN = 0.1, Fraction(1, 20)
-# Intervals allow for so many noise scales of records in low cells beyond those seen, which noise may have hidden.
-_LEAST_LOST = 30.0
 
 # What a look at the blocks costs: under two percent together, so under one of the error. They have about so many cells,
 # and there are at most so many along an axis.
@@ -141,7 +140,7 @@ def cells_if_few(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> tuple
     if cells >= tree:
         return None
     return (
-        Posterior(elsewhere=_LEAST_LOST + round(max(seen.low, 0.0) / scale)),
+        Posterior(elsewhere=UNSEEN + round(max(seen.low, 0.0) / scale)),
         f"nearly all records are in about {two_digits(max(seen.tall, 1.0)):,} cells, so every cell is measured by "
         f"itself (posterior): ranges are expected to be off by {cells:,.3g}, from a tree by {tree:,.3g}",
     )
