@@ -45,12 +45,12 @@ _BELIEVED, _ENOUGH = 17, 3e5
 # which a^_SPREAD of what is low is lost, and from a tree by _TREES·√(ak), beside _PATHS of what a full plane has; by
 # _FULL of that at most.
 _SPREAD, _TREES, _PATHS, _FULL = 0.87, 2.0, 0.15, 0.4
-# The noise of that look is as large as what it must tell apart, so what it showed is believed by a public prior: half
-# of the time nothing is low, else any size is alike likely, in noise scales; and any number of tall cells.
-_NOTHING, _LOW, _GUESSES = 0.5, np.geomspace(4.0, 4e6, 40), 29
+# The noise of that look is as large as what it must tell apart, so what it showed is believed by a public prior: often
+# nothing is low, else any size is alike likely, in noise scales; and so is any number of tall cells.
+_NOTHING, _LOW, _GUESSES = 0.3, np.geomspace(4.0, 4e6, 40), 29
 # Where the better way is then still expected to be off by so much more than the better of both would be, in logarithms,
 # the same is asked once more, for so much.
-_DOUBT, _AGAIN = 0.1, Fraction(1, 20)
+_DOUBT, _AGAIN = 0.05, Fraction(1, 20)
 
 # What a look at the blocks costs: under two percent together, so under one of the error. They have about so many cells,
 # and there are at most so many along an axis.
