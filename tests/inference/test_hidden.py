@@ -228,3 +228,20 @@ def test_where_noise_is_nothing_answers_are_exact(workload):
     release = publish(Histogram(domain, counts), epsilon=1000, workload=workload)
     answer = release.answer("y between 1 and 3")
     assert answer.value == answer.low == answer.high == counts[1:4].sum()
+
+
+@pytest.mark.parametrize(("size", "reaches"), [(33, True), (64, True), (65, False)])
+def test_cells_of_a_short_line_reach_to_noisy_counts_too(size, reaches):
+    domain = Domain([Ordinal("x", range(size))])
+    counts = np.where(np.arange(size) % 5 == 2, 40, 4)
+    far = []
+    for seed in range(6):
+        errors = cast(HiddenErrors, run(Posterior(), Histogram(domain, counts), "0.05", seed=seed).errors)
+        assert errors.counts is not None
+        assert errors.noisy is not None
+        found = errors.interval(Workload.cells(domain), errors.counts, 0.95)
+        apart, noise = errors.noisy - errors.counts, np.sqrt(errors.noise)
+        wanted = np.rint(np.minimum(errors.noisy, errors.counts + 2.0 * noise))
+        far.extend((found.high >= wanted)[apart > 1.5 * noise].tolist())
+    assert far
+    assert all(far) == reaches
