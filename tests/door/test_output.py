@@ -299,3 +299,29 @@ def test_rows_without_a_cell_can_be_left_out_of_added_tables_too(folder):
     assert spent() == 1
     assert add("--allow-dropped", "0.6").exit_code == 0
     assert spent() == 2
+
+
+def test_a_ledger_that_cannot_note_the_file_says_that_it_is_paid_for(folder, monkeypatch):
+    """It said “nothing was acknowledged, try again”, and who did paid twice."""
+    from dphist.errors import LedgerError
+
+    def full(*_):
+        raise LedgerError("the disk of the ledger is full; nothing was acknowledged")
+
+    monkeypatch.setattr(dphist.Ledger, "complete", full)
+    told = publish("out.parquet")
+    assert str(told.exception).startswith("out.parquet is saved and paid for")
+    dphist.load("out.parquet").verify()
+
+
+def test_a_ledger_by_its_address_is_neither_made_nor_written_over(folder):
+    """A file written as an address is the file: mistyped it made an empty ledger, and with %20 it could be lost."""
+    (folder / "budget.db").rename(folder / "our budget.db")
+    words = ["publish", "x.csv", "--schema", "x.toml", "--epsilon", "1", "--dataset", "people"]
+    told = CliRunner().invoke(app, [*words, "--ledger", "sqlite:///our%20budge.db", "-o", "out.parquet"])
+    assert "there is no ledger" in str(told.exception)
+    assert not (folder / "our budge.db").exists()
+    again = ["--ledger", "sqlite:///our%20budget.db", "--force", "-o"]
+    told = CliRunner().invoke(app, [*words, *again, "our budget.db"])
+    assert "is read or paid from" in str(told.exception)
+    assert CliRunner().invoke(app, [*words, *again, "out.parquet"]).exit_code == 0

@@ -9,6 +9,7 @@ from fractions import Fraction
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from dphist.errors import InputError, LedgerError
 from dphist.model.budget import Budget
@@ -16,6 +17,9 @@ from dphist.model.unit import Unit
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
+
+# A file written as an address.
+_FILE = "sqlite:///"
 
 
 @dataclass(eq=False)
@@ -70,6 +74,8 @@ def existing(place: str | PathLike[str]) -> Ledger:
     from dphist.private.ledger import Ledger
 
     text = fspath(place)
+    if text.startswith(_FILE):
+        text = unquote(text.removeprefix(_FILE))
     if "://" not in text and text != ":memory:" and not (_there(text) or _there(f"{text}.witness")):
         raise LedgerError(f"there is no ledger {text}; `dphist ledger create {text} DATASET TOTAL` makes one")
     return Ledger.open(place)

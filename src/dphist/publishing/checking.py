@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from dphist.errors import OutputError, VerificationError
+from dphist.errors import LedgerError, OutputError, VerificationError
 from dphist.release.reading import load
 from dphist.release.release import Release
 
@@ -43,7 +43,14 @@ def save_noted(release: Release, path: str | PathLike[str], ledger: Ledger | Non
         except (OSError, OutputError):
             raise failed from None
     if ledger is not None and release.receipt is not None:
-        ledger.complete(release.receipt[1], digest(path))
+        try:
+            ledger.complete(release.receipt[1], digest(path))
+        except LedgerError as error:
+            # Its own words are about spending, and whoever goes by them would pay again.
+            raise LedgerError(
+                f"{path} is saved and paid for; only which file it is could not be written down, and docs/ledger.md "
+                f"says how that is made up for: {error}"
+            ) from None
     if failed is not None:
         raise OutputError(f"{failed}. The release, which is paid for, was saved as {path}: move it") from None
 

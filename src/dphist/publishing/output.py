@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import unquote
 
 from dphist.errors import OutputError
 from dphist.release.atomic import check_name
@@ -82,7 +83,9 @@ def _refuse(output: Path, kept: Iterable[str | Path | None]) -> None:
 
 def _files(named: str | Path | None) -> Iterator[Path]:
     """The files of this machine that a source, a schema or a ledger is: none where it is an address."""
-    text = str(named or "").partition("::")[0].removeprefix("sqlite:///")
+    text = str(named or "").partition("::")[0]
+    if text.startswith("sqlite:///"):
+        text = unquote(text.removeprefix("sqlite:///"))
     # A pattern of the user's, which may begin anywhere; a path of pathlib's must begin somewhere.
     matches = glob.iglob(text, recursive=True) if glob.has_magic(text) else ()  # noqa: PTH207
     for path in (text, *matches):
