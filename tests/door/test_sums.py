@@ -26,6 +26,7 @@ from dphist.model.unit import Unit
 from dphist.sources.count import count_and_sum
 from dphist.sources.open import connect
 from dphist.sources.people import added_up
+from dphist.sources.tally import Tallied
 
 DOMAIN = Domain([Ordinal("age", range(4)), Nominal("sex", ["F", "M"])])
 COST = Measure("cost", "-10", 50, step="0.5")
@@ -119,6 +120,32 @@ def test_the_smallest_of_numbers_is_nothing_in_large_steps(engine: Any) -> None:
         _, (found,) = count_and_sum(engine.put(table), domain, Unit(), [quantity])
         wanted = [math.floor(min(max(cost, -step), 2 * step) / step + 0.5) for cost in costs]
         assert found.tolist() == [sum(wanted), 0]
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit(id="user")], ids=["row", "person"])
+@pytest.mark.parametrize("other", [False, True])
+def test_rows_without_a_value_are_among_those_that_are_not_counted(
+    engine: Any,  # noqa: F811
+    unit: Unit,
+    other: bool,
+) -> None:
+    """Of rows alone PostgreSQL and Spark left them out of all: no stop before paying, and too few of them told."""
+    domain = Domain([Nominal("sex", ["F", "M"], other=other)])
+    table = pa.table(
+        {
+            "sex": ["F", "F", "M", "x", "F", None],
+            "cost": pa.array([1.0, None, 2.0, 3.0, None, None], pa.float64()),
+            "user": ["a", "b", "c", "d", None, "f"],
+        }
+    )
+    for measure, lost in ((COST, True), (Measure("cost", -10, 50, missing=0), False)):
+        seen = Tallied(engine.put(table))
+        count_and_sum(seen, domain, unit, [Quantity(measure)])
+        # Of the six the second, the fifth and the last lack a value; the fourth and the last a sex, the fifth a user.
+        without = {1, 4, 5} if lost else set()
+        without |= set() if other else {3, 5}
+        without |= {4} if unit.id else set()
+        assert (seen.tally.rows, seen.tally.dropped) == (6, len(without))
 
 
 def test_files_and_frames_add_up_the_same(tmp_path: Path) -> None:

@@ -75,9 +75,15 @@ class Sql(SqlWords):
         names = [f"k{place}" for place in range(len(keys))]
         listed = ", ".join(names)
         named = ", ".join(f"{self._sql(value)} AS {name}" for value, name in zip(found, names, strict=True))
-        columns, _, there = self._valued(values)
+        columns, amounts, there = self._valued(values)
         # Keys by name from a subquery: an expression repeated in GROUP BY need not be computed once.
         inner = f"SELECT {named}{columns} FROM {self.relation}{where(filters)}"
+        if self.tells_unplaced and there:
+            # A row without a value has no cell either, and is counted among those.
+            valued, last = " AND ".join(there), names[-1]
+            keyed = ", ".join(f"{self.when(valued, name, None)} AS {name}" for name in names[:-1])
+            told = f"{keyed}, {self.when(valued, last, 0)} AS {last}, {', '.join(amounts)}"
+            inner, there = f"SELECT {told} FROM ({inner}) AS valued", []
         asked = f"{listed}, count(*) AS n{self.totals(values)}"
         return f"SELECT {asked} FROM ({inner}) AS keyed{where(there)} GROUP BY {listed}"
 
