@@ -23,7 +23,8 @@ from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.measure import Measure, Quantity, check_measures
 from dphist.model.unit import Unit
-from dphist.sources.count import count_and_sum
+from dphist.sources.coded import coded
+from dphist.sources.count import count, count_and_sum
 from dphist.sources.open import connect
 from dphist.sources.people import added_up
 from dphist.sources.tally import Tallied
@@ -146,6 +147,31 @@ def test_rows_without_a_value_are_among_those_that_are_not_counted(
         without |= set() if other else {3, 5}
         without |= {4} if unit.id else set()
         assert (seen.tally.rows, seen.tally.dropped) == (6, len(without))
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit(id="user"), Unit(cells=1, per_cell=2, id="user")], ids=str)
+def test_rows_without_a_cell_are_told_of_sqlite_too(unit: Unit, tmp_path: Path) -> None:
+    """It told nothing, so nothing stopped a release of no rows from being paid for."""
+    domain = Domain([Nominal("sex", ["F", "M"])])
+    table = pa.table(
+        {
+            "sex": ["F", "F", "M", "x", "F", None],
+            "cost": pa.array([1.0, None, 2.0, 3.0, None, None], pa.float64()),
+            "user": ["a", "a", "a", "d", None, "f"],
+        }
+    )
+    lite = ibis.sqlite.connect(tmp_path / "t.sqlite").create_table("t", table)
+    for told in (
+        lambda source: count(source, domain, unit),
+        lambda source: count_and_sum(source, domain, unit, [Quantity(COST)]),
+        lambda source: coded(source, domain, unit),
+    ):
+        here, there = Tallied(table), Tallied(lite)
+        told(here)
+        told(there)
+        assert there.tally.rows == 6
+        assert there.tally.dropped == here.tally.dropped
+        assert there.tally.dropped
 
 
 def test_files_and_frames_add_up_the_same(tmp_path: Path) -> None:

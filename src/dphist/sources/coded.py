@@ -256,6 +256,10 @@ def _grouped(engine: Engine, domain: Domain, unit: Unit, source: Any) -> CodedCo
             cell[~missing] = np.where(inside < 0, other, inside)
             kept &= cell >= 0
             codes += (cell,)
+        tally = tally_of(source)
+        if tally is not None:
+            engine.watch(tally)
+            tally.placed = int(rows[kept].sum())
     return CodedColumns(
         domain,
         tuple(

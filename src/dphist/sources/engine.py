@@ -105,7 +105,7 @@ class Engine(Protocol):
     """After `bounded`: how many rows had a person and a cell, where the engine tells."""
 
     def watch(self, tally: Tally) -> None:
-        """Say how many rows there were in all, after counting and without going over them again."""
+        """Say how many rows there were in all, after counting."""
 
     def column(self, column: Column) -> Expression:
         """The column's value."""

@@ -1,8 +1,8 @@
 """How many rows there were, and how many of them had a cell: told to the custodian, and to nobody else.
 
-These are facts about the records as much as any count. They are taken along while the records are counted, at no cost
-of another pass, and end at the custodian: in a rehearsal, or in a stop before anything is paid. No release, ledger line
-or log may hold them; the threat model says what a visible stop tells.
+These are facts about the records as much as any count. They are taken along while the records are counted, by another
+pass only where an engine has no other way, and end at the custodian: in a rehearsal, or in a stop before anything is
+paid. No release, ledger line or log may hold them; the threat model says what a visible stop tells.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(eq=False)
 class Tally:
-    """What was seen of a source while it was counted; None where an engine does not tell without another pass.
+    """What was seen of a source while it was counted; None as long as nobody counted.
 
     ``rows`` counts what stands in the source, lines of a text file that make no row included, and ``placed`` the rows
     that had a cell (and, under an id, a person). ``encoding`` and ``ragged`` are lines of a text file that are no UTF-8
