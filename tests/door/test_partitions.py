@@ -249,3 +249,32 @@ def test_ten_thousand_parts() -> None:
 
 def test_it_conforms() -> None:
     check_mechanism(ByPart(inner=Laplace()))
+
+
+def test_other_processes_find_modules_where_this_one_does(tmp_path: Path) -> None:
+    """A file of the working folder that is called like a module was run in them: the budget was spent for nothing."""
+    work, scripts = tmp_path / "work", tmp_path / "scripts"
+    work.mkdir()
+    scripts.mkdir()
+    (work / "numbers.py").write_text("raise RuntimeError('not the module')")
+    # What only the script's own folder has is found, too: a mechanism of one's own.
+    (scripts / "mine.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from dphist.mechanisms import Laplace\n"
+        "@dataclass(frozen=True, kw_only=True)\n"
+        "class Mine:\n"
+        "    def estimate(self, data):\n"
+        "        return Laplace().estimate(data)\n"
+    )
+    script = scripts / "script.py"
+    script.write_text(
+        "import dphist, numpy as np\n"
+        "from mine import Mine\n"
+        "domain = dphist.Domain([dphist.Ordinal('a', range(6)), dphist.Nominal('s', ['x', 'y', 'z'])])\n"
+        "counts = dphist.Histogram(domain, np.full(domain.shape, 9))\n"
+        "for mechanism in ('laplace', Mine()):\n"
+        "    made = dphist.publish(counts, epsilon=1, mechanism=mechanism, partition_by='s', workers=2)\n"
+        "    print(made.counts.shape)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=work)
+    assert done.stdout.split("\n")[:2] == ["(6, 3)", "(6, 3)"], done.stderr

@@ -178,9 +178,13 @@ def _in_processes(workers: int) -> Run:
 
 
 def _in_process(job: Job) -> list[Done]:
+    # It finds modules where this process does. By itself it would look in the working folder first, where any file may
+    # be called like a module, and would be run beside the counts.
+    known = os.environ | {"PYTHONPATH": os.pathsep.join(each for each in sys.path if isinstance(each, str))}
     done = subprocess.run(
-        [sys.executable, "-m", "dphist.publishing.parts"], input=pickle.dumps(job), capture_output=True
-    )
+        [sys.executable, "-P", "-m", "dphist.publishing.parts"],
+        input=pickle.dumps(job), capture_output=True, env=known,
+    )  # fmt: skip
     if done.returncode:
         raise EngineError(
             "a process that ran some of the parts failed: there is no release, and the budget stays spent"
