@@ -52,7 +52,9 @@ def save_noted(release: Release, path: str | PathLike[str], ledger: Ledger | Non
                 f"says how that is made up for: {error}"
             ) from None
     if failed is not None:
-        raise OutputError(f"the release is paid for and was saved as {path} instead; move it: {failed}") from None
+        raise OutputError(
+            f"the release is paid for and was saved as {path} instead; move it: {failed}"
+        ) from None
 
 
 def verify_file(
