@@ -5,8 +5,9 @@ that machine: neither a right nor a keystream ever travels. What comes back are 
 public. They are put together under the paths ``root/d0``, ``root/d1``, …, as `ByPart` would have asked them, so that
 the release verifies like any other and its spending is the largest over the parts.
 
-A run that is lost (a killed worker) is done again with fresh noise. Its lost answers never left the trusted machines,
-and the release holds one run of every part, so nothing is paid twice.
+A task that Spark loses is done again with fresh noise. Its lost answers never left the trusted machines, and the
+release holds one run of every part, so nothing is paid twice. A process of this machine that dies ends the release,
+and what was paid stays paid.
 """
 
 from __future__ import annotations
