@@ -165,3 +165,13 @@ def test_all_bars_add_up_as_many_cells_where_that_can_be_and_a_shorter_last_one_
     assert cuts.title == "x (the last adds up 1 instead of 2)"
     # What lies outside the bounds is a bar of its own, and no shorter one.
     assert cut(dphist.Ordinal("x", range(10), other=True), 20).title == "x"
+
+
+def test_what_is_left_of_many_categories_has_a_name_on_its_axis() -> None:
+    from dphist.report.figures import _ticks
+
+    cuts = cut(dphist.Nominal("town", [f"t{place}" for place in range(200)]), most=60)
+    axis = _ticks(cuts).to_dict()
+    assert cuts.labels[-1] == "141 more"
+    assert cuts.labels[-1] in axis["labelExpr"]
+    assert max(axis["values"]) == sum(cuts.spans[-1]) / 2

@@ -341,8 +341,12 @@ def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
     """
     alt = _altair()
     every = -(-len(cuts) // most)
+    shown = list(range(0, len(cuts), every))
+    if isinstance(cuts.attribute, Nominal) and shown[-1] < len(cuts) - 1:
+        # Whatever is left of many categories shares the last bar, which is as wide as all of them.
+        shown.append(len(cuts) - 1)
     names = {}
-    for i in range(0, len(cuts), every):
+    for i in shown:
         start, stop = cuts.spans[i]
         single = stop - start == 1
         place = (start + stop) / 2 if single or isinstance(cuts.attribute, Nominal) else start
