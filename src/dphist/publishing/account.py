@@ -9,17 +9,14 @@ from fractions import Fraction
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from dphist.errors import InputError, LedgerError
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
+from dphist.publishing.output import local_name
 
 if TYPE_CHECKING:
     from dphist.private.ledger import Ledger
-
-# A file written as an address.
-_FILE = "sqlite:///"
 
 
 @dataclass(eq=False)
@@ -73,9 +70,7 @@ def existing(place: str | PathLike[str]) -> Ledger:
     """
     from dphist.private.ledger import Ledger
 
-    text = fspath(place)
-    if text.startswith(_FILE):
-        text = unquote(text.removeprefix(_FILE))
+    text = local_name(fspath(place))
     if "://" not in text and text != ":memory:" and not (_there(text) or _there(f"{text}.witness")):
         raise LedgerError(f"there is no ledger {text}; `dphist ledger create {text} DATASET TOTAL` makes one")
     return Ledger.open(place)

@@ -24,6 +24,8 @@ from dphist.release.atomic import check_name
 
 # What a file system says that has no locks: there nobody is kept apart, and publishing goes on.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
+# A file that is written as an address.
+_FILE = "sqlite:///"
 
 
 @contextmanager
@@ -81,11 +83,14 @@ def _refuse(output: Path, kept: Iterable[str | Path | None]) -> None:
         )
 
 
+def local_name(text: str) -> str:
+    """The file that a path or an ``sqlite:///`` address names; other addresses as they are."""
+    return unquote(text.removeprefix(_FILE)) if text.startswith(_FILE) else text
+
+
 def _files(named: str | Path | None) -> Iterator[Path]:
     """The files of this machine that a source, a schema or a ledger is: none where it is an address."""
-    text = str(named or "").partition("::")[0]
-    if text.startswith("sqlite:///"):
-        text = unquote(text.removeprefix("sqlite:///"))
+    text = local_name(str(named or "").partition("::")[0])
     # A pattern of the user's, which may begin anywhere; a path of pathlib's must begin somewhere.
     matches = glob.iglob(text, recursive=True) if glob.has_magic(text) else ()  # noqa: PTH207
     for path in (text, *matches):
