@@ -162,22 +162,23 @@ class _Labels:
     def chunk(self, begin: int, end: int) -> pages.Chunk:
         """The column's part in a row group."""
         codes, width = self.values.codes, self.values.width
+        first, last = begin // self.stride, -(-end // self.stride)
         if self.stride >= _RUN:
-            first, last = begin // self.stride, -(-end // self.stride)
-            places = np.arange(first, last) % codes.size
             left = (first + 1) * self.stride - begin
-            body = pages.runs(codes[places], self.stride, width, left, end - begin)
+            body = pages.runs(
+                codes[np.arange(first, last) % codes.size], self.stride, width, left, end - begin
+            )
         else:
-            places = None
             body = self._cycle(begin, end)
-        dictionary = self.values.dictionary
-        return pages.compressed(self.column, end - begin, width, body, dictionary, self._span(places))
+        dictionary, span = self.values.dictionary, self._span(first, last)
+        return pages.compressed(self.column, end - begin, width, body, dictionary, span)
 
-    def _span(self, places: NDArray[np.int64] | None) -> tuple[bytes, bytes] | None:
+    def _span(self, first: int, last: int) -> tuple[bytes, bytes] | None:
+        """The least and the largest of the labels that come, of which a round has all."""
         numbers = self.values.numbers
         if numbers is None:
             return None
-        here = numbers if places is None else numbers[places]
+        here = numbers[np.arange(first, min(last, first + numbers.size)) % numbers.size]
         return here.min().tobytes(), here.max().tobytes()
 
     @property
