@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError, QueryError
-from dphist.inference.mixture import MixtureModel, NoisyTable, _Fit, fit_mixture
+from dphist.inference.descent import NoisyTable, _Fit, fit_mixture
+from dphist.inference.mixture import MixtureModel
 from dphist.inference.shrinking import merge_values, shares_within, shrink
 from dphist.inference.synthesis import PublishedModel, deal, kept, synthesise
 

@@ -83,7 +83,7 @@ def test_full_cells_tell_how_far_they_depart_though_most_are_empty():
     noisy = truth + draw.laplace(0.0, 10.0 / np.sqrt(2.0), truth.shape)
     errors = []
     for sized in (False, True):
-        found = believe([Beside(noisy, 100.0, model, laplace=True)], weigh=True, sized=sized)[0]
+        found = believe([Beside(noisy, 100.0, model, laplace=True)], sized=sized)[0]
         errors.append(float(np.mean((found - truth)[:4, :10] ** 2)))
     # The better mix of both is off by 80 on average.
     assert errors[1] < min(0.95 * errors[0], 110.0)

@@ -73,7 +73,7 @@ def test_a_table_of_two_by_two_is_one_difference_and_not_four():
     found = _towards(model + 50.0 * apart, 100.0**2, model)
     assert np.abs(found - model).max() < 2.5
     # Six deviations are none of noise, though no cell lies off by more than three.
-    found = believe([Beside(10.0 * model + 300.0 * apart, 100.0**2, 10.0 * model)], weigh=True)[0]
+    found = believe([Beside(10.0 * model + 300.0 * apart, 100.0**2, 10.0 * model)])[0]
     assert np.abs(found - 10.0 * model - 300.0 * apart).max() < 60.0
 
 
@@ -82,9 +82,8 @@ def test_cells_that_are_full_keep_what_sampling_makes_of_them():
     model = np.full((8, 8), 400.0)
     truth = np.random.default_rng(2).poisson(model)
     noise = _noise(model.shape, False)
-    for weigh in (False, True):
-        found = believe([Beside(truth + noise, 1.0, model)], weigh=weigh)[0]
-        assert np.mean((found - truth) ** 2) < 1.1 * np.mean(noise**2)
+    found = believe([Beside(truth + noise, 1.0, model)])[0]
+    assert np.mean((found - truth) ** 2) < 1.1 * np.mean(noise**2)
 
 
 def test_what_a_table_says_beyond_smaller_ones_may_be_noisier_than_its_cells():

@@ -115,7 +115,7 @@ def _both(kernel: Any, *arguments: Any) -> tuple[Any, list[Any]]:
     [(0.1, 1.15, 0.0, 0.0), (1.0, 1.35, 2.0, 0.0), (0.1, 1.15, 2.0, 3.0), (1.0, 1.35, 0.0, 0.3)],
 )
 def test_hidden_levels_are_the_same_before_they_are_compiled(scatter, ratio, clump, normal):
-    from dphist.kernels.levels import chain, likelihood
+    from dphist.kernels.levels import chain, likelihood, packing
 
     rng = np.random.default_rng(7)
     values = np.concatenate([np.arange(-12, 40), [90, 333, 900]])
@@ -131,7 +131,7 @@ def test_hidden_levels_are_the_same_before_they_are_compiled(scatter, ratio, clu
         known = likelihood._normal_moments, values, grid, scatter, clump, normal
     _, (*_, first, second) = _both(*known, blank, blank)
     size, (_, spans, told) = _both(
-        chain._pack, table, np.zeros((values.size, 3), dtype=np.int64), np.zeros(table.size)
+        packing._pack, table, np.zeros((values.size, 3), dtype=np.int64), np.zeros(table.size)
     )
     assert size == (spans[:, 1] - spans[:, 0]).sum()
     assert normal or (spans[:, 0] > 0).any()

@@ -8,9 +8,10 @@ import pytest
 from scipy import integrate, stats
 
 from dphist.kernels.levels import fit
-from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS, evidence_of, expect, infer, packed
+from dphist.kernels.levels.chain import LARGE_STEPS, SMALL_STEPS, evidence_of, expect, infer
 from dphist.kernels.levels.fit import _clump, denoise
 from dphist.kernels.levels.likelihood import level_grid, likelihoods, moments
+from dphist.kernels.levels.packing import packed
 
 
 def _noise(z, rate):

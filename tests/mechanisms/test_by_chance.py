@@ -165,11 +165,11 @@ def test_tables_that_depart_are_believed_and_teach_the_others():
     noise = [draw.normal(0.0, 30.0, (6, 6)) for _ in range(4)]
     clear = [Beside(apart + each, 900.0, even) for each in noise]
     none = [Beside(even + each, 900.0, even) for each in noise]
-    found = believe([*clear, *none], weigh=True)
+    found = believe([*clear, *none])
     for one in found[:4]:
         assert np.abs(one - apart).max() < 120.0
     # Counts of 400 vary by 20 as a sample does, so 400 ÷ 1,300 of what is measured is kept, and hardly more.
-    assert np.mean([np.std(one - even) for one in believe(none, weigh=True)]) < 1.2 * 400 / 1300 * 30.0
+    assert np.mean([np.std(one - even) for one in believe(none)]) < 1.2 * 400 / 1300 * 30.0
 
 
 def test_one_strong_pair_is_seen_that_a_mean_over_all_pairs_would_hide() -> None:

@@ -13,7 +13,7 @@ were free, before it is asked how well a departure explains it. Without, cells o
 twice their noise.
 
 A table of two attributes has few large blocks, and what noise does to a few is easily taken for a departure. So tables
-may be *weighed* against their models (`believe`): if the law that was learned gains g nats in evidence beside what
+are *weighed* against their models: if the law that was learned gains g nats in evidence beside what
 sampling alone makes, it is believed by p e^(g − a) ÷ (p e^(g − a) + 1 − p), the posterior probability of departures,
 with a the price of a law that is fitted. How many tables depart, p, is learned from all of as many attributes together
 (two groups, Efron 2008). Where attributes go together by chance hardly any noise is then left in sums; where they do
@@ -98,12 +98,11 @@ class Beside:
     beyond: float | None = None
 
 
-def believe(tables: Sequence[Beside], *, weigh: bool = False, sized: bool = False) -> list[FloatArray]:
+def believe(tables: Sequence[Beside], *, sized: bool = False) -> list[FloatArray]:
     """Move measured tables towards models of them, each by its own law of departures, level by level.
 
     Args:
         tables: Tables beside their models, of as many attributes each.
-        weigh: Whether departures are weighed against what sampling alone makes.
         sized: Whether cells of each size have a law of departures of their own, and noise of few cells its tails.
 
     Returns:
@@ -113,8 +112,7 @@ def believe(tables: Sequence[Beside], *, weigh: bool = False, sized: bool = Fals
         >>> import numpy as np
         >>> noise = np.array([[70.0, -40.0], [-30.0, 55.0]])
         >>> beside = Beside(300.0 + noise, 2500.0, np.full((2, 2), 300.0))
-        >>> alone, weighed = (believe([beside], weigh=weigh)[0] for weigh in (False, True))
-        >>> bool(np.ptp(weighed) < 0.8 * np.ptp(alone))
+        >>> bool(np.ptp(believe([beside])[0]) < 0.5 * np.ptp(noise))
         True
     """
     waiting = [_blocks(each.measured, each.ordered) for each in tables]
@@ -137,7 +135,7 @@ def believe(tables: Sequence[Beside], *, weigh: bool = False, sized: bool = Fals
             noises = beyond * each.measured.size / noisy.size * tails[0]
             levels.append(_Level(noisy, noises, tails[1], expected, steps, each.doubts is not None, sized))
         laws = [level.learned() for level in levels]
-        parts = _weighed([gain for _, gain in laws]) if weigh else [1.0] * len(laws)
+        parts = _weighed([gain for _, gain in laws])
         for place, level, (likely, _), part in zip(here, levels, laws, parts, strict=True):
             better, left, follows = level.believed(likely, part)
             each = tables[place]

@@ -252,7 +252,7 @@ def shrunk_cube(
             )
             for axes, (values, model) in tables.items()
         }
-        found = dict(zip(beside, believe(list(beside.values()), weigh=True, sized=sized), strict=True))
+        found = dict(zip(beside, believe(list(beside.values()), sized=sized), strict=True))
         doubts.update({axes: Departures.of(each.doubts) for axes, each in beside.items() if each.doubts})
         follows.update({axes: sum(each.follows) for axes, each in beside.items()})
         left[:] = [each.doubts[-1] for each in beside.values() if each.doubts]

@@ -34,37 +34,6 @@ LARGE_STEPS = ((6, 0.29), (14, 0.39), (28, 0.32))
 _EDGE = np.uint64(LARGE_STEPS[-1][0] + 1)
 
 
-def packed(table: FloatArray) -> tuple[FloatArray, IntArray]:
-    """What of a table is possible, row after row, and where: for each row its levels [from, to) and where it begins.
-
-    Of most values few levels are possible, and machines wait for memory. A row in which none is keeps its last.
-    """
-    spans = np.empty((table.shape[0], 3), dtype=np.int64)
-    told = np.empty(table.size)
-    return told[: _pack(table, spans, told)], spans
-
-
-@kernel_with_twin(twins.pack, cost=0.01)
-def _pack(table: FloatArray, spans: IntArray, told: FloatArray) -> int:
-    """Fill ``spans`` and ``told``; give how much of it is filled."""
-    levels = table.shape[1]
-    place = 0
-    for i in range(table.shape[0]):
-        row = table[i]
-        low, high = 0, levels
-        while low < levels - 1 and row[low] == 0.0:
-            low += 1
-        while high > low + 1 and row[high - 1] == 0.0:
-            high -= 1
-        spans[i, 0] = low
-        spans[i, 1] = high
-        spans[i, 2] = place
-        for k in range(low, high):
-            told[place + k - low] = row[k]
-        place += high - low
-    return place
-
-
 @kernel
 def _summed(values: FloatArray, size: np.uint64, sums: FloatArray, at: np.uint64) -> float:
     """Running sums of so many values, four at a time, into ``sums`` from ``at`` on; gives their total."""
@@ -332,8 +301,9 @@ def expect(
     """One expectation step: evidence, expected jumps into each level, expected moves of each kind from each level.
 
     ``weights`` says how likely staying, steps and jumps are from each level, ``small`` how many of the steps are.
-    ``table`` and ``spans`` are as `packed` gives them. ``forward`` is room for as many numbers as the longest stretch
-    has cells, times levels. ``stretches`` holds [start, stop) pairs of cells; each starts with a draw from ``jump``.
+    ``table`` and ``spans`` are as `packed` of `dphist.kernels.levels.packing` gives them. ``forward`` is room for as
+    many numbers as the longest stretch has cells, times levels. ``stretches`` holds [start, stop) pairs of cells; each
+    starts with a draw from ``jump``.
     """
     starts, moves = np.zeros(jump.size), np.zeros((4, jump.size))
     return _passed(table, spans, rows, stretches, jump, weights, small, forward, starts, moves), starts, moves

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.kernels.levels.chain import evidence_of, expect, foresee_passes, infer, packed
+from dphist.kernels.levels.chain import evidence_of, expect, foresee_passes, infer
 from dphist.kernels.levels.likelihood import deviation, level_grid, likelihoods, moments
+from dphist.kernels.levels.packing import packed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -63,7 +63,7 @@ def _summed(values: FloatArray, sums: FloatArray) -> float:
 
 
 def pack(table: FloatArray, spans: IntArray, told: FloatArray) -> int:
-    """As `dphist.kernels.levels.chain._pack`."""
+    """As `dphist.kernels.levels.packing._pack`."""
     seen = table != 0.0
     seen[:, -1] |= ~seen.any(axis=1)
     low, high = seen.argmax(axis=1), table.shape[1] - seen[:, ::-1].argmax(axis=1)

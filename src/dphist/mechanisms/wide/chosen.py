@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.columns import believed
+from dphist.inference.descent import NoisyTable
 from dphist.inference.estimate import nonnegative
-from dphist.inference.mixture import MixtureModel, NoisyTable
+from dphist.inference.mixture import MixtureModel
 from dphist.inference.published import ResidualNoise, TableEstimate, noise_after
 from dphist.inference.residuals import Measured, TableResiduals
 from dphist.inference.shrinking import merge_values, shares_within, shrink

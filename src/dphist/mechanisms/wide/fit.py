@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.columns import believed
+from dphist.inference.descent import NoisyTable, fit_mixture
 from dphist.inference.estimate import nonnegative
 from dphist.inference.fitting import settle
-from dphist.inference.mixture import MixtureModel, NoisyTable, fit_mixture
+from dphist.inference.mixture import MixtureModel
 from dphist.inference.published import ResidualNoise, TableEstimate
 from dphist.inference.residuals import TableResiduals
 from dphist.inference.shrinking import disagreement, shrink_together
