@@ -17,8 +17,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dphist.errors import MechanismError
 from dphist.kernels.deviations import bucket_deviations
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.measure import Sums
+from dphist.model.unit import Unit
 from dphist.private import questions
+from dphist.private.gate import open_gate
+from dphist.private.noise import Keystream, Noise
+from dphist.private.queries import Identity
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import Layout, Scales
 from dphist.private.scores.bisections import Bisections, Configurations
@@ -64,12 +71,13 @@ def test_every_class_of_question_is_listed_and_nothing_else_is_proven() -> None:
     assert {*QUERIES, *SCORES, *COSTS} == questions._PROVEN
 
 
-@cases(QUERIES, WaveletCells, Above)
-def test_no_step_moves_a_query_further_than_its_scales(question: Any, layout: Layout) -> None:
+def furthest(question: Any, layout: Layout, all_data: Iterator[np.ndarray]) -> Fraction:
+    """How far one step moves the answers, in scales."""
     scales, worst = question.scales(layout), Fraction(0)
-    for counts in data(layout.size):
+    for counts in all_data:
         before = question.answer(counts, layout)
         for after in steps(counts):
+            # Modulo 2⁶⁴, as noise is added to them.
             moved = np.abs(question.answer(after, layout) - before).reshape(-1)
             if isinstance(scales, Scales):
                 index = scales.index.reshape(-1)
@@ -80,9 +88,49 @@ def test_no_step_moves_a_query_further_than_its_scales(question: Any, layout: La
             else:
                 lost = Fraction(int(moved.sum())) / scales
             worst = max(worst, lost)
+    return worst
+
+
+@cases(QUERIES, WaveletCells, Above)
+def test_no_step_moves_a_query_further_than_its_scales(question: Any, layout: Layout) -> None:
+    worst = furthest(question, layout, data(layout.size))
     assert worst <= 1
     # Nor is the noise more than is needed (axes of two hierarchies multiply their slack).
     assert worst > Fraction(1, 3)
+
+
+def sums(size: int) -> Iterator[np.ndarray]:
+    """Cells of either sign, many of which add up to next to nothing."""
+    rng = np.random.default_rng(size)
+    for most in (2, 50, 10**6, 2**40, 2**62 // size):
+        for _ in range(6):
+            yield (cells := rng.integers(-most, most, size))
+            cells = cells.copy()
+            # The total is −1, and one step on it is nothing.
+            cells[-1] -= cells.sum() + 1
+            if abs(int(cells[-1])) <= 2**62 // size:
+                yield cells
+
+
+@cases(QUERIES, WaveletCells, Above)
+def test_of_sums_a_query_keeps_its_promise_or_is_refused_before_it_is_paid_for(
+    question: Any, layout: Layout
+) -> None:
+    worst = furthest(question, layout, sums(layout.size))
+    domain = layout.domain or Domain([Ordinal(f"x{i}", range(n)) for i, n in enumerate(layout.shape)])
+    nothing = Sums(domain, np.zeros(layout.shape, dtype=np.int64))
+    right, asked = open_gate(nothing, 1, Unit(), noise=Noise(Keystream.for_tests(1)))
+    if layout.labels is not None:
+        right = right.partition(layout.labels)
+    if getattr(question, "of_counts", False):
+        assert worst > 1
+        with pytest.raises(MechanismError, match="may be negative"):
+            right.measure(question)
+        assert len(asked) == 0
+        right.measure(Identity())  # nothing was used up
+    else:
+        assert worst <= 1
+        right.measure(question)
 
 
 class Marked:

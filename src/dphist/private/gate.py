@@ -200,6 +200,8 @@ class PrivateCounts(Facts):
                 by whoever wants floats. That is a function of the noisy answers, so it costs nothing.
         """
         query = self._question(query)
+        if getattr(query, "of_counts", False):
+            self._insist_on_counts()
         layout = self._layout
         price = self._purse.price(query, layout, noise)
         unit = Fraction(getattr(query, "unit", 1))
@@ -258,7 +260,7 @@ class PrivateCounts(Facts):
         """Refuse, before anything is paid, what has a proof for counts only."""
         if self._signed:
             raise MechanismError(
-                "these are sums, which may be negative: scores and costs have their proofs for counts alone"
+                "these are sums, which may be negative: this question has its proof for counts alone"
             )
 
     def _take(self) -> IntArray | None:
@@ -361,7 +363,7 @@ def open_gate(
     A bare number is pure ε. ``pay`` is called once, before the first noise is drawn, and must make the spending
     durable; if it raises, nothing has been drawn. Sums of values are cells of either sign, of which ``unit`` says how
     many *steps* somebody moves (`dphist.model.measure.Quantity.in_steps`); they are measured, not chosen or segmented
-    by, since the proofs of scores and costs are about counts. ``unproven`` lets questions without a proof be asked, as
+    by, since the proofs of scores and costs, and of queries that say ``of_counts``, are about counts. ``unproven`` lets questions without a proof be asked, as
     they are: for tests and audits of mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes
     sets it.
     """

@@ -196,6 +196,9 @@ class Query(Protocol):
     Δ moved under noise of parameter σ² the Rényi divergence of order α is at most αΔ²/2σ², and independent answers add
     up (Canonne, Kamath and Steinke, 2020). What several steps of one person cost depends on how their cells meet in the
     answers, which an attribute ``moves`` says ("any" if it is missing; `dphist.private.pricing` has the proof).
+
+    The promises hold for cells of either sign, which sums are; a query whose proof needs counts, zero or more, has an
+    attribute ``of_counts`` that is true, and the gate asks it of nothing else.
     """
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:

@@ -25,6 +25,7 @@ from dphist.sources.binning import with_bins
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
 from dphist.sources.sql import Sql
+from dphist.sources.sqlwords import microseconds
 from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
@@ -93,6 +94,11 @@ class Duck(Sql):
             raise SourceError(
                 f"counting {self.what} ran out of memory; set DPHIST_SPILL to a folder on a large disk"
             ) from None
+        except duckdb.ConversionException:
+            raise SourceError(
+                f"{self.what} cannot be read: a value lies beyond what its column is read as, such as a time in "
+                "milliseconds after the year 294,246; take it out"
+            ) from None
         except duckdb.Error:
             raise unreadable(self.what) from None
 
@@ -135,7 +141,7 @@ class Duck(Sql):
         if column.type in ("TIMESTAMP_S", "TIMESTAMP_MS"):
             reach = f"{column.type} '-290000-01-01' AND {column.type} '290000-01-01'"
             return f"CASE WHEN {value} BETWEEN {reach} THEN CAST({value} AS TIMESTAMP) END"
-        return f"CAST({value} AS TIMESTAMP)" if column.type == "TIMESTAMP_NS" else value
+        return microseconds(value) if column.type == "TIMESTAMP_NS" else value
 
     def number(self, column: Column) -> str:
         """The column's value, and NULL for a NaN.

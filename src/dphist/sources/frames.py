@@ -49,9 +49,9 @@ def arrow_of(source: Any, needed: Sequence[str], person: str | None) -> tuple[An
 
 
 def _within_reach(table: Any) -> Any:
-    """Zoned times of seconds and milliseconds as those of microseconds, and NULL beyond what these reach.
+    """Zoned times as those of microseconds, the ones that they lie in, and NULL beyond what these reach.
 
-    DuckDB makes them so itself, and gives the whole table up for one that it cannot.
+    DuckDB makes them so itself, gives the whole table up for one that it cannot, and cuts nanoseconds towards zero.
     """
     import pyarrow
     import pyarrow.compute
@@ -60,16 +60,22 @@ def _within_reach(table: Any) -> Any:
         if (
             not pyarrow.types.is_timestamp(field.type)
             or field.type.tz is None
-            or field.type.unit not in _COARSE
+            or field.type.unit not in (*_COARSE, "ns")
         ):
             continue
-        times = _COARSE[field.type.unit]
-        moments, most = table.column(place).cast(pyarrow.int64()), (2**63 - 1) // times
-        # Not by absolute values: the least number has none.
-        inside = pyarrow.compute.and_(
-            pyarrow.compute.greater_equal(moments, -most), pyarrow.compute.less_equal(moments, most)
-        )
-        fine = pyarrow.compute.multiply(pyarrow.compute.if_else(inside, moments, None), times)
+        moments = table.column(place).cast(pyarrow.int64())
+        if field.type.unit == "ns":
+            cut = pyarrow.compute.divide(moments, 1_000)
+            later = pyarrow.compute.greater(pyarrow.compute.multiply(cut, 1_000), moments)
+            fine = pyarrow.compute.subtract(cut, later.cast(pyarrow.int64()))
+        else:
+            times = _COARSE[field.type.unit]
+            most = (2**63 - 1) // times
+            # Not by absolute values: the least number has none.
+            inside = pyarrow.compute.and_(
+                pyarrow.compute.greater_equal(moments, -most), pyarrow.compute.less_equal(moments, most)
+            )
+            fine = pyarrow.compute.multiply(pyarrow.compute.if_else(inside, moments, None), times)
         table = table.set_column(place, field.name, fine.cast(pyarrow.timestamp("us", field.type.tz)))
     return table
 

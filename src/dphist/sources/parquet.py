@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.sources.sqlwords import literal, quote
+from dphist.sources.sqlwords import literal, microseconds, quote
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FLOATS = ("FLOAT", "DOUBLE")
@@ -101,4 +101,6 @@ def _cast(name: str, kind: str, common: str) -> str:
         return value
     if kind.startswith("DECIMAL"):
         value = f"CAST({value} AS VARCHAR)"
+    if kind == "TIMESTAMP_NS":
+        value = microseconds(value)
     return f"CAST({value} AS {common}) AS {quote(name)}"

@@ -34,6 +34,18 @@ def literal(value: Any) -> str:
     return str(value)
 
 
+def microseconds(value: str) -> str:
+    """DuckDB's time of nanoseconds as the microsecond that it lies in.
+
+    DuckDB cuts towards zero, by which the last moments of a day before 1970 would lie in the next, and the cell of a
+    row would hang on whether its column came as such times or as texts: in a frame that is up to other rows.
+    """
+    cut = f"CAST({value} AS TIMESTAMP)"
+    return (
+        f"CASE WHEN CAST({cut} AS TIMESTAMP_NS) > {value} THEN {cut} - INTERVAL 1 MICROSECOND ELSE {cut} END"
+    )
+
+
 class SqlWords(ABC):
     """Expressions as SQL text. Each engine overrides the words that it says differently."""
 

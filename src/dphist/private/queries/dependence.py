@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,9 @@ class Dependence:
     backwards (from one record to none, 0 to 0). Rounding down moves a number that moves by less than 4 by at most 4.
     With T pairs the sum moves by at most 4T: the scale is 4T, the variance 16T².
 
+    That x_i and x_j lie between 0 and n, and Q with them between 0 and 1, is so of counts. Of sums, which may be
+    negative and add up to nearly nothing, it is not: there one step moves this any distance, and the gate refuses it.
+
     All is computed in whole numbers of any size, Σ |n x − x_a x_b| divided by n at the end, so nothing overflows.
 
     Args:
@@ -35,6 +39,7 @@ class Dependence:
     """
 
     tables: tuple[Axes, ...]
+    of_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_axes(self.tables)
@@ -73,6 +78,7 @@ class TopDependence:
 
     tables: tuple[Axes, ...]
     top: int
+    of_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_axes(self.tables)
@@ -116,6 +122,7 @@ class TopExcess:
     tables: tuple[Axes, ...]
     expected: tuple[int, ...]
     top: int
+    of_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_axes(self.tables)
