@@ -153,6 +153,8 @@ def test_a_column_of_nothing_is_all_out_of_the_domain(kind: str, tmp_path: Path)
 
 HOME = "Europe/Paris"
 # attribute, column, and the cell of each row (-1: dropped)
+# In nanoseconds.
+DAY = 86_400 * 10**9
 EDGES: list[tuple[str, Attribute, pa.Array, list[int]]] = [
     ("integers", Ordinal("x", range(5)), pa.array([0, 4, 5, -1, None]), [0, 4, -1, -1, -1]),
     ("small integers", Ordinal("x", range(1000)), pa.array([0, 127, -128], pa.int8()), [0, 127, -1]),
@@ -248,6 +250,13 @@ EDGES: list[tuple[str, Attribute, pa.Array, list[int]]] = [
         [0, 1, -1],
     ),
     (
+        # The last nanoseconds of a day before 1970 are of that day, as they are where they are written out.
+        "nanoseconds before 1970",
+        Ordinal("x", dates=("1969-12-31", "1970-01-02", "1d")),
+        pa.array([-1, -1_000, -DAY, -DAY - 1, 0, DAY - 1, DAY, None], pa.int64()).cast(pa.timestamp("ns")),
+        [0, 0, 0, -1, 1, 1, -1, -1],
+    ),
+    (
         # Half past midnight in Paris is still the day before in UTC, which is what a moment is counted by.
         "zoned times",
         Ordinal("x", dates=("2024-01-01", "2024-01-03", "1d")),
@@ -283,6 +292,37 @@ def test_edge_values(
     else:
         source = connected(through).create_table("t", table, overwrite=True)
     assert count(source, Domain([attribute])).counts.tolist() == expected.tolist()
+
+
+def test_a_nanosecond_before_1970_lies_where_it_is_written(tmp_path: Path) -> None:
+    moments = pa.array([-1, -999, -1_000, -DAY - 1, 0, 1, DAY - 1, DAY], pa.int64())
+    plain, zoned = (pa.table({"x": moments.cast(pa.timestamp("ns", zone))}) for zone in (None, "UTC"))
+    pq.write_table(plain, tmp_path / "ns.parquet")
+    pq.write_table(
+        plain.cast(pa.schema([("x", pa.timestamp("us"))]), safe=False).slice(8), tmp_path / "us.parquet"
+    )
+    written = "".join(f"{moment}\n" for moment in plain["x"].to_numpy())
+    (tmp_path / "x.csv").write_text(f"x\n{written}")
+    frame = plain.to_pandas()
+    domain = Domain([Ordinal("x", dates=("1969-12-30", "1970-01-03", "1d"))])
+    for source in (
+        tmp_path / "x.csv",
+        tmp_path / "ns.parquet",
+        tmp_path / "*s.parquet",  # files of two types, of which one has no rows
+        zoned,
+        zoned.to_pandas(),
+        frame,
+        # One row of another kind makes objects of all: it moves no other.
+        frame.astype(object),
+    ):
+        assert count(source, domain).counts.tolist() == [1, 3, 3, 1]
+
+
+def test_a_time_beyond_all_microseconds_in_a_file_is_refused_by_name(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": pa.array([0, 2**62]).cast(pa.timestamp("ms"))}), tmp_path / "x.parquet")
+    with pytest.raises(SourceError, match="after the year 294,246") as caught:
+        count(tmp_path / "x.parquet", Domain([Ordinal("x", dates=("1970-01-01", "1970-01-03", "1d"))]))
+    assert str(2**62) not in str(caught.value)
 
 
 def test_an_array_among_objects_has_no_cell_and_is_nobody() -> None:
