@@ -9,12 +9,15 @@ OTHER = "other"
 
 
 def writable(text: str) -> bool:
-    """Whether a text can stand in a file: half of a character cannot, and a release with one could not be saved."""
+    """Whether a text can stand in a file and in a question to an engine.
+
+    Half of a character cannot, and a release with one could not be saved; nor can a NUL, where engines end a text.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
         return False
-    return True
+    return "\0" not in text
 
 
 class Labels(Sequence[str]):
