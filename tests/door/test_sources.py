@@ -212,6 +212,12 @@ EDGES: list[tuple[str, Attribute, pa.Array, list[int]]] = [
         pa.array(["c199", "c200", "", None]),
         [199, -1, -1, -1],
     ),
+    (
+        "a NUL in a text",
+        Nominal("x", ["a", "a\0'b", "a\0"]),
+        pa.array(["a\0'b", "a", "a\0c", None]),
+        [1, 0, -1, -1],
+    ),
     ("whole categories", Nominal("x", [7, -3]), pa.array([7, -3, 0, None]), [0, 1, -1, -1]),
     (
         "many whole categories",

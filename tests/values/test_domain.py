@@ -399,14 +399,3 @@ def test_half_a_character_is_refused(make) -> None:
         make()
     with pytest.raises(InputError, match="name of a column"):
         Measure("\ud800", 0, 5)
-
-
-def test_a_text_with_a_nul_is_refused_by_name() -> None:
-    """Engines end a text there: counting failed, and said that the file might not be complete."""
-    for make in (
-        lambda: Ordinal("a\0b", range(3)),
-        lambda: Nominal("x", ["a", "a\0b"]),
-        lambda: Ordinal("x", ["low", "\0"]),
-    ):
-        with pytest.raises(DomainError, match="without NUL"):
-            make()

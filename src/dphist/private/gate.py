@@ -363,9 +363,9 @@ def open_gate(
     A bare number is pure ε. ``pay`` is called once, before the first noise is drawn, and must make the spending
     durable; if it raises, nothing has been drawn. Sums of values are cells of either sign, of which ``unit`` says how
     many *steps* somebody moves (`dphist.model.measure.Quantity.in_steps`); they are measured, not chosen or segmented
-    by, since the proofs of scores and costs, and of queries that say ``of_counts``, are about counts. ``unproven`` lets questions without a proof be asked, as
-    they are: for tests and audits of mechanisms that may be wrong, on counts that are nobody's. Nothing that publishes
-    sets it.
+    by, since the proofs of scores and costs, and of queries that say ``of_counts``, are about counts. ``unproven`` lets
+    questions without a proof be asked, as they are: for tests and audits of mechanisms that may be wrong, on counts
+    that are nobody's. Nothing that publishes sets it.
     """
     purse = Purse.of(budget, unit)
     transcript = Transcript(pay=pay)

@@ -25,7 +25,7 @@ from dphist.sources.binning import with_bins
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
 from dphist.sources.sql import Sql
-from dphist.sources.sqlwords import microseconds
+from dphist.sources.sqlwords import literal, microseconds
 from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ class Duck(Sql):
         name = f"dphist bin {len(self._bins)}"
         self._bins[name] = value, np.array(edges, dtype=np.int64 if whole else np.float64)
         return self.quote(name)
+
+    def literal(self, value: Any) -> str:
+        """A public value; a NUL would end the statement."""
+        said = literal(value)
+        return "(" + said.replace("\0", "' || chr(0) || '") + ")" if "\0" in said else said
 
     def watch(self, tally: Tally) -> None:
         """Say how many rows there are: what a table or a file's own description knows, no column is read for it."""

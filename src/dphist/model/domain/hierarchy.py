@@ -117,7 +117,7 @@ def leaf(value: Any) -> Node:
     if not isinstance(value, str | int):
         raise DomainError("a category must be a text, an integer or a truth value")
     if isinstance(value, str) and not writable(value):
-        raise DomainError("a category must be text that UTF-8 can write, without NUL")
+        raise DomainError("a category must be text that UTF-8 can write")
     return Node(category_text(value), value, ())
 
 

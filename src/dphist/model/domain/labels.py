@@ -9,15 +9,12 @@ OTHER = "other"
 
 
 def writable(text: str) -> bool:
-    """Whether a text can stand in a file and in a question to an engine.
-
-    Half of a character cannot, and a release with one could not be saved; nor can a NUL, where engines end a text.
-    """
+    """Whether a text can stand in a file: half of a character cannot, and a release with one could not be saved."""
     try:
         text.encode()
     except UnicodeEncodeError:
         return False
-    return "\0" not in text
+    return True
 
 
 class Labels(Sequence[str]):

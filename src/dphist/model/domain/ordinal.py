@@ -205,7 +205,7 @@ def check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip():
         raise DomainError("an attribute needs a name: the column it stands for")
     if not writable(name):
-        raise DomainError("the name of an attribute must be text that UTF-8 can write, without NUL")
+        raise DomainError("the name of an attribute must be text that UTF-8 can write")
 
 
 def _scale(values: object, edges: Iterable[Any] | None, dates: object) -> Scale:
@@ -239,7 +239,7 @@ def check_categories(values: Iterable[Any]) -> tuple[str, ...]:
     if not all(isinstance(category, str) for category in categories):
         raise DomainError("ordered categories must be texts; for numbers give a range or edges")
     if not all(map(writable, categories)):
-        raise DomainError("a category must be text that UTF-8 can write, without NUL")
+        raise DomainError("a category must be text that UTF-8 can write")
     if len(set(categories)) != len(categories):
         raise DomainError("a category is listed twice")
     return categories
