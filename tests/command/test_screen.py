@@ -7,12 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dphist
 import dphist.cli
-from dphist.cli.commands import app
-from dphist.errors import OutputError
 
 NAMES = ["Zürich", "Łódź", "東京", "😀"]
 
@@ -76,40 +73,3 @@ def test_ctrl_c_is_one_word(begin, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         begin()
     assert "stays spent" in capsys.readouterr().err
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only where a name may be any bytes")
-def test_a_name_that_is_no_text_is_refused_before_payment(tmp_path, monkeypatch):
-    """It had been paid for, and then nothing could write it; the same for a folder above it."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.toml").write_text('[[attribute]]\nname = "x"\nkind = "ordinal"\nrange = [0, 8]\n')
-    (tmp_path / "x.csv").write_text("x\n" + "3\n" * 50)
-    bad = os.fsdecode(b"caf\xe9")
-    (tmp_path / bad).mkdir()
-    with dphist.Ledger.open("budget.db") as book:
-        book.create("people", 10)
-    words = [
-        "publish",
-        "x.csv",
-        "--schema",
-        "x.toml",
-        "--epsilon",
-        "1",
-        "--ledger",
-        "budget.db",
-        "--dataset",
-        "people",
-    ]
-    for output in (f"{bad}.parquet", f"{bad}/out.parquet"):
-        refused = CliRunner().invoke(app, [*words, "-o", output])
-        assert isinstance(refused.exception, OutputError)
-        assert "no text in UTF-8" in str(refused.exception)
-    with dphist.Ledger.open("budget.db") as book:
-        assert book.spent("people") == 0
-    release = dphist.publish(
-        dphist.Histogram(dphist.Domain([dphist.Ordinal("x", range(3))]), [1, 2, 3]),
-        epsilon=1,
-        unattended=True,
-    )
-    with pytest.raises(OutputError, match="no text in UTF-8"):
-        release.save(tmp_path / f"{bad}.parquet")

@@ -139,6 +139,25 @@ def test_one_of_many_that_come_at_once_has_the_claim(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only where a name may be any bytes")
+def test_a_name_that_is_no_text_is_refused_before_payment(folder):
+    """It had been paid for, and then nothing could write it; the same for a folder above it."""
+    bad = os.fsdecode(b"caf\xe9")
+    (folder / bad).mkdir()
+    for output in (f"{bad}.parquet", f"{bad}/out.parquet"):
+        refused = publish(output)
+        assert isinstance(refused.exception, OutputError)
+        assert "no text in UTF-8" in str(refused.exception)
+    assert spent() == 0
+    release = dphist.publish(
+        dphist.Histogram(dphist.Domain([dphist.Ordinal("x", range(3))]), [1, 2, 3]),
+        epsilon=1,
+        unattended=True,
+    )
+    with pytest.raises(OutputError, match="no text in UTF-8"):
+        release.save(folder / f"{bad}.parquet")
+
+
 @pytest.mark.parametrize("letter", ["a", "ä", "😀"])
 def test_a_long_name_is_written_or_refused_before_payment(folder, letter):
     """The longest name that the disk takes is written; one more is refused in a sentence, and costs nothing."""

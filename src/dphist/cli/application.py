@@ -71,6 +71,15 @@ def _name(command: typer.models.CommandInfo) -> str:
 ReleaseFile = Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 Confidence = Annotated[float, typer.Option(help="How often the interval should hold the true count.")]
+AllowDropped = Annotated[
+    float,
+    typer.Option(help="Which share of the rows may have no cell; more stop it before anything is paid."),
+]
+Unattended = Annotated[
+    bool,
+    typer.Option("--unattended", help="Others see whether this succeeds: no stop that hangs on the records."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Write over a release that is there.")]
 
 WorkloadText = typer.Option(
     help="What the release will be asked: cells, prefixes, ranges, marginals, marginals:2 (every table of two "

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ledger_app = typer.Typer(help="Give populations their budgets, and read them.", no_args_is_help=True)
 
 Place = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger's file or postgresql:// address.")]
+PayingLedger = Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")]
+PayingBudget = Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")]
 Dataset = Annotated[str, typer.Argument(help="The protected population.")]
 Amount = Annotated[str | None, typer.Argument(help="What may be spent on it in all, as pure ε.")]
 Epsilon = Annotated[str | None, typer.Option(help="Pure ε, or with --delta the ε of (ε, δ).")]

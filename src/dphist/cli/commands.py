@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from dphist.cli import custody, handing, screen, trying
-from dphist.cli.application import Confidence, Json, ReleaseFile, WorkloadText, app
+from dphist.cli.application import (
+    AllowDropped,
+    Confidence,
+    Force,
+    Json,
+    ReleaseFile,
+    Unattended,
+    WorkloadText,
+    app,
+)
+from dphist.cli.budgets import PayingBudget, PayingLedger
 
 __all__ = ["app", "custody", "trying"]
 
@@ -65,8 +75,8 @@ def publish(
             "name of one of the schema's; all of these unless told."
         ),
     ] = None,
-    ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
+    ledger: PayingLedger = None,
+    dataset: PayingBudget = None,
     rows: Annotated[
         int | None, typer.Option(help="How many rows one person may own; 1, or as the schema says.")
     ] = None,
@@ -86,17 +96,9 @@ def publish(
             "--replace", help="Protect against replacing a record, not only adding or removing one."
         ),
     ] = False,
-    allow_dropped: Annotated[
-        float,
-        typer.Option(help="Which share of the rows may have no cell; more stop it before anything is paid."),
-    ] = 0.1,
-    unattended: Annotated[
-        bool,
-        typer.Option(
-            "--unattended", help="Others see whether this succeeds: no stop that hangs on the records."
-        ),
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
+    allow_dropped: AllowDropped = 0.1,
+    unattended: Unattended = False,
+    force: Force = False,
     nonnegative: Annotated[
         bool, typer.Option("--nonnegative", help="No count below zero (costs no budget, biases).")
     ] = False,

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from dphist.cli import screen
-from dphist.cli.application import WorkloadText, app
+from dphist.cli.application import AllowDropped, Force, Unattended, WorkloadText, app
+from dphist.cli.budgets import PayingBudget, PayingLedger
 
 
 @app.command()
@@ -76,15 +77,15 @@ def uncounted(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the number goes: a release of one cell.")
     ],
-    ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
+    ledger: PayingLedger = None,
+    dataset: PayingBudget = None,
     rows: Annotated[int | None, typer.Option(help="How many rows one person may own.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Protect against replacing a record.")] = False,
     measure: Annotated[
         list[str] | None, typer.Option(help="What that release adds up, as for `publish`.")
     ] = None,
     unattended: Annotated[bool, typer.Option("--unattended", help="No reminders.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
+    force: Force = False,
 ) -> None:
     """Publish a noised number of the rows that a release does not count, for its readers."""
     from contextlib import nullcontext
@@ -123,17 +124,9 @@ def add(
     delta: Annotated[str | None, typer.Option(help="With --epsilon: the δ of (ε, δ); buys a ρ.")] = None,
     ledger: Annotated[str | None, typer.Option(help="The ledger that paid for the release.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Which budget in it: the one that paid before.")] = None,
-    allow_dropped: Annotated[
-        float,
-        typer.Option(help="Which share of the rows may have no cell; more stop it before anything is paid."),
-    ] = 0.1,
-    unattended: Annotated[
-        bool,
-        typer.Option(
-            "--unattended", help="Others see whether this succeeds: no stop that hangs on the records."
-        ),
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a release that is there.")] = False,
+    allow_dropped: AllowDropped = 0.1,
+    unattended: Unattended = False,
+    force: Force = False,
 ) -> None:
     """Measure further tables of the records that a release is about, and publish all together."""
     from dphist.cli.publishing import add_to_file

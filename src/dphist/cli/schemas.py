@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dphist.cli import screen
+from dphist.cli.budgets import PayingBudget, PayingLedger
 from dphist.model.phrases import counted
 
 schema_app = typer.Typer(
@@ -37,8 +38,8 @@ def schema_suggest(
         list[str], typer.Option(help="A numeric column to learn bounds of; may be given several times.")
     ],
     epsilon: Annotated[str, typer.Option(help="The privacy loss to spend on all of it, for example 1/20.")],
-    ledger: Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")] = None,
+    ledger: PayingLedger = None,
+    dataset: PayingBudget = None,
     person: Annotated[
         str | None,
         typer.Option("--id", help="The column that names the person: learns rows per person, too."),
