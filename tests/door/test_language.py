@@ -57,6 +57,9 @@ def selected(text):
         ("income >= 10 and income <= 100", "income", [1]),
         ("day = '2024-01-02'", "day", [1]),
         ("day < '2024-01-03'", "day", [0, 1]),
+        # Without quotes too: it had been read as 2024, and refused with a word about days such as 2024-01-31.
+        ("day < 2024-01-03", "day", [0, 1]),
+        ("day in (2024-01-01,2024-01-03)and age>=0", "day", [0, 2]),
         ("\"home town\" = 'south'", "home", [2, 3]),
         ("\"home town\" in ('south', 'a')", "home", [0, 2, 3]),
     ],

@@ -1,8 +1,8 @@
 """Questions as people write them: ``age between 30 and 40 and sex = 'F'``.
 
 A question is conditions joined by ``and``; each names an attribute and restricts it by ``=``, ``!=``, ``<``, ``<=``,
-``>``, ``>=``, ``between … and …`` or ``in (…)``. Values are numbers, 'quoted text' or bare words. The language can do
-nothing but select cells of the release it is asked of.
+``>``, ``>=``, ``between … and …`` or ``in (…)``. Values are numbers, days such as 2024-01-31,
+'quoted text' or bare words. The language can do nothing but select cells of the release it is asked of.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _LONGEST_NUMBER = 400
 _MOST_BOXES = 100_000
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<number>[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+        (?P<day>\d{4}-\d\d-\d\d(?![\w.-]))
+      | (?P<number>[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]))
       | '(?P<text>(?:[^']|'')*)'
       | "(?P<quoted>(?:[^"]|"")*)"
       | (?P<word>[^\W\d][\w.-]*)
