@@ -212,12 +212,6 @@ EDGES: list[tuple[str, Attribute, pa.Array, list[int]]] = [
         pa.array(["c199", "c200", "", None]),
         [199, -1, -1, -1],
     ),
-    (
-        "a NUL in a text",
-        Nominal("x", ["a", "a\0'b", "a\0"]),
-        pa.array(["a\0'b", "a", "a\0c", None]),
-        [1, 0, -1, -1],
-    ),
     ("whole categories", Nominal("x", [7, -3]), pa.array([7, -3, 0, None]), [0, 1, -1, -1]),
     (
         "many whole categories",
@@ -254,13 +248,6 @@ EDGES: list[tuple[str, Attribute, pa.Array, list[int]]] = [
         Ordinal("x", dates=("2024-01-01", "2025-01-01", "1mo")),
         pa.array([dt.datetime(2024, 1, 31, 23, 59, 59), dt.datetime(2024, 2, 1), None], pa.timestamp("ns")),
         [0, 1, -1],
-    ),
-    (
-        # The last nanoseconds of a day before 1970 are of that day, as they are where they are written out.
-        "nanoseconds before 1970",
-        Ordinal("x", dates=("1969-12-31", "1970-01-02", "1d")),
-        pa.array([-1, -1_000, -DAY, -DAY - 1, 0, DAY - 1, DAY, None], pa.int64()).cast(pa.timestamp("ns")),
-        [0, 0, 0, -1, 1, 1, -1, -1],
     ),
     (
         # Half past midnight in Paris is still the day before in UTC, which is what a moment is counted by.
@@ -300,6 +287,16 @@ def test_edge_values(
     assert count(source, Domain([attribute])).counts.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("through", ["duckdb", "ibis"])
+def test_a_nul_in_a_category_is_a_letter(through: str) -> None:
+    # It ended DuckDB's statement, and the table was said not to be complete. (PostgreSQL has no such texts.)
+    table = pa.table({"x": ["a\0'b", "a", "a\0c", None]})
+    source = table if through == "duckdb" else connected(through).create_table("nul", table, overwrite=True)
+    for more in ([], [f"c{i}" for i in range(200)]):
+        domain = Domain([Nominal("x", ["a", "a\0'b", "a\0", *more])])
+        assert count(source, domain).counts[:3].tolist() == [1, 1, 0]
+
+
 def test_a_nanosecond_before_1970_lies_where_it_is_written(tmp_path: Path) -> None:
     moments = pa.array([-1, -999, -1_000, -DAY - 1, 0, 1, DAY - 1, DAY], pa.int64())
     plain, zoned = (pa.table({"x": moments.cast(pa.timestamp("ns", zone))}) for zone in (None, "UTC"))
@@ -317,6 +314,7 @@ def test_a_nanosecond_before_1970_lies_where_it_is_written(tmp_path: Path) -> No
         tmp_path / "*s.parquet",  # files of two types, of which one has no rows
         zoned,
         zoned.to_pandas(),
+        connected("ibis elsewhere").create_table("plain", plain, overwrite=True),
         frame,
         # One row of another kind makes objects of all: it moves no other.
         frame.astype(object),
