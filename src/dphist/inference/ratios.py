@@ -22,6 +22,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Told = tuple[FloatArray, FloatArray, NDArray[np.bool_]]
 
+# Less doubt than this is none: one less it is not told from one.
+_LEAST_DOUBT = 1e-14
+
 
 @dataclass(frozen=True, eq=False)
 class NoisyNumbers:
@@ -83,12 +86,16 @@ def known_together(
     false coverage rate of Benjamini and Yekutieli, 2005, for independent noise). Where all are known, or one alone is
     asked for, nothing changes.
 
+    A group that would be known with the square of the doubt βR/m is known whatever luck does, so its interval need not
+    pay for having been chosen. Of m − R empty groups βR/2m are taken for filled, since noise must come out far above
+    zero: (1 − R/m) β/2 of what is known. That leaves clear ones a doubt of (1 + R/m) β/2.
+
     Args:
         places: Which may be known at all.
         asked: How many were asked for.
         confidence: The share of what is known that should hold.
-        tell: Intervals of some of the places at a confidence, and which of them say anything; a larger confidence
-            makes none known that was not.
+        tell: Intervals of some of the places at a confidence (a row of several for each, if one is not enough), and
+            which of them say anything; a larger confidence makes none known that was not.
 
     Returns:
         The places of what is known, and both ends of each.
@@ -106,6 +113,11 @@ def known_together(
         kept = places.size
         low, high, known = tell(places, 1 - (1 - confidence) * kept / asked)
         places, low, high = places[known], low[known], high[known]
+    if 0 < places.size < asked:
+        doubt = (1 - confidence) * kept / asked
+        clear = np.flatnonzero(tell(places, 1 - max(doubt**2, _LEAST_DOUBT))[2])
+        if clear.size:
+            low[clear], high[clear], _ = tell(places[clear], 1 - (1 - confidence) * (1 + kept / asked) / 2)
     return places, low, high
 
 

@@ -15,12 +15,12 @@ from dphist.errors import QueryError
 from dphist.inference.intervals import read_confidence
 from dphist.model.domain import Nominal
 from dphist.model.workload import Workload
-from dphist.release.answers import NOT_MEASURED, Answers, Pivot, Table
+from dphist.release.answers import Answers, Pivot, Table
 from dphist.release.asking import Asking
-from dphist.release.columns import free
 from dphist.release.cube.groups import Level, group_boxes
 from dphist.release.cube.measures import clipped, is_measure, means, ratios, sums, variances
-from dphist.release.cube.moments import Interval, Line, means_together, read_line
+from dphist.release.cube.moments import Interval, Line, read_line
+from dphist.release.cube.together import distributions, line_means, quantiles
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -207,7 +207,7 @@ class Cube:
         """
         if is_measure(self.release, name):
             return self._asked(lambda asked: means(self.release, name, asked, confidence))
-        return self._each(name, confidence, lambda lines: means_together(lines, confidence))
+        return self._each(name, confidence, lambda lines: line_means(lines, confidence))
 
     def variance(self, name: str, *, confidence: float = 0.95) -> Table:
         """Give the variance of a measure over the records of every group; it must have been published with squares.
@@ -264,7 +264,8 @@ class Cube:
         """Give quantiles of an ordered attribute, as cells; they never cross.
 
         A quantile is the first cell up to which at least that share of the records lies. Its interval is every cell
-        that could be it; ``simultaneous`` widens all so that all hold together.
+        that could be it; ``simultaneous`` widens all of a group so that these hold together. Of a group that may be
+        empty that is any cell, and of what is said of the others as much holds as is promised.
 
         Args:
             name: The ordered attribute.
@@ -279,10 +280,12 @@ class Cube:
         if wanted.ndim != 1 or wanted.size == 0 or not bool(((wanted > 0) & (wanted < 1)).all()):
             raise QueryError("levels must lie strictly between 0 and 1, for example [0.25, 0.5, 0.75]")
         each = 1 - (1 - read_confidence(confidence)) / wanted.size if simultaneous else confidence
-        return self._lines(name, lambda line: _quantiles(line, name, wanted, each, confidence))
+        return self._lines(name, lambda lines: quantiles(lines, name, wanted, each, confidence))
 
     def cdf(self, name: str, *, confidence: float = 0.95) -> Table:
         """Give the share of records up to each cell of an ordered attribute; it never falls, and ends at 1.
+
+        Of a group that may be empty any share is possible; of the others as much holds as is promised.
 
         Args:
             name: The ordered attribute.
@@ -291,12 +294,7 @@ class Cube:
         Returns:
             A share for every cell.
         """
-        return self._lines(
-            name,
-            lambda line: Table(
-                {name: list(line.labels)}, *line.cdf(confidence), confidence, *line.said(confidence)
-            ),
-        )
+        return self._lines(name, lambda lines: distributions(lines, name, confidence))
 
     # ---- inside ----
 
@@ -329,8 +327,15 @@ class Cube:
             span = int(allowed.low[0, 0]), int(allowed.high[0, 0])
         return read_line(self.release, name, span, low, high)
 
-    def _lines(self, name: str, ask: Callable[[Line], Table]) -> Table:
-        """Ask every group for a table that belongs to an ordered attribute, one under the other."""
+    def _groups(self, name: str) -> tuple[dict[str, list[str]], list[Line]]:
+        """Labels of the groups, and the cells of an ordered attribute in each."""
+        labels, low, high, owner = group_boxes(self.release.domain, _without(self.where, name), self.groups)
+        return labels, [
+            self._line(name, low[owner == g], high[owner == g]) for g in range(int(owner.max()) + 1)
+        ]
+
+    def _lines(self, name: str, ask: Callable[[list[Line]], list[Table]]) -> Table:
+        """Ask all groups for tables that belong to an ordered attribute, one under the other."""
         if is_measure(self.release, name):
             raise QueryError(
                 f"{name} is a measure: its sums are released, not how its values are spread. For quantiles and "
@@ -338,10 +343,8 @@ class Cube:
             )
         if name in dict(self.groups):
             raise QueryError(f"{name} is told apart, so there is nothing to order in each group")
-        labels, low, high, owner = group_boxes(self.release.domain, _without(self.where, name), self.groups)
-        parts = [
-            ask(self._line(name, low[owner == g], high[owner == g])) for g in range(int(owner.max()) + 1)
-        ]
+        labels, lines = self._groups(name)
+        parts = ask(lines)
         told: dict[str, list[str]] = {}
         for group, part in enumerate(parts):
             for column, texts in labels.items():
@@ -358,8 +361,7 @@ class Cube:
         """Ask every group for a number that belongs to an ordered attribute."""
         if name in dict(self.groups):
             raise QueryError(f"{name} is told apart, so there is nothing to add up in each group")
-        labels, low, high, owner = group_boxes(self.release.domain, _without(self.where, name), self.groups)
-        lines = [self._line(name, low[owner == g], high[owner == g]) for g in range(int(owner.max()) + 1)]
+        labels, lines = self._groups(name)
         numbers = np.array(ask(lines))
         return Table(
             labels, numbers[:, 0], numbers[:, 1], numbers[:, 2], confidence, *lines[0].said(confidence)
@@ -368,22 +370,3 @@ class Cube:
 
 def _without(where: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return MappingProxyType({key: value for key, value in where.items() if key != name})
-
-
-def _quantiles(line: Line, name: str, wanted: FloatArray, each: float, confidence: float) -> Table:
-    """The quantiles of one line; each interval holds with ``each``, and says that it does with ``confidence``."""
-    cells, low, high = line.quantiles(wanted, each)
-    # An attribute may be called like one of these columns.
-    level, first, last = (free(word, set(line.release.domain.names)) for word in ("level", "from", "to"))
-    labels = {level: [f"{each:g}" for each in wanted], name: [line.labels[cell] for cell in cells]}
-    numbers = line.values if line.values is not None else np.arange(len(line.labels), dtype=np.float64)
-    if line.measured:
-        labels |= {
-            first: [line.labels[cell] for cell in low],
-            last: [line.labels[cell] for cell in high],
-        }
-        bounds = numbers[low], numbers[high]
-    else:
-        labels |= {end: [NOT_MEASURED] * wanted.size for end in (first, last)}
-        bounds = np.full(wanted.size, np.nan), np.full(wanted.size, np.nan)
-    return Table(labels, numbers[cells], *bounds, confidence, *line.said(confidence))

@@ -22,7 +22,6 @@ from dphist.errors import QueryError
 from dphist.inference.estimate import NoiseErrors
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.predictive import PredictiveErrors
-from dphist.inference.ratios import Told, known_together
 from dphist.kernels.isotonic import isotonic
 from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.scales import Bins, Integers
@@ -245,36 +244,45 @@ class Line:
         numbers = self._numbers()
         return float(numbers.min()), float(numbers.max())
 
+    def cells(self, levels: FloatArray) -> IntArray:
+        """The quantiles as they were released."""
+        return np.array([_first(self.shares >= level) for level in levels], dtype=np.int64)
+
+    def filled(self, confidence: float) -> bool:
+        """Whether there are any records, as surely as this."""
+        _, centre, inside, _, lean = self._prefixes
+        z = self._reach(np.ones(1), confidence)[0]
+        return bool(centre[-1] > 0 and centre[-1] ** 2 - z**2 * (inside[-1] + lean[-1] ** 2) > 0)
+
     def quantiles(self, levels: FloatArray, confidence: float) -> tuple[IntArray, IntArray, IntArray]:
         """Cells of the quantiles, and the first and last cells they could be; ask ``measured`` whether they mean it."""
-        share = self._shares()
+        cells = self.cells(levels)
         if not self.measured:
-            released = np.array([_first(share >= level) for level in levels], dtype=np.int64)
-            return released, released, released
+            return cells, cells, cells
         _, centre, inside, beyond, lean = self._prefixes
         both = (inside[-1] - inside - beyond) / 2.0  # covariance of what lies below and beyond
-        cells, lows, highs = [], [], []
-        for level in levels:
+        lows, highs = [], []
+        for level, cell in zip(levels, cells, strict=True):
             variance = (1 - level) ** 2 * inside + level**2 * beyond - 2 * level * (1 - level) * both
             variance = np.maximum(variance, 0.0) + (lean - level * lean[-1]) ** 2
             width = self._reach(self._anywhere(variance), confidence)
             tilt = centre - level * centre[-1]
-            cell = _first(share >= level)
-            cells.append(cell)
+            # The cell with as much up to it, and less before it: either may be what noise hides, of this cell alone.
             lows.append(min(cell, _first(tilt + width >= 0)))
-            highs.append(max(cell, _first(tilt - width >= 0)))
+            less = np.flatnonzero(tilt[:-1] - width[:-1] < 0)
+            highs.append(max(cell, int(less[-1]) + 1 if less.size else 0))
         order = np.argsort(levels, kind="stable")
         low, high = np.array(lows)[order], np.array(highs)[order]
         # A lower quantile cannot lie above a higher one: widen until no interval says otherwise.
         low, high = np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
         back = np.argsort(order, kind="stable")
-        return np.array(cells, dtype=np.int64), low[back].astype(np.int64), high[back].astype(np.int64)
+        return cells, low[back].astype(np.int64), high[back].astype(np.int64)
 
     def cdf(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Shares up to each cell, with intervals; none of the three ever falls."""
         if not self.measured:
             missing = np.full(self._size, np.nan)
-            return self._shares(), missing, missing
+            return self.shares, missing, missing
         _, centre, inside, beyond, lean = self._prefixes
         inside, beyond = inside + lean**2, beyond + (lean[-1] - lean) ** 2
         total, whole = centre[-1], inside[-1]
@@ -285,14 +293,15 @@ class Line:
         b = centre * total - z2 * with_total
         c = centre**2 - z2 * inside
         low, high = np.zeros(centre.size), np.ones(centre.size)
-        if a > 0 and total > 0:
+        if self.filled(confidence):
             root = np.sqrt(np.maximum(b * b - a * c, 0.0))
             low, high = np.clip((b - root) / a, 0.0, 1.0), np.clip((b + root) / a, 0.0, 1.0)
-        share = self._shares()
+        share = self.shares
         low, high = np.minimum(low, share), np.maximum(high, share)
         return share, np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
 
-    def _shares(self) -> FloatArray:
+    @cached_property
+    def shares(self) -> FloatArray:
         """The released distribution, made monotone; even where nothing was released."""
         value = self._prefixes[0]
         if not value[-1] > 0:
@@ -300,24 +309,6 @@ class Line:
         rising = np.clip(isotonic(value) / value[-1], 0.0, 1.0)
         rising[-1] = 1.0
         return np.asarray(rising, dtype=np.float64)
-
-
-def means_together(lines: Sequence[Line], confidence: float) -> list[Interval]:
-    """The means of several groups, such that of those that are known as many hold as are promised."""
-
-    def tell(which: IntArray, sure: float) -> Told:
-        found = [lines[place].mean(sure) for place in which]
-        known = [(low, high) != lines[place].ends for place, (_, low, high) in zip(which, found, strict=True)]
-        return np.array([low for _, low, _ in found]), np.array([high for *_, high in found]), np.array(known)
-
-    measured = np.array([place for place, line in enumerate(lines) if line.measured], dtype=np.int64)
-    known, low, high = known_together(measured, measured.size, confidence, tell)
-    ends = dict(zip(known.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True))
-    none = np.nan, np.nan
-    return [
-        (line.middle, *ends.get(place, line.ends if line.measured else none))
-        for place, line in enumerate(lines)
-    ]
 
 
 def read_line(
