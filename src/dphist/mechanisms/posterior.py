@@ -148,7 +148,11 @@ class Posterior:
 
             law = noisy.law
             return FewErrors(
-                *parts, scale=float(law.scale), noise=float(law.variance), elsewhere=self.elsewhere
+                *parts,
+                scale=float(law.scale),
+                noise=float(law.variance),
+                elsewhere=self.elsewhere,
+                noisy=noisy.values.reshape(errors.counts.shape),
             )
         from dphist.inference.predictive.hidden import HiddenErrors
 
