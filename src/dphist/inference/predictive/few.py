@@ -51,9 +51,7 @@ def lowered(counts: FloatArray, scale: float, elsewhere: float) -> FloatArray:
     return np.where(short, counts * (most / sum_of), counts) if sum_of > most else counts
 
 
-def places(
-    seen: FloatArray, published: FloatArray, deviation: float
-) -> tuple[IntArray, IntArray, FloatArray]:
+def places(seen: FloatArray, published: FloatArray, deviation: float) -> list[Places]:
     """Boxes in which something lies, and how much more of it than is published at most: of noisy answers alone.
 
     Boxes of every shape whose sides are powers of two are tried, at every half of a side. What n of a shape hold of
@@ -76,7 +74,8 @@ def places(
         >>> low.tolist(), high.tolist(), more.tolist()
         ([[8, 8]], [[16, 16]], [80.0])
     """
-    found, sums, fewest = [], running_sums(seen), max(_FEWEST, seen.size // _MOST)
+    found: list[Places] = []
+    sums, fewest = running_sums(seen), max(_FEWEST, seen.size // _MOST)
     for sides in product(*([2**k for k in range(n.bit_length())] for n in seen.shape)):
         cells = math.prod(sides)
         if not fewest <= cells <= seen.size / _PARTS:
