@@ -324,3 +324,21 @@ def test_a_line_that_may_be_empty_has_its_median_anywhere() -> None:
     # Two are expected, and more than seven in one of ten thousand runs. Where the interval ended at the first cell that
     # noise lifts far enough, ten were.
     assert told <= 7
+
+
+def test_sums_by_group_hold_where_inferred_cells_are_drawn_to_one_level() -> None:
+    """Groups of 0.6, 0.3 and 0.1 of a level line: drawn towards each other, the first is too low all along."""
+    domain = Domain([Ordinal("x", range(40)), Nominal("g", ["a", "b", "c"])])
+    counts = np.tile(np.array([54, 27, 9]), (40, 1))
+    truth = counts.T @ np.arange(40.0)
+    held = []
+    for seed in range(8):
+        release = seeded(counts, "posterior", "1/10", seed, domain)
+        said = release.by("g").sum("x")
+        held.append((said.low <= truth) & (truth <= said.high))
+        assert ((said.low <= said.value) & (said.value <= said.high)).all()
+        # No wider than the noise of the cells makes a weighted sum of them, but where both may be right.
+        noise = 1.96 * np.sqrt(200 * (np.arange(40.0) ** 2).sum())
+        assert np.median(said.high - said.low) <= 3 * noise
+    # Seven in ten did.
+    assert np.mean(held) > 0.88

@@ -22,6 +22,8 @@ from dphist.errors import QueryError
 from dphist.inference.estimate import NoiseErrors
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.predictive import PredictiveErrors
+from dphist.inference.predictive.errors import asked_cells, by_question
+from dphist.inference.predictive.hidden import HiddenErrors
 from dphist.kernels.isotonic import isotonic
 from dphist.model.domain import Nominal, Ordinal
 from dphist.model.domain.scales import Bins, Integers
@@ -33,10 +35,13 @@ from dphist.release.contents import Contents
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Interval = tuple[float, float, float]
+Stand = tuple[FloatArray, float | None]
 
 # Of a longer line all ranges of cells are too many to ask for, and so many blocks of cells take their place.
 _LONGEST = 400
 _BLOCKS = 256
+# From so many deviations of noise on, what was inferred from cells is taken to be wrong.
+_REFUTED = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +96,19 @@ class Line:
 
     # ---- the counts and their noise ----
 
-    def _ask(self, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Released answers, what intervals stand on, how far that leans, and variances, for ranges of this line."""
+    def _ranges(self, first: IntArray, last: IntArray) -> Workload:
+        """Ranges of this line as questions."""
         boxes, ranges = len(self.low), len(first)
         low = np.repeat(self.low, ranges, axis=0)
         high = np.repeat(self.high, ranges, axis=0)
         low[:, self.axis] = np.tile(self.start + first, boxes)
         high[:, self.axis] = np.tile(self.start + last, boxes)
         owner = np.tile(np.arange(ranges, dtype=np.int64), boxes) if boxes > 1 else None
-        workload = Workload(self.release.domain, low, high, owner)
-        estimate = self.release._estimate
+        return Workload(self.release.domain, low, high, owner)
+
+    def _ask(self, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Released answers, what intervals stand on, how far that leans, and variances, for ranges of this line."""
+        workload, estimate = self._ranges(first, last), self.release._estimate
         cells = self.release.cells
         if isinstance(cells, TableCells):
             # There are no counts of the whole product: the table of the attributes that are bounded answers.
@@ -172,12 +180,47 @@ class Line:
         return np.repeat(np.maximum.reduceat(variance, starts), sizes)
 
     @cached_property
+    def _noisy(self) -> tuple[FloatArray, FloatArray] | None:
+        """Noisy cells with their variances, if cells were noised one by one and then inferred; else None."""
+        errors = self.release._estimate.errors
+        if not isinstance(errors, HiddenErrors) or errors.noisy is None:
+            return None
+        place = np.arange(self._size)
+        asked = self._ranges(place, place + 1)
+        cells = asked_cells(*by_question(asked))
+        return np.asarray(
+            asked.answer(errors.noisy.reshape(asked.domain.shape)), dtype=np.float64
+        ), errors.noise * cells
+
+    def _stands(self, weights: FloatArray) -> list[Stand]:
+        """What a weighted sum of cells may stand on: cells, and what is added to its variance; None: noise alone.
+
+        Inferred cells are drawn towards what their neighbours say, and weighed by values that adds up. How far their
+        sum is from the noisy one, beyond noise, is taken for such a bias. Where that is more than the noise, the noisy
+        sum may be right as well; where it is far more (`_REFUTED` deviations), or inference promises no less error than
+        noise has, the noisy one is taken alone.
+        """
+        centre = self._cells[1]
+        if self._noisy is None:
+            return [(centre, 0.0)]
+        noisy, variance = self._noisy
+        noise = float(weights**2 @ variance)
+        apart = float(weights @ (noisy - centre)) ** 2
+        if apart > _REFUTED**2 * noise or self._width(weights, 0.95) >= self._width(weights, 0.95, None):
+            return [(noisy, None)]
+        return (
+            [(centre, max(apart - noise, 0.0))] if apart <= 2.0 * noise else [(centre, noise), (noisy, None)]
+        )
+
+    @cached_property
     def measured(self) -> bool:
         """Whether the line's counts have intervals at all: then what follows from them has, too."""
         return not bool(np.isnan(self._cells[3]).any())
 
-    def _width(self, weights: FloatArray, confidence: float) -> float:
-        """Half-width of the interval of a weighted sum of the cells."""
+    def _width(self, weights: FloatArray, confidence: float, added: float | None = 0.0) -> float:
+        """Half-width of the interval of a weighted sum of the cells, by what `_stands` says of it."""
+        if added is None and self._noisy is not None:
+            return float(self._reach(weights[None] ** 2 @ self._noisy[1], confidence)[0])
         if self._single:
             size = np.diff(self._edges)
             mean = np.add.reduceat(weights, self._edges[:-1]) / size
@@ -187,7 +230,7 @@ class Line:
             steps = np.abs(np.diff(weights, append=0.0))
             by_prefix = float(steps @ np.sqrt(self._prefixes[2]))
             variance = min(float(np.abs(weights) @ self._cells[3]), by_prefix) ** 2
-        variance += float(weights @ self._cells[2]) ** 2
+        variance += float(weights @ self._cells[2]) ** 2 + (added or 0.0)
         return float(self._reach(np.array([variance]), confidence)[0])
 
     @cached_property
@@ -210,31 +253,42 @@ class Line:
     def sum(self, confidence: float) -> Interval:
         """Add the values up over the records."""
         numbers = self._numbers()
-        value, centre = self._cells[:2]
-        width = self._width(numbers, confidence)
-        middle, released = float(numbers @ centre), float(numbers @ value)
+        stands = self._stands(numbers)
+        released = float(numbers @ (self._cells[0] if stands[0][1] is not None else stands[0][0]))
         if not self.measured:
             return released, np.nan, np.nan
-        return released, min(middle - width, released), max(middle + width, released)
+        found = [(float(numbers @ cells), self._width(numbers, confidence, added)) for cells, added in stands]
+        low, high = min(at - width for at, width in found), max(at + width for at, width in found)
+        return released, min(low, released), max(high, released)
+
+    @cached_property
+    def _balanced(self) -> list[Stand]:
+        """What a mean stands on: what the sum of distances from the released one does."""
+        value, numbers = self._cells[0], self._numbers()
+        released = float(value.sum())
+        return self._stands(numbers - (float(numbers @ value) / released if released > 0 else 0.0))
 
     @cached_property
     def middle(self) -> float:
         """The mean as it was released, or halfway between the ends where nothing was."""
-        value, (least, most) = self._cells[0], self.ends
+        (first, added), (least, most) = self._balanced[0], self.ends
+        value = first if added is None else self._cells[0]
         released = float(value.sum())
         middle = float(self._numbers() @ value) / released if released > 0 else (least + most) / 2.0
         return min(max(middle, least), most)
 
     def mean(self, confidence: float) -> Interval:
         """Average the values: every mean m for which Σ(value − m)·count may be zero."""
-        numbers, centre = self._numbers(), self._cells[1]
-        middle, (least, most) = self.middle, self.ends
+        numbers, middle, (least, most) = self._numbers(), self.middle, self.ends
         if not self.measured:
             return middle, np.nan, np.nan
 
         def possible(mean: float) -> bool:
             away = numbers - mean
-            return abs(float(away @ centre)) <= self._width(away, confidence)
+            return any(
+                abs(float(away @ cells)) <= self._width(away, confidence, added)
+                for cells, added in self._balanced
+            )
 
         return middle, _edge(possible, middle, least), _edge(possible, middle, most)
 
