@@ -17,10 +17,14 @@ nothing to the code that is watched: whoever knows it hands it in, and partition
 run's first question is, since later ones may hang on earlier answers.
 
 *Noise.* Answers of one run must not share their noise: the products of the signs of two answers' first draws are as
-often one as minus one (a draw of zero counts for nothing), independently over runs. Nor may noise be smaller than it
-claims: its sizes have a mean and a variance that are known, so noise of half its scale shows after some 150 numbers and
-four fifths of it after 900, however little of its budget a mechanism uses on these neighbours. Sizes are skewed to the
-right, so that sums far below their mean are rarer than the normal law has it.
+often one as minus one (a draw of zero counts for nothing), independently over runs. Answers of different prices take
+different parts of the random words for their signs, but a draw's last bit from the first of them: a Laplace draw is G
+or −1 − G, the last bit of G is one with the chance p = 1/(1 + e^{1/scale}), and bits less their chances multiply to
+nothing on average, with a variance of p(1 − p) for each. Words that were used twice show in these, where scales are of
+a record or more. Nor may noise be smaller than it claims: its sizes have a mean and a variance that are known, so
+noise of half its scale shows after some 150 numbers and four fifths of it after 900, however little of its budget a
+mechanism uses on these neighbours. Sizes are skewed to the right, so that sums far below their mean are rarer than the
+normal law has it.
 
 *Prices.* What the questions of a run cost adds up to the budget at most. There is no chance in that: one run tells.
 
@@ -34,7 +38,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import exp, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -53,6 +57,8 @@ from dphist.private.questions import Costs, IntArray, Layout
 BEYOND = 6.0
 # Partitions that are expected less often than this are counted as one kind.
 _FEWEST = 10.0
+# Fair bits have a variance of 1/4, so two of them of 1/16: of so many pairs, and more where they are rarely one.
+_FEWEST_BITS = 100 / 16
 
 Partition = tuple[int, ...]
 FloatArray = NDArray[np.float64]
@@ -79,13 +85,15 @@ class Law:
     partitions: float = 0.0
     sizes: float = 0.0
     """How much smaller noise was than it claims; noise that is too large breaks no promise."""
+    bits: float = 0.0
+    """How far the last bits of two answers' first draws go together."""
     overspent: bool = False
     """Whether the questions of a run cost more than its budget."""
 
     @property
     def holds(self) -> bool:
         """Whether no run cost too much, and nothing lies beyond six deviations."""
-        furthest = max(abs(self.choices), abs(self.signs), self.partitions, self.sizes)
+        furthest = max(abs(self.choices), abs(self.signs), self.partitions, self.sizes, abs(self.bits))
         return furthest <= BEYOND and not self.overspent
 
 
@@ -139,6 +147,7 @@ def check_law(
     stage = Stage(pair.one, pair.other, budget, unit)
     surprise = variance = products = squares = 0.0
     missing, spread, numbers = 0.0, 0.0, 0
+    together = allowed = 0.0
     law = Law(0, 0.0, 0.0)
     chances, seen, look = None, Counter[Partition](), 250
     for run in range(1, runs + 1):
@@ -151,6 +160,14 @@ def check_law(
         if len(heads) > 1:
             products += heads[0] * heads[1]
             squares += abs(heads[0] * heads[1])
+        bits = [
+            _last_bit(noise, claimed)
+            for noise, claimed in zip(tally.noise, tally.laws, strict=True)
+            if noise.size and not claimed.gaussian
+        ]
+        if len(bits) > 1:
+            together += bits[0][0] * bits[1][0]
+            allowed += bits[0][1] * bits[1][1]
         for noise, claimed in zip(tally.noise, tally.laws, strict=True):
             lack, more = _too_small(noise, claimed)
             missing, spread, numbers = missing + lack, spread + more, numbers + noise.size
@@ -169,6 +186,7 @@ def check_law(
             products / sqrt(squares) if squares >= 40 else 0.0,
             partitions,
             missing / sqrt(spread) if numbers >= 100 and spread > 1e-9 else 0.0,
+            together / sqrt(allowed) if allowed >= _FEWEST_BITS else 0.0,
             tally.book.spent() > stage.budget,
         )
         if not law.holds:
@@ -188,6 +206,14 @@ def _too_small(noise: FloatArray, claimed: NoiseLaw) -> tuple[float, float]:
     mean = inverse / np.sinh(inverse)
     square = 0.5 * (inverse / np.sinh(0.5 * inverse)) ** 2
     return float((mean - np.abs(noise)).sum()), float((square - mean * mean).sum())
+
+
+def _last_bit(noise: FloatArray, claimed: NoiseLaw) -> tuple[float, float]:
+    """Give the last bit of the first draw's G, less its chance, and the variance of that."""
+    size = float(np.asarray(claimed.size, dtype=np.float64).reshape(-1)[0])
+    drawn = round(float(noise[0]) * size)
+    chance = 1.0 / (1.0 + exp(min(1.0 / size, 300.0)))
+    return ((drawn if drawn >= 0 else ~drawn) & 1) - chance, chance * (1.0 - chance)
 
 
 def _unlikely(seen: Counter[Partition], chances: Chances) -> float:
