@@ -54,8 +54,12 @@ def open_csv(connection: Any, source: str, needed: Sequence[str] | None) -> Text
         for file in files(connection, source):
             yield from _batches(file, separator, places, wanted)
 
+    def warm() -> None:
+        _batch(b"", ord(separator), False, places, wanted)
+
     described = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
-    return Text(connection, f"(SELECT {described} FROM records) AS lines", Rows(wanted, batches), source)  # noqa: S608
+    lines = f"(SELECT {described} FROM records) AS lines"  # noqa: S608
+    return Text(connection, lines, Rows(wanted, batches), source, warm=warm)
 
 
 def header(connection: Any, source: str) -> list[str]:

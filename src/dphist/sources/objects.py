@@ -49,7 +49,10 @@ def open_json(connection: Any, source: str, needed: Sequence[str]) -> Text:
         for file in files(connection, source):
             yield from _batches(file, parsed)
 
-    return Text(connection, "records", Rows(needed, batches), source)
+    def warm() -> None:
+        parsed(_line_by_line(b"{}"))
+
+    return Text(connection, "records", Rows(needed, batches), source, warm=warm)
 
 
 def field_names(connection: Any, source: str) -> list[str]:

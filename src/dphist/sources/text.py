@@ -55,7 +55,13 @@ class StopReading(Exception):  # noqa: N818 -- an outcome, never seen by a calle
 
 
 class Text(Duck):
-    """A table over rows that we read ourselves."""
+    """A table over rows that we read ourselves.
+
+    ``warm`` does with no rows what is done with rows later, so that whatever it takes is loaded now, by the thread
+    that is told of Ctrl+C. If modules were loaded while DuckDB computes, it might be DuckDB's own loading that is
+    interrupted: it drops the interrupt, Python's lock of imports may stay held, and the threads that read the file
+    would wait for it for ever.
+    """
 
     def __init__(
         self,
@@ -64,8 +70,13 @@ class Text(Duck):
         rows: Rows,
         what: str,
         *,
+        warm: Callable[[], None],
         undeclared: Callable[[str], bool] = lambda _: True,
     ) -> None:
+        # DuckDB takes streams of batches by it.
+        import pyarrow.dataset  # noqa: F401
+
+        warm()
         connection.register("records", rows)
         self.rows = rows
         super().__init__(connection, relation, what, undeclared=undeclared)
