@@ -56,13 +56,13 @@ def test_synthetic_records_keep_their_labels_on_any_screen(release):
     assert set(piped.stdout.decode().split()) >= set(NAMES[:3])
 
 
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("begin", [dphist.cli.main, dphist.cli.run])
 def test_ctrl_c_is_one_word(begin, monkeypatch, capsys):
     """Before the library that reads arguments has a say, too, and while modules are loaded."""
-
-    def interrupted(_):
-        raise KeyboardInterrupt
-
     monkeypatch.setattr("dphist.cli.quickly.plain_command", interrupted)
     monkeypatch.setattr(sys, "argv", ["dphist", "show"])
     with pytest.raises(SystemExit) as stopped:
@@ -73,3 +73,25 @@ def test_ctrl_c_is_one_word(begin, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         begin()
     assert "stays spent" in capsys.readouterr().err
+
+
+def test_ctrl_c_in_the_midst_of_a_command_is_told_too(tmp_path, monkeypatch, capsys):
+    """The library that reads arguments made an exit code of it: a budget was spent, and nothing was said."""
+    monkeypatch.setattr("dphist.cli.publishing.publish_file", interrupted)
+    words = [
+        "publish",
+        "x.csv",
+        "--schema",
+        "x.toml",
+        "--epsilon",
+        "1",
+        "--ledger",
+        "b.db",
+        "-o",
+        "x.parquet",
+    ]
+    monkeypatch.setattr(sys, "argv", ["dphist", *words])
+    with pytest.raises(SystemExit) as stopped:
+        dphist.cli.main()
+    assert stopped.value.code == 130
+    assert "what was paid for by then stays spent" in capsys.readouterr().err

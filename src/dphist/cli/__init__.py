@@ -1,6 +1,6 @@
 """The command line: thin, it parses, calls and prints.
 
-Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 1 anything else.
+Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130 stopped by Ctrl+C, 1 anything else.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import threading
 from typing import Any, NoReturn
 
 from dphist.errors import DphistError
+
+_STOPPED = 130
 
 
 def run() -> None:
@@ -47,7 +49,7 @@ def _stopped() -> NoReturn:
     """Say so, and that a payment which was made by then is not undone."""
     paid = any(word.partition("=")[0] == "--ledger" for word in sys.argv)
     _complain("stopped" + "; what was paid for by then stays spent: `dphist ledger show` says" * paid)
-    sys.exit(130)
+    sys.exit(_STOPPED)
 
 
 def _leave() -> None:
@@ -104,7 +106,13 @@ def _any_command() -> None:
     from dphist.cli.application import asked_for
     from dphist.cli.commands import app
 
-    asked_for(app, sys.argv[1:])()
+    try:
+        asked_for(app, sys.argv[1:])()
+    except SystemExit as done:
+        if done.code == _STOPPED:
+            # What reads the arguments makes an exit code of Ctrl+C, and says no word of what stays spent.
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _escape_what_the_screen_has_not() -> None:
