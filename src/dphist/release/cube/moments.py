@@ -239,6 +239,11 @@ class Line:
         place = np.arange(1, self._size + 1)
         value, centre, lean, variance = self._ask(np.zeros_like(place), place)
         beyond = self._ask(place, np.full_like(place, self._size))[3]
+        if self._noisy is not None:
+            # How far they are from the noisy ones beyond noise is taken for a bias, as it is of weighted sums.
+            apart = np.cumsum(self._noisy[0]) - centre
+            bias = np.sign(apart) * np.sqrt(np.maximum(apart**2 - np.cumsum(self._noisy[1]), 0.0))
+            lean = np.where(np.abs(bias) > np.abs(lean), bias, lean)
         return value, centre, variance, beyond, lean
 
     # ---- what people ask ----
