@@ -28,6 +28,11 @@ _PARTS = np.linspace(0.05, 0.95, 19)
 _MODEL = 0.12
 # The mean distance of a normal law from its middle, in deviations, squared; and what is left of its variance.
 _MEAN, _REST = 2.0 / math.pi, 1.0 - 2.0 / math.pi
+# Cells of a line that hold less on average have Poisson's own distance: a normal law of its variance is off by as much
+# as bursts of few records are.
+_FEW = 1.0
+# Terms of a sum over Poisson's law: with all of 20 cells in one it has a mean of 20, and no more than 1e-30 beyond.
+_TERMS = 100
 # So many cells of a plane are looked at, and where: multiples of the golden ratio are spread evenly.
 _MOST_CELLS = 8192
 _GOLDEN = 0.6180339887498949
@@ -113,8 +118,17 @@ class Distances:
         inside = np.maximum(np.cumsum(steps)[:n], 0.0)
         scatter = np.minimum(np.sqrt(_MEAN * inside), 2.0 * inside)
         even = _MEAN * known + scatter**2
-        expected = np.sqrt(even[:, None] + (2.0 * inside[:, None] * np.append(0.0, _PARTS)) ** 2).sum(axis=0)
-        return self._likely(axis, expected, float((_REST * known + inside).sum()))
+        far = np.sqrt(even[:, None] + (2.0 * inside[:, None] * np.append(0.0, _PARTS)) ** 2)
+        unsure = np.ones(n)
+        if counts.ndim == 1:
+            few = np.flatnonzero((inside > 0.0) & (inside < _FEW))
+            chance = _far_by_chance(inside[few], rounded_tables(counts)[0][few])
+            far[few] = np.sqrt(_MEAN * known[few, None] + chance**2)
+            # People who come one by one are as far as that whatever their means, if these are small: two halves of a
+            # block with 0.1 and 0.4 differ by 1 % from 0.25 in both. What noise adds is known no better than elsewhere.
+            unsure[few] -= (chance[:, 0] / far[few, 0]) ** 2 * (1.0 - inside[few] / _FEW)
+        allowed = _MODEL * float(unsure @ far[:, 0])
+        return self._likely(axis, far.sum(axis=0), allowed, float((_REST * known + inside).sum()))
 
     def _of_cells(self, engine: Engine, counts: FloatArray) -> FloatArray:
         """Of all cells of several attributes.
@@ -140,17 +154,50 @@ class Distances:
             full, left = inside / (1.0 - part), np.where(shared, part, 0.0)
             far = _folded(np.where(shared, full, held) - model, known + full)
             expected[place] = low + times * float(((1.0 - left) * far + left * model).sum())
-        return self._likely(counts.ndim, expected, times * float((_REST * known + inside).sum()))
+        scatter = times * float((_REST * known + inside).sum())
+        return self._likely(counts.ndim, expected, _MODEL * float(expected[0]), scatter)
 
-    def _likely(self, question: int, expected: FloatArray, scatter: float) -> FloatArray:
-        """Logarithms of how likely one sum is, by what it was expected to be and how far it scatters about that."""
-        unsure = (_MODEL * expected[0]) ** 2 + scatter
+    def _likely(self, question: int, expected: FloatArray, allowed: float, scatter: float) -> FloatArray:
+        """Logarithms of how likely a sum is: expected to be so much, give or take what is allowed, and its scatter."""
+        unsure = allowed**2 + scatter
         nodes, weights = (np.ones(1), np.ones(1)) if self.gaussian else np.polynomial.laguerre.laggauss(16)
         whole = unsure + self.variance[question] * nodes
         density = (
             weights * np.exp(-0.5 * (self.sums[question] - expected)[:, None] ** 2 / whole) / np.sqrt(whole)
         )
         return np.asarray(np.log(density.sum(axis=1) + 1e-300), dtype=np.float64)
+
+
+def _far_by_chance(mean: FloatArray, published: IntArray) -> FloatArray:
+    """How far cells are from what is published if people come one by one, a column for nothing and for each part.
+
+    If a part is in the wrong place, that part of the cells has nothing and the others have all.
+
+    Example:
+        >>> _far_by_chance(np.array([0.25, 0.25]), np.array([0, 1]))[:, [0, -1]].round(3).tolist()
+        [[0.25, 0.25], [0.808, 1.151]]
+    """
+    # Cells of a block mostly are alike: each kind once.
+    kinds, kind = np.unique(mean + 1j * published, return_inverse=True)
+    far = np.empty((kinds.size, _PARTS.size + 1))
+    for place, part in enumerate(np.append(0.0, _PARTS)):
+        full = _from_poisson(kinds.real / (1.0 - part), kinds.imag)
+        far[:, place] = (1.0 - part) * full + part * np.abs(kinds.imag)
+    return np.asarray(far[kind], dtype=np.float64)
+
+
+def _from_poisson(mean: FloatArray, place: FloatArray) -> FloatArray:
+    """The mean distance of Poisson's law from whole numbers: E|X − p| = m − p + 2·Σ (p − k)·P(X = k) over k < p.
+
+    Example:
+        >>> _from_poisson(np.array([0.25, 1.0, 2.0]), np.array([0.0, 1.0, -1.0])).round(4).tolist()
+        [0.25, 0.7358, 3.0]
+    """
+    below, term = np.zeros(mean.size), np.exp(-mean)
+    for k in range(int(min(place.max(initial=0.0), _TERMS))):
+        below += np.maximum(place - k, 0.0) * term
+        term = term * mean / (k + 1)
+    return np.asarray(mean - place + 2.0 * below, dtype=np.float64)
 
 
 def _folded(middle: FloatArray, variance: FloatArray) -> FloatArray:
