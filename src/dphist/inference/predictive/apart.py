@@ -29,7 +29,7 @@ _MODEL = 0.12
 # The mean distance of a normal law from its middle, in deviations, squared; and what is left of its variance.
 _MEAN, _REST = 2.0 / math.pi, 1.0 - 2.0 / math.pi
 # Cells of a line that hold less on average have Poisson's own distance: a normal law of its variance is off by as much
-# as bursts of few records are.
+# as bursts of few records are. For all cells, combs of 4,096 cells that hold anyway are up to 1.19 times as wide.
 _FEW = 1.0
 # Terms of a sum over Poisson's law: with all of 20 cells in one it has a mean of 20, and no more than 1e-30 beyond.
 _TERMS = 100
