@@ -8,6 +8,7 @@ import pytest
 
 import dphist
 from dphist.errors import MechanismError
+from dphist.inference.predictive.few import places
 from dphist.mechanisms import Auto, Posterior
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
@@ -167,3 +168,15 @@ def test_what_noisy_cells_show_in_one_place_is_allowed_for_where_the_look_missed
     # None of 36 holds where only the look is believed. What does not touch the place is as narrow as without it.
     assert np.mean(held) > 0.85
     assert np.median(beside) < 60
+
+
+def test_records_nearly_everywhere_are_no_places():
+    """Whoever says that little lies elsewhere where much does gets the law's intervals, and need not wait for them."""
+    seen = np.full((256, 256), 4.0)
+    assert places(seen, np.zeros(seen.shape), 1.0) is None
+    counts = np.full((64, 64), 4, dtype=np.int64)
+    domain = Domain([Ordinal("y", range(64)), Ordinal("x", range(64))])
+    made = Posterior(elsewhere=30.0).estimate(open_counts(Histogram(domain, counts), 1, seed=1))
+    asked = Workload(domain, np.array([[8, 8]]), np.array([[40, 40]]))
+    said = made.errors.interval(asked, np.asarray(asked.answer(made.counts)), 0.95)
+    assert said.low[0] <= 4 * 32 * 32 <= said.high[0]

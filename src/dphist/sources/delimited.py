@@ -22,6 +22,7 @@ from dphist.sources.lines import (
     side_by_side,
     whole_lines,
 )
+from dphist.sources.sqlwords import quote
 from dphist.sources.text import Rows, Text
 
 _VERDICTS = {1: "quote", 2: "carriage", 3: "long"}
@@ -57,8 +58,8 @@ def open_csv(connection: Any, source: str, needed: Sequence[str] | None) -> Text
     def warm() -> None:
         _batch(b"", ord(separator), False, places, wanted)
 
-    described = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
-    lines = f"(SELECT {described} FROM records) AS lines"  # noqa: S608
+    described = ", ".join(quote(name) for name in wanted)
+    lines = f"(SELECT {described} FROM records) AS lines"  # noqa: S608 -- names are quoted
     return Text(connection, lines, Rows(wanted, batches), source, warm=warm)
 
 

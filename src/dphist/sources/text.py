@@ -73,8 +73,7 @@ class Text(Duck):
         warm: Callable[[], None],
         undeclared: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        # DuckDB takes streams of batches by it.
-        import pyarrow.dataset  # noqa: F401
+        import pyarrow.dataset  # noqa: F401 -- DuckDB takes streams of batches by it
 
         warm()
         connection.register("records", rows)

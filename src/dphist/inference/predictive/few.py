@@ -25,6 +25,8 @@ _TALL, _LUMP = 5.0, 8.0
 # of fewer cells are not tried, nor more of them side by side (that takes time), nor those that are a larger part of the
 # plane: on 64 × 64 cells with few tall ones and nothing else, widths of rectangles are the same as without.
 _BEYOND, _FURTHER, _FEWEST, _MOST, _PARTS = 1.75, 2.0, 8, 2**16, 16
+# Where more boxes of one shape stand out, what lies elsewhere is not little, and nothing is known of it here.
+_MOST_PLACES = 256
 UNSEEN = 30.0
 """So many noise scales of records may lie elsewhere beyond those seen, which noise may have hidden."""
 
@@ -51,7 +53,7 @@ def lowered(counts: FloatArray, scale: float, elsewhere: float) -> FloatArray:
     return np.where(short, counts * (most / sum_of), counts) if sum_of > most else counts
 
 
-def places(seen: FloatArray, published: FloatArray, deviation: float) -> list[Places]:
+def places(seen: FloatArray, published: FloatArray, deviation: float) -> list[Places] | None:
     """Boxes in which something lies, and how much more of it than is published at most: of noisy answers alone.
 
     Boxes of every shape whose sides are powers of two are tried, at every half of a side. What n of a shape hold of
@@ -65,7 +67,7 @@ def places(seen: FloatArray, published: FloatArray, deviation: float) -> list[Pl
 
     Returns:
         For every shape that has any, first cells and ends of the boxes, and how much may lie in each beyond what is
-        published.
+        published; None where something lies nearly everywhere.
 
     Example:
         >>> seen = np.zeros((32, 32))
@@ -86,6 +88,8 @@ def places(seen: FloatArray, published: FloatArray, deviation: float) -> list[Pl
         high, noise = low + np.array(sides), deviation * math.sqrt(cells)
         out = sums_between(sums, low, high) / noise
         far = np.flatnonzero(out > math.sqrt(2.0 * math.log(seen.size / cells)) + _BEYOND)
+        if far.size > _MOST_PLACES:
+            return None
         kept: list[int] = []
         for i in far[np.argsort(-out[far], kind="stable")]:
             if not any((np.abs(low[i] - low[j]) < sides).all() for j in kept):
@@ -121,7 +125,7 @@ class FewErrors(PredictiveErrors):
     """The noisy cells."""
 
     @cached_property
-    def _places(self) -> list[Places]:
+    def _places(self) -> list[Places] | None:
         if self.noisy is None or self.counts is None:
             return []
         low = self.counts < _TALL * self.scale
@@ -131,6 +135,8 @@ class FewErrors(PredictiveErrors):
     def _missing(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
         """What squared errors are expected of places in which more was seen than is published."""
         most = np.zeros(len(low) if starts is None else len(starts) - 1)
+        if self._places is None:
+            return most + np.inf
         for boxes in self._places:
             squared = np.zeros(len(low))
             for first, last, more in zip(*boxes, strict=True):
