@@ -9,14 +9,14 @@ from dphist.errors import CustodyWarning
 _reminded: set[str] = set()
 
 
-def remind(key: str, text: str, *, depth: int = 2) -> None:
+def remind(key: str, text: str, *, depth: int) -> None:
     """Say something once in a process; ``depth`` is how many calls above this one the caller's line is."""
     if key not in _reminded:
         _reminded.add(key)
         warnings.warn(text, CustodyWarning, stacklevel=depth + 1)
 
 
-def remind_of_data(name: str, what: str, *, depth: int = 2) -> None:
+def remind_of_data(name: str, what: str, *, depth: int) -> None:
     """A domain that looks read off the records."""
     remind(
         f"domain {name}",

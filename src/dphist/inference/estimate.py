@@ -179,7 +179,7 @@ class NoiseErrors:
         return around(stand, reach_of(spread, share, guaranteed=guaranteed), published)
 
 
-def reach_of(spread: Spread, confidence: float, *, guaranteed: bool = False) -> FloatArray:
+def reach_of(spread: Spread, confidence: float, *, guaranteed: bool) -> FloatArray:
     """How far noise reaches to either side; by a theorem where that must be one and no law is known exactly."""
     if guaranteed and spread.terms is None:
         return chernoff_widths(spread.variance, spread.largest, confidence)

@@ -188,7 +188,7 @@ def _neighbours(domain: Domain | None) -> tuple[bool, ...] | None:
     return None if all(have) else have
 
 
-def fit_cube(measured: MeasuredTables, lines: Axes = ()) -> FloatArray:
+def fit_cube(measured: MeasuredTables, lines: Axes) -> FloatArray:
     """Publish a cube without negative cells: tables are settled from the total down, and the cube raked to them.
 
     Values of the attributes in ``lines`` follow one another.

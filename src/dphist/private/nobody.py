@@ -16,9 +16,7 @@ from dphist.private.gate import PrivateCounts, open_gate
 from dphist.private.noise import Keystream, Noise
 
 
-def open_nobody(
-    domain: Domain, budget: Budget, unit: Unit, workload: Workload | None = None
-) -> PrivateCounts:
+def open_nobody(domain: Domain, budget: Budget, unit: Unit, workload: Workload | None) -> PrivateCounts:
     """Open a gate on a domain without records."""
     nobody = Histogram(domain, np.zeros(domain.shape, dtype=np.int64))
     return open_gate(nobody, budget, unit, workload=workload, noise=Noise(Keystream.for_tests(0)))[0]

@@ -307,8 +307,8 @@ def answers_with(
     confidence: float,
     words: Words,
     *,
-    guaranteed: bool = False,
-    simultaneous: bool = False,
+    guaranteed: bool,
+    simultaneous: bool,
 ) -> Answers:
     """Answers with the intervals that were found for them, and the words for intervals of that kind.
 

@@ -76,7 +76,7 @@ def known_bounds(release: Contents, begin: int, end: int, confidence: float) -> 
         return unknown, unknown
 
 
-def check_written(release: Contents, *, exact: bool = False) -> None:
+def check_written(release: Contents, *, exact: bool) -> None:
     """Insist that the bounds in the file which the release comes from are the release's own (``exact``: bit by bit)."""
     written = release._written
     if written is None:

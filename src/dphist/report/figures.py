@@ -136,7 +136,6 @@ def draw(
 def specification(
     numbers: Table,
     *,
-    width: int | str = "container",
     selected: Sequence[Span] | None = None,
     brush: bool = False,
     colour: Colour = "estimate",
@@ -148,17 +147,17 @@ def specification(
     """
     rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
     with _building:
-        frame = _frame(numbers.cuts, width, brush, colour)
+        frame = _frame(numbers.cuts, brush, colour)
     return {**json.loads(frame), "datasets": {"numbers": rows}}
 
 
 @lru_cache(maxsize=64)
-def _frame(cuts: tuple[Cuts, ...], width: int | str, brush: bool, colour: Colour) -> str:
+def _frame(cuts: tuple[Cuts, ...], brush: bool, colour: Colour) -> str:
     """A figure without its numbers, as text so that nobody can change what others are shown."""
     nothing = np.empty(0)
     empty = Table(cuts, Answers(nothing, nothing, nothing, 0.0, ""))
     data = _altair().NamedData(name="numbers")
-    chart = draw(empty, width=width, brush=brush, colour=colour, data=data)
+    chart = draw(empty, width="container", brush=brush, colour=colour, data=data)
     return json.dumps(chart.to_dict(validate=False))
 
 
@@ -253,7 +252,7 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour) -> alt
     )
 
 
-def accuracy_figure(rows: Sequence[Mapping[str, Any]], *, width: int | str = 680) -> altair.Chart:
+def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
     """Draw how wide intervals are against how many cells an answer adds up."""
     alt = _altair()
     measured = [dict(row) for row in rows if row["half_width"] is not None]
@@ -270,7 +269,7 @@ def accuracy_figure(rows: Sequence[Mapping[str, Any]], *, width: int | str = 680
     if len(kinds) > 1:
         base = base.encode(color=alt.Color("about:N", sort=kinds, title="asked about"))
     return base.mark_line(point=alt.OverlayMarkDef(size=60, filled=True), color=_BLUE).properties(
-        width=width, height=220
+        width="container", height=220
     )
 
 

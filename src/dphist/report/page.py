@@ -59,7 +59,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
     accuracy = {
         "id": "accuracy",
         "caption": "Half the width of a 95% interval against how many cells an answer adds up",
-        "spec": embed(figures.accuracy_figure(rows, width="container").to_dict()),
+        "spec": embed(figures.accuracy_figure(rows).to_dict()),
         "rows": [{**row, "relative": relative(row["part"])} for row in rows],
     }
     asked = example(release)

@@ -155,9 +155,9 @@ def check_run(mechanism: Mechanism, case: Case, budget: Number | Budget) -> None
     _insist(bool(estimate.errors.words.short), where, "must say how its intervals are obtained")
 
 
-def check_convergence(mechanism: Mechanism, case: Case, budget: Number | Budget = _CERTAIN) -> None:
+def check_convergence(mechanism: Mechanism, case: Case, budget: Budget) -> None:
     """With all the budget in the world the estimate is the data."""
-    estimate, _ = _run(mechanism, case.histogram, Budget.of(budget), seed=11)
+    estimate, _ = _run(mechanism, case.histogram, budget, seed=11)
     error = np.abs(estimate.counts.reshape(case.histogram.counts.shape) - case.histogram.counts).max()
     # Relative to the largest count: reconstruction in floating point rounds.
     allowed = 0.01 + 1e-9 * float(case.histogram.counts.max(initial=0))

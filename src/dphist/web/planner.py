@@ -121,7 +121,7 @@ def _forecast(
     rows: int,
     replace: bool,
     *,
-    only: bool = False,
+    only: bool,
 ) -> dict[str, Any]:
     # A text with a line end in it is never taken for the name of a file.
     domain = Domain.from_toml(f"{schema}\n")

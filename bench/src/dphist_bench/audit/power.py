@@ -100,7 +100,7 @@ def measure_power(
     return list(known.values())
 
 
-def catch(text: str, fault: Fault, found: Pair, seconds: float = _SECONDS) -> Power:
+def catch(text: str, fault: Fault, found: Pair, seconds: float) -> Power:
     """Run a mutant until its claim falls or the time is over; bets may be stopped at any time."""
     mutant, places, most = Mutant(inner=parse(text), fault=fault), [found], _MOST
     if fault == "reseeded":

@@ -212,7 +212,7 @@ def _against(
     workloads: dict[str, Callable[[Domain], Workload]],
     peers: tuple[str, ...],
     options: Options,
-    published: tuple[str, ...] = (),
+    published: tuple[str, ...],
 ) -> Iterator[Outcome]:
     """Run every peer once a trial and judge it on every workload; ``auto`` is told the workload.
 

@@ -78,9 +78,9 @@ def _money(records: int, ages: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def _signed(records: int, ages: int, seed: int = 1) -> pd.DataFrame:
-    frame = _money(records, ages, seed)
-    random = np.random.default_rng(seed)  # noqa: TID251 -- made-up records
+def _signed(records: int, ages: int) -> pd.DataFrame:
+    frame = _money(records, ages, 1)
+    random = np.random.default_rng(1)  # noqa: TID251 -- made-up records
     frame["first"] = random.normal(-5, 60, records).round(1)
     frame["second"] = np.abs(random.normal(30, 10, records)).round(1)
     return frame

@@ -168,7 +168,7 @@ def released(name: str, out: str, sizes: Sequence[int]) -> FloatArray:
     return counts
 
 
-def out_name(name: str, number: int = 0) -> str:
+def out_name(name: str, number: int) -> str:
     """What a peer's output is called; the ending says how it is read."""
     written = {"with_dphist": "parquet", "with_opendp_polars": "parquet", "with_tumult": "table"}
     return f"out{number}.{written.get(PEERS[name].script, 'npy')}"

@@ -10,7 +10,7 @@ from dphist_bench.views import short
 OURS = "dphist, laplace"
 
 
-def least_ratio(measure: str, what: str) -> Check:
+def least_ratio(measure: str) -> Check:
     """Whether ours costs less than every other library at every size, and where not."""
 
     def check(results: Results) -> Finding:
@@ -25,7 +25,7 @@ def least_ratio(measure: str, what: str) -> Check:
         lost = sorted((pair for pair in ratios if pair[0] <= 1), key=lambda pair: pair[0])
         least, most = (end(ratio for ratio, _ in ratios) for end in (min, max))
         words = f"ahead in {len(ratios) - len(lost)} of {len(ratios)} comparisons; "
-        words += f"{what} from {short(least)} to {short(most)} times ours"
+        words += f"theirs from {short(least)} to {short(most)} times ours"
         if lost:
             places = (f"{p.method} at {p.data}, {p.x:,.0f} cells ({short(ratio)} ×)" for ratio, p in lost)
             words += f"; behind {', '.join(places)}"
@@ -65,13 +65,13 @@ CLAIMS_COST = (
     Claim(
         says="Ours takes less processor time than every peer at every size, starting up included",
         where="whole processes",
-        check=least_ratio("CPU s", "theirs"),
+        check=least_ratio("CPU s"),
         why="The smallest jobs are nearly all importing: Python, NumPy, and Arrow or Polars.",
     ),
     Claim(
         says="Ours takes less processor time than every peer at every size, starting up left out",
         where="warm processes",
-        check=least_ratio("CPU s without start", "theirs"),
+        check=least_ratio("CPU s without start"),
         why="In the smallest jobs half of the time goes into saving: ours is a release that has reached the disk, "
         "theirs an array.",
     ),

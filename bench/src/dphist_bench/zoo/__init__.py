@@ -20,6 +20,9 @@ from dphist_bench.zoo.mutants import FAULTS, Mutant, OneChoice, ReusedSeed, Shar
 from dphist_bench.zoo.smoothing import LeakySmoothing, which_partition
 from dphist_bench.zoo.structure import LEAKING_PAIR, UnclippedStructureFirst
 
+# How unlikely a sound mechanism falls, and after how many runs a side nobody looks further.
+_ALPHA, _MOST = 1e-3, 80_000
+
 
 @dataclass(frozen=True, eq=False)
 class Leaky:
@@ -94,18 +97,18 @@ def leaky_mechanisms() -> dict[str, Leaky]:
     }
 
 
-def runs_needed(leaky: Leaky, *, epsilon: int = 1, alpha: float = 1e-3, most: int = 80_000) -> int | None:
-    """Run it until its claim falls; give how many runs a side that took, or None if ``most`` were too few."""
+def runs_needed(leaky: Leaky) -> int | None:
+    """Run it until its claim falls; give how many runs a side that took, or None if `_MOST` were too few."""
     least: int | None = None
     pairs = worst_pairs() if leaky.pairs is None else leaky.pairs
     for each in pairs:
         contest = pursue(
             leaky.mechanism,
             each,
-            epsilon,
-            most if least is None else least,
+            1,
+            _MOST if least is None else least,
             observe=leaky.observe,
-            enough=lambda evidence: evidence.contest.fell(alpha / len(pairs)),
+            enough=lambda evidence: evidence.contest.fell(_ALPHA / len(pairs)),
         ).contest
-        least = contest.fell_after(alpha / len(pairs)) or least
+        least = contest.fell_after(_ALPHA / len(pairs)) or least
     return least

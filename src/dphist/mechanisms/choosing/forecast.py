@@ -218,7 +218,7 @@ class Forecaster:
         speaks, adds = speaks[used], adds[:, used]
         inside, orders, apart, blocks = inside[used], orders[used], apart[used], blocks[used]
         least = _CUBE if rest.max() > 0.0 else 0.0
-        held, chances = self._priors(inside, orders, apart, blocks)
+        held, chances = self._priors(inside, orders, apart, blocks=blocks)
         problem = Sharing(
             *(speaks, adds, self._weights, self._departing(held, inside, orders, apart), chances),
             *(self.law.exponent, least),
@@ -373,7 +373,8 @@ class Forecaster:
         inside: FloatArray,
         orders: IntArray,
         apart: FloatArray | float = 0.0,
-        blocks: FloatArray | float = 1.0,
+        *,
+        blocks: FloatArray | float,
     ) -> tuple[FloatArray, FloatArray]:
         """What a cell of every residual may hold, in squares, and how likely; nothing if that is not known."""
         if self.records is None:

@@ -33,7 +33,7 @@ _LEAST_PRICE, _FULL_PRICE = 0.15, 0.1
 
 
 def fit_together(
-    errors: ResidualNoise, asked: Sequence[Axes], note: str, *, classes: int, steps: int, long: int = 0
+    errors: ResidualNoise, asked: Sequence[Axes], note: str, *, classes: int, steps: int, long: int
 ) -> TableEstimate:
     """Fit a model to all that was measured, and publish tables between both, once they are read.
 
@@ -92,7 +92,7 @@ def fit_model(
     steps: int,
     dearer: float = 1.0,
     *,
-    long: int = 0,
+    long: int,
 ) -> MixtureModel:
     """Fit a mixture of products at the price that the noise of its tables asks for, or so many times that."""
     large = sum(table.values.size for table in noisy if len(table.axes) > 2)

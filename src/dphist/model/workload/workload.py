@@ -46,7 +46,7 @@ class Workload(Questions):
     """
 
     @classmethod
-    def _tabled(cls, domain: Domain, tables: Tables, ranges: tuple[int, ...] = ()) -> Workload:
+    def _tabled(cls, domain: Domain, tables: Tables, ranges: tuple[int, ...]) -> Workload:
         size = sum(math.prod(domain.shape[axis] for axis in axes) for axes in tables)
         made = cls._rule(domain, "marginals", size, tables)
         if ranges:
