@@ -15,7 +15,7 @@ import pytest
 
 import dphist
 from dphist.errors import NotPrivate, QueryError, ReleaseError, TooLargeError, VerificationError
-from dphist.inference.descent import fit_mixture
+from dphist.inference.tables.descent import fit_mixture
 from dphist.mechanisms import Auto, Residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dphist
-from dphist.inference.believing import Beside, believe
-from dphist.inference.departures import boxes_of_all_sizes
-from dphist.inference.tablenoise import TableNoise
+from dphist.inference.tables.believing import Beside, believe
+from dphist.inference.tables.departures import boxes_of_all_sizes
+from dphist.inference.tables.noise import TableNoise
 from dphist.mechanisms import Marginals
 from dphist.mechanisms.marginals import shrunk_cube
 from dphist.model.domain import Domain, Nominal, Ordinal

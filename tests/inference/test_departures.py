@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist.inference import tablenoise
-from dphist.inference.believing import Beside, believe
-from dphist.inference.departures import Departures
-from dphist.inference.published import LeastSquaresNoise
-from dphist.inference.tablenoise import TableNoise
+from dphist.inference.tables import noise as tablenoise
+from dphist.inference.tables.believing import Beside, believe
+from dphist.inference.tables.departures import Departures
+from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.published import LeastSquaresNoise
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -75,7 +75,7 @@ def test_blocks_are_as_long_as_shrinking_made_them():
 @pytest.mark.parametrize("sized", [False, True])
 def test_the_posterior_variance_is_the_slope_of_the_mean(sized):
     """By which sums of published cells are known to go with sums of measured ones (Tweedie's formula)."""
-    from dphist.inference.believing import _Level
+    from dphist.inference.tables.believing import _Level
 
     model = np.full(200, 6.0)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dphist.inference.fields import _classified, _from_places, _weighed, classify
+from dphist.inference.neighbours.fields import _classified, _from_places, _weighed, classify
 from dphist.kernels.levels.fit import Denoised
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Laplace, Uniform

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dphist import load, publish
-from dphist.inference import hills, loggaussian
-from dphist.inference.hills import how_gentle, with_hills
 from dphist.inference.measured import MeasuredTree
+from dphist.inference.neighbours import hills, loggaussian
+from dphist.inference.neighbours.hills import how_gentle, with_hills
 from dphist.kernels.definite import CurvedRoot
 from dphist.kernels.summed_area import box_sums
 from dphist.mechanisms.adaptivetree import AdaptiveTree

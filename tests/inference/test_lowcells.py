@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.inference.lowcells import only_tall_cells_hold
-from dphist.inference.tablenoise import TableNoise
+from dphist.inference.neighbours.lowcells import only_tall_cells_hold
+from dphist.inference.tables.noise import TableNoise
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
 from dphist.model.domain import Domain, Ordinal

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError, QueryError
-from dphist.inference.descent import NoisyTable, _Fit, fit_mixture
-from dphist.inference.mixture import MixtureModel
-from dphist.inference.shrinking import merge_values, shares_within, shrink
-from dphist.inference.synthesis import PublishedModel, deal, kept, synthesise
+from dphist.inference.tables.descent import NoisyTable, _Fit, fit_mixture
+from dphist.inference.tables.mixture import MixtureModel
+from dphist.inference.tables.shrinking import merge_values, shares_within, shrink
+from dphist.inference.tables.synthesis import PublishedModel, deal, kept, synthesise
 
 SHAPE = (3, 4, 2)
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.inference.tablenoise import TableNoise
+from dphist.inference.tables.noise import TableNoise
 from dphist.mechanisms.marginals import Marginals
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphist.inference.believing import Beside, _summed, believe
-from dphist.inference.departures import Shrunk
-from dphist.inference.reconciling import give_way, lean
-from dphist.inference.tablenoise import TableNoise
-from dphist.inference.tables import MeasuredTables
+from dphist.inference.tables.believing import Beside, _summed, believe
+from dphist.inference.tables.departures import Shrunk
+from dphist.inference.tables.measured import MeasuredTables
+from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.reconciling import give_way, lean
 from dphist.mechanisms import Marginals
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dphist.inference.intervals import Spread, half_widths, normal_quantile
-from dphist.inference.published import ResidualNoise
-from dphist.inference.residuals import Measured, TableResiduals, bounded_kinds
+from dphist.inference.tables.published import ResidualNoise
+from dphist.inference.tables.residuals import Measured, TableResiduals, bounded_kinds
 from dphist.mechanisms.wide.plan import plan_residuals, plan_totals, wanted_tables
 
 SHAPE = (2, 3, 2)

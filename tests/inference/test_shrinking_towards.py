@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dphist.inference.believing import Beside, believe
-from dphist.inference.fitting import settle
+from dphist.inference.tables.believing import Beside, believe
+from dphist.inference.tables.fitting import settle
 
 
 def _towards(measured, variance, model, *, laplace=False):

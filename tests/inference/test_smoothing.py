@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.smoothing import read_bins, smoothed
+from dphist.inference.neighbours.smoothing import read_bins, smoothed
 from dphist.mechanisms.adaptivetree import AdaptiveTree, counts_of
 from dphist.model.domain import Domain, Nominal
 from dphist.model.histogram import Histogram

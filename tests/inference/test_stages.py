@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import dphist
-from dphist.inference.published import ResidualNoise, StagedNoise, noise_after
-from dphist.inference.residuals import Measured, TableResiduals
+from dphist.inference.tables.published import ResidualNoise, StagedNoise, noise_after
+from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms.bypart import PartNoise
 from dphist.mechanisms.mixture import Mixture
 

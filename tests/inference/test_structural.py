@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dphist import Domain, Histogram, Nominal, Ordinal, publish
-from dphist.inference.fields import denoise_field
-from dphist.inference.structural import MOST, structural
+from dphist.inference.neighbours.fields import denoise_field
+from dphist.inference.neighbours.structural import MOST, structural
 from dphist.kernels import trend
 from dphist.mechanisms import Posterior
 from dphist.testing import run

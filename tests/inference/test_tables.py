@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dphist.inference.estimate import Interval, nearest_whole
-from dphist.inference.fitting import rake, settle
-from dphist.inference.tables import MeasuredTables
+from dphist.inference.tables.fitting import rake, settle
+from dphist.inference.tables.measured import MeasuredTables
 from dphist.mechanisms import Marginals
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal

@@ -7,8 +7,8 @@ import pytest
 
 import dphist
 from dphist.errors import MechanismError
-from dphist.inference.downward import shrink_downward
-from dphist.inference.residuals import Measured, TableResiduals
+from dphist.inference.tables.downward import shrink_downward
+from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms import Auto, Laplace, Marginals, Residuals
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.chance import pairs_of, product_of

@@ -12,7 +12,7 @@ import pytest
 
 import dphist
 from dphist.errors import MechanismError
-from dphist.inference.believing import Beside, believe
+from dphist.inference.tables.believing import Beside, believe
 from dphist.mechanisms import Auto, Laplace, Marginals
 from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.asked import asked_kinds
@@ -134,7 +134,7 @@ def test_two_attributes_that_go_by_chance_are_weighed_too(monkeypatch):
         cube = run(mechanism, dphist.Histogram(table, counts), "0.1", seed=seed).counts
         product = np.outer(cube.sum(axis=1), cube.sum(axis=0)) / cube.sum()
         with monkeypatch.context() as unweighed:
-            unweighed.setattr("dphist.inference.believing._weighed", lambda gains: [1.0] * len(gains))
+            unweighed.setattr("dphist.inference.tables.believing._weighed", lambda gains: [1.0] * len(gains))
             before = run(mechanism, dphist.Histogram(table, counts), "0.1", seed=seed).counts
         off.append([np.mean((boxes.answer(each) - truth) ** 2) for each in (cube, product, before)])
     weighed, alone, not_weighed = np.sqrt(np.mean(off, axis=0))
@@ -151,7 +151,7 @@ def test_noise_between_independent_attributes_hardly_stays(monkeypatch):
     for seed in range(12):
         found: Any = run(mechanism, people, "0.1", seed=seed)
         with monkeypatch.context() as unweighed:
-            unweighed.setattr("dphist.inference.believing._weighed", lambda gains: [1.0] * len(gains))
+            unweighed.setattr("dphist.inference.tables.believing._weighed", lambda gains: [1.0] * len(gains))
             alone, _ = shrunk_cube(found.errors.tables, reconcile=False)
         off.append([np.mean((boxes.answer(each) - truth) ** 2) for each in (alone, found.counts)])
     alone_off, weighed_off = np.sqrt(np.mean(off, axis=0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dphist
-from dphist.inference.residuals import TableResiduals
+from dphist.inference.tables.residuals import TableResiduals
 from dphist.mechanisms import Auto, Residuals
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.blocks import covering, coverings

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import dphist
-from dphist.inference.residuals import Measured, TableResiduals
+from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms import Mixture
 from dphist.mechanisms.mixture import Course
 from dphist.mechanisms.wide.looks import after_part, goes_on, look, part, seen, strongest

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.inference.tablenoise import TableNoise
+from dphist.inference.tables.noise import TableNoise
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace

@@ -9,7 +9,7 @@ import pytest
 
 import dphist
 from dphist.errors import MechanismError
-from dphist.inference.synthesis import kept
+from dphist.inference.tables.synthesis import kept
 from dphist.mechanisms import Mixture
 from dphist.mechanisms.wide import chosen
 from dphist.mechanisms.wide.strength import Strength

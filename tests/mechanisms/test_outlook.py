@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dphist.inference.columns import believed
 from dphist.inference.estimate import nonnegative
-from dphist.inference.residuals import Measured, TableResiduals
-from dphist.inference.shrinking import shrink_together
+from dphist.inference.tables.columns import believed
+from dphist.inference.tables.residuals import Measured, TableResiduals
+from dphist.inference.tables.shrinking import shrink_together
 from dphist.mechanisms.wide.outlook import Outlook, ring
 from dphist.mechanisms.wide.singles import plan_singles
 from dphist.model.law import NoiseLaw

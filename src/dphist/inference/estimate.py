@@ -46,7 +46,7 @@ class Interval:
     """Bounds for many answers; not a number where nothing can be said of one.
 
     ``guessed`` says which questions were *not measured*: their bounds are what the measured tables allow
-    (`dphist.inference.frechet`). None where all were, or have no bounds.
+    (`dphist.inference.tables.frechet`). None where all were, or have no bounds.
     """
 
     low: FloatArray

@@ -103,8 +103,8 @@ class AdaptiveTree:
     makes sense. Best linear unbiased totals follow in two passes; then every parent's total is handed down to its
     children, none below zero. Blocks that were measured together share their total by what each showed before, as
     far as the evidence goes. An ordered attribute gets blocks of 2^k cells; a nominal one its own hierarchy. Counts of
-    an ordered one that look gentle are read so (`dphist.inference.smoothing`). Where most cells of an ordered one
-    are full, its blocks are those of least noise (`dphist.mechanisms.trees.layout`).
+    an ordered one that look gentle are read so (`dphist.inference.neighbours.smoothing`). Where most cells of an
+    ordered one are full, its blocks are those of least noise (`dphist.mechanisms.trees.layout`).
 
     Private because blocks of one level are disjoint, every cell pays for that look, for one measurement a level, for
     its part of the share that is kept, and for one last measurement with all it still holds, which add up to ε exactly,
@@ -130,8 +130,9 @@ class AdaptiveTree:
         boxes: Where nothing was announced about several attributes, how many times boxes count beside cells and tables
             of one attribute in what is planned for; 0 to plan for ranges alone, or for those that were announced.
         hills: Read counts that rise and fall gently off smooth surfaces, as far as their evidence goes
-            (`dphist.inference.hills`). On a plane the same measurements are made; on an ordered line blocks with few
-            records are not split where what was measured is that gentle, but measured again with their neighbours.
+            (`dphist.inference.neighbours.hills`). On a plane the same measurements are made; on an ordered line blocks
+            with few records are not split where what was measured is that gentle, but measured again with their
+            neighbours.
 
     Example:
         >>> from dphist.mechanisms import AdaptiveTree
@@ -188,7 +189,7 @@ class AdaptiveTree:
                 counts = leaned(engine, counts)
                 errors = replace(errors, make=lambda: engine)
             if self.hills and len(data.shape) == 2:
-                from dphist.inference.hills import with_hills
+                from dphist.inference.neighbours.hills import with_hills
 
                 counts = with_hills(tree, counts)
                 errors = replace(errors, divided=self._divided(tree, counts))
@@ -205,11 +206,11 @@ class AdaptiveTree:
             if ordered_line(data):
                 if self.estimator == "averaged" and 1 < len(tree) <= _MOST_AVERAGED:
                     counts = averaged(counts, errors.engine)
-                from dphist.inference.smoothing import smoothed_so_far
+                from dphist.inference.neighbours.smoothing import smoothed_so_far
 
                 counts, heard = smoothed_so_far(tree, counts)
                 if self.hills:
-                    from dphist.inference.hills import with_hills
+                    from dphist.inference.neighbours.hills import with_hills
 
                     counts = with_hills(tree, counts, heard)
         # A pool is one total, however many blocks it has.
@@ -222,7 +223,7 @@ class AdaptiveTree:
         """Whether counts of a plane say how leaves are divided inside."""
         if not self.hills or len(tree.shape) != 2:
             return False
-        from dphist.inference.hills import divides_leaves
+        from dphist.inference.neighbours.hills import divides_leaves
 
         return divides_leaves(tree, counts)
 
@@ -293,7 +294,7 @@ class AdaptiveTree:
         few &= front.records < (CONSTANTS.calm + CONSTANTS.tall) * front.scale
         if not few.any() or cells < CONSTANTS.telling * front.sizes.max():
             return None
-        from dphist.inference.hills import how_gentle
+        from dphist.inference.neighbours.hills import how_gentle
 
         tree = front.nodes.tree()[0]
         return few if how_gentle(tree, counts_of(tree)) > CONSTANTS.gentle else None

@@ -11,12 +11,12 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.fitting import agreeing, rake
-from dphist.inference.published import ResidualNoise, TableEstimate, noise_after
-from dphist.inference.residuals import TableResiduals
-from dphist.inference.shrinking import shrink_together
-from dphist.inference.synthesis import LaterModel, PublishedModel
-from dphist.inference.tables import Axes, subsets
+from dphist.inference.tables.fitting import agreeing, rake
+from dphist.inference.tables.measured import Axes, subsets
+from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
+from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.shrinking import shrink_together
+from dphist.inference.tables.synthesis import LaterModel, PublishedModel
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by

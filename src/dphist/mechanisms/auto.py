@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.published import TableEstimate
+from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import LARGEST_TABULAR, Request

@@ -24,7 +24,7 @@ from dphist.inference.estimate import (
     shared_confidence,
 )
 from dphist.inference.intervals import Spread, joint_deviations, normal_quantile
-from dphist.inference.published import LeastSquaresNoise, StagedNoise, or_bounds, some_of
+from dphist.inference.tables.published import LeastSquaresNoise, StagedNoise, or_bounds, some_of
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism

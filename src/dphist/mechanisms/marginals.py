@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.believing import Beside, believe
-from dphist.inference.departures import Departures, Shrunk
 from dphist.inference.estimate import Estimate
-from dphist.inference.fields import denoise_field
-from dphist.inference.fitting import rake, settle
-from dphist.inference.lowcells import only_tall_cells_hold
-from dphist.inference.neighbours import read_by_neighbours
-from dphist.inference.reconciling import give_way, lean
-from dphist.inference.tablenoise import TableNoise
-from dphist.inference.tables import Axes, MeasuredTables
+from dphist.inference.neighbours.fields import denoise_field
+from dphist.inference.neighbours.lowcells import only_tall_cells_hold
+from dphist.inference.neighbours.reading import read_by_neighbours
+from dphist.inference.tables.believing import Beside, believe
+from dphist.inference.tables.departures import Departures, Shrunk
+from dphist.inference.tables.fitting import rake, settle
+from dphist.inference.tables.measured import Axes, MeasuredTables
+from dphist.inference.tables.noise import TableNoise
+from dphist.inference.tables.reconciling import give_way, lean
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import ordered_axes
 from dphist.model.domain import Domain, Nominal
@@ -71,10 +71,10 @@ class Marginals:
     """Measure some tables of the cube, each with its share, and publish a cube that has them.
 
     Tables overlap, so what each says of smaller ones is averaged by precision: least squares, residual by residual
-    (see `dphist.inference.tables`), with exact variances for everything inside a measured table. Published is the
-    nearest without negative cells: totals are settled first and handed down, table by table, and the cube is raked to
-    them (see `dphist.inference.fitting`). What lies inside no measured table is what chance alone would give: a
-    guess between bounds that the measured tables allow (`dphist.inference.frechet`).
+    (see `dphist.inference.tables.measured`), with exact variances for everything inside a measured table. Published is
+    the nearest without negative cells: totals are settled first and handed down, table by table, and the cube is raked
+    to them (see `dphist.inference.tables.fitting`). What lies inside no measured table is what chance alone would give:
+    a guess between bounds that the measured tables allow (`dphist.inference.tables.frechet`).
 
     ``tables`` are tuples of axes; none given, they are read off the workload, or all single attributes are taken.
     ``shares`` are what each of them costs, and sum to 1; equal if not given.
@@ -91,10 +91,10 @@ class Marginals:
             table towards what the smaller ones inside it suggest, as far as noise explains the difference, and have
             intervals about that: ``"weighed"`` as tables tell each other how far they depart, all of it weighed against
             what sampling alone makes, both then set against the cube's cells
-            (`dphist.inference.reconciling`); ``"chance"`` is weighed, but the cube, of which little was measured, gives
-            way to its tables by the size of cells alone. A cube of three attributes or more that is weighed and was
-            measured alone is read as `Posterior` reads it if only tall cells hold anything
-            (`dphist.inference.lowcells`).
+            (`dphist.inference.tables.reconciling`); ``"chance"`` is weighed, but the cube, of which little was
+            measured, gives way to its tables by the size of cells alone. A cube of three attributes or more that is
+            weighed and was measured alone is read as `Posterior` reads it if only tall cells hold anything
+            (`dphist.inference.neighbours.lowcells`).
 
     Example:
         >>> from dphist.mechanisms import Marginals
@@ -222,7 +222,7 @@ def shrunk_cube(
 
     What that leaves to doubt comes with it, where the cube itself was measured. Tables of as many attributes tell
     together how far they depart from what smaller ones suggest, and that is weighed against not at all. With
-    ``reconcile`` tables and cells are set against each other (`dphist.inference.reconciling`). Values of the
+    ``reconcile`` tables and cells are set against each other (`dphist.inference.tables.reconciling`). Values of the
     attributes in ``lines`` follow one another. Of attributes that are not ``ordered`` values have no neighbours: blocks
     of tables of two attributes have one category each (`_blocked`), and so have sums that are checked if these are all
     there are. Blocks of the cube beyond these have several: by single categories intervals were up to 1.3 times as

@@ -13,10 +13,10 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.fitting import rake
-from dphist.inference.published import ResidualNoise, TableEstimate, noise_after
-from dphist.inference.residuals import Measured, TableResiduals
-from dphist.inference.tables import Axes
+from dphist.inference.tables.fitting import rake
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
+from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
 from dphist.mechanisms.wide.chosen import ChosenPairs
@@ -76,9 +76,9 @@ class Course:
 class Mixture:
     """Measure tables of few attributes, fit a mixture of products to them, and publish what both say together.
 
-    The model (`dphist.inference.descent`) borrows strength between tables: it costs nothing, since it reads released
-    numbers only, and says something of every table, measured or not. Measured tables are shrunk towards it as far as
-    their noise could explain the difference. What is measured is decided by how much the budget can see:
+    The model (`dphist.inference.tables.descent`) borrows strength between tables: it costs nothing, since it reads
+    released numbers only, and says something of every table, measured or not. Measured tables are shrunk towards it as
+    far as their noise could explain the difference. What is measured is decided by how much the budget can see:
 
     * where noise is small (beside sampling error, or beside how far pairs are from independence), all wanted tables at
       once, residual by residual with the best shares (as `Residuals`);

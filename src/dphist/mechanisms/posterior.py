@@ -13,7 +13,7 @@ import numpy as np
 
 from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.guaranteed import NoisySums
-from dphist.inference.neighbours import NEXT_TO_EXACT, in_words
+from dphist.inference.neighbours.reading import NEXT_TO_EXACT, in_words
 from dphist.inference.predictive import Engine, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import ordered_line
@@ -51,9 +51,9 @@ class Posterior:
     Bayes, by expectation–maximisation) and each count is replaced by what the model expects of it given all of
     them. Runs of near-equal counts are averaged, empty stretches go to zero, and lone peaks stay if they stand far
     out of the noise. An ordered line is read a second time, as a trend with a profile that repeats
-    (`dphist.inference.structural`), and both readings weigh as their errors look. In several dimensions the cells are
-    read along a Hilbert curve, and the result is averaged with a dyadic classification tree of the same noisy counts;
-    on a plane with several, as their errors look.
+    (`dphist.inference.neighbours.structural`), and both readings weigh as their errors look. In several dimensions the
+    cells are read along a Hilbert curve, and the result is averaged with a dyadic classification tree of the same noisy
+    counts; on a plane with several, as their errors look.
 
     Private because one step moves one cell by one and each cell carries discrete Laplace noise of scale 1/ε;
     all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`; here an
@@ -169,7 +169,7 @@ class Posterior:
 def _read(noisy: Noisy, values: IntArray, *, ordered: bool) -> Reading:
     """Infer the counts, and say by which model."""
     # Loaded here: who only asks needs none of it.
-    from dphist.inference.fields import denoise_field
+    from dphist.inference.neighbours.fields import denoise_field
 
     return denoise_field(
         values, float(noisy.scale), gaussian=noisy.law.gaussian, fine=values.ndim == 1, structural=ordered

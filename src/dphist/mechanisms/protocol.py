@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, runtime_che
 
 if TYPE_CHECKING:
     from dphist.inference.estimate import Estimate
-    from dphist.inference.published import TableEstimate
+    from dphist.inference.tables.published import TableEstimate
     from dphist.model.domain import Domain
     from dphist.model.workload import Workload
     from dphist.private.gate import PrivateCounts

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.downward import shrink_downward
 from dphist.inference.estimate import Estimate
-from dphist.inference.fitting import agreeing, rake
-from dphist.inference.published import ResidualNoise, TableEstimate
-from dphist.inference.residuals import Measured, TableResiduals
-from dphist.inference.tables import Axes, subsets
+from dphist.inference.tables.downward import shrink_downward
+from dphist.inference.tables.fitting import agreeing, rake
+from dphist.inference.tables.measured import Axes, subsets
+from dphist.inference.tables.published import ResidualNoise, TableEstimate
+from dphist.inference.tables.residuals import Measured, TableResiduals
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
 from dphist.mechanisms.wide.ranges import AxisPlan, plan_axes
@@ -64,8 +64,8 @@ class Residuals:
         ways: How many attributes the tables have when none are announced.
         ranges: The axes whose ranges or groups will be asked inside tables; read off the workload unless told.
         shrink: Whether tables are moved towards what smaller ones suggest, and those of one attribute towards an even
-            spread, as far as noise explains the difference (`dphist.inference.downward.shrink_downward`). Intervals
-            stand on least squares as before. Where ranges are asked for, tables are not moved.
+            spread, as far as noise explains the difference (`dphist.inference.tables.downward.shrink_downward`).
+            Intervals stand on least squares as before. Where ranges are asked for, tables are not moved.
         by_cells: Whether every cell of the announced tables counts alike when shares are planned, not every table:
             large tables then have more of the budget. Where kinds of tables have weights, these count.
 

@@ -1,9 +1,9 @@
 """Which tables of a cube to measure when nobody said what will be asked, and what each may cost: closed form.
 
-Under weighted least squares (`dphist.inference.tables`) the error of every table is a smooth function of the shares,
-known before anything is measured. The plan measures tables of one, two and three attributes and the cube itself, with
-the shares for which the errors of these four kinds have the least product, that of cells counted a little more: no
-kind is bought at the price of another. It reads the shape of the domain alone.
+Under weighted least squares (`dphist.inference.tables.measured`) the error of every table is a smooth function of the
+shares, known before anything is measured. The plan measures tables of one, two and three attributes and the cube
+itself, with the shares for which the errors of these four kinds have the least product, that of cells counted a little
+more: no kind is bought at the price of another. It reads the shape of the domain alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
 
 FloatArray = NDArray[np.float64]
 

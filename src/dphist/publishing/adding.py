@@ -30,7 +30,7 @@ from dphist.sources.tally import Tallied
 from dphist.tracebacks import closed
 
 if TYPE_CHECKING:
-    from dphist.inference.tables import Axes
+    from dphist.inference.tables.measured import Axes
     from dphist.private.ledger import Ledger
 
 

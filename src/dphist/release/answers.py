@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dphist.extras import need
 from dphist.inference.estimate import Interval, Words
-from dphist.inference.frechet import BOUNDS
+from dphist.inference.tables.frechet import BOUNDS
 from dphist.model.domain import Domain
 from dphist.release.columns import as_arrow, free, label_table, to_frame
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from dphist.errors import TooLargeError, VerificationError
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.inference.published import TableEstimate
 from dphist.inference.selected import SelectedNoise
+from dphist.inference.tables.published import TableEstimate
 from dphist.kernels.compile import expect_much
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.budget import Budget

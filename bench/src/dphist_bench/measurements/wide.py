@@ -22,9 +22,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from dphist.inference.intervals import half_widths
-from dphist.inference.published import ResidualNoise
-from dphist.inference.residuals import TableResiduals
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.published import ResidualNoise
+from dphist.inference.tables.residuals import TableResiduals
 from dphist.mechanisms.residuals import Residuals, measure_residuals
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, code_type

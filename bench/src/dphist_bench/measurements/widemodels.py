@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.published import TableEstimate
-from dphist.inference.synthesis import kept
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.published import TableEstimate
+from dphist.inference.tables.synthesis import kept
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.model.budget import Budget

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.residuals import TableResiduals
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import TableResiduals
 from dphist.mechanisms.mixture import Mixture
 from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.noise import planned_variances

@@ -44,7 +44,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.choosing.departing import departing
 from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look

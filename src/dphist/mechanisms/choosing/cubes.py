@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.choosing.asked import Asked, asked_kinds

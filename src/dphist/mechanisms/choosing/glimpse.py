@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.wide.outlook import SAMPLING

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.choosing.asked import Asked
 
 FloatArray = NDArray[np.float64]

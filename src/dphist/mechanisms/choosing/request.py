@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Nominal

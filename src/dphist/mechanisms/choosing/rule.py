@@ -9,7 +9,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import LARGEST_SHRUNK, LARGEST_TABULAR, Request

@@ -15,8 +15,8 @@ from itertools import combinations
 
 import numpy as np
 
-from dphist.inference.published import TableEstimate
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.choosing.glimpse import Look
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges

@@ -10,14 +10,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.columns import believed
-from dphist.inference.descent import NoisyTable
 from dphist.inference.estimate import nonnegative
-from dphist.inference.mixture import MixtureModel
-from dphist.inference.published import ResidualNoise, TableEstimate, noise_after
-from dphist.inference.residuals import Measured, TableResiduals
-from dphist.inference.shrinking import merge_values, shares_within, shrink
-from dphist.inference.tables import Axes
+from dphist.inference.tables.columns import believed
+from dphist.inference.tables.descent import NoisyTable
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.mixture import MixtureModel
+from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
+from dphist.inference.tables.residuals import Measured, TableResiduals
+from dphist.inference.tables.shrinking import merge_values, shares_within, shrink
 from dphist.mechanisms.wide.fit import fit_model, publish_near
 from dphist.mechanisms.wide.plan import Kinds, pair_weights
 from dphist.mechanisms.wide.singles import plan_singles

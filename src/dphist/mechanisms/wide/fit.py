@@ -9,16 +9,16 @@ from functools import partial, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.columns import believed
-from dphist.inference.descent import NoisyTable, fit_mixture
 from dphist.inference.estimate import nonnegative
-from dphist.inference.fitting import settle
-from dphist.inference.mixture import MixtureModel
-from dphist.inference.published import ResidualNoise, TableEstimate
-from dphist.inference.residuals import TableResiduals
-from dphist.inference.shrinking import disagreement, shrink_together
-from dphist.inference.synthesis import LaterTables, PublishedModel
-from dphist.inference.tables import Axes, subsets
+from dphist.inference.tables.columns import believed
+from dphist.inference.tables.descent import NoisyTable, fit_mixture
+from dphist.inference.tables.fitting import settle
+from dphist.inference.tables.measured import Axes, subsets
+from dphist.inference.tables.mixture import MixtureModel
+from dphist.inference.tables.published import ResidualNoise, TableEstimate
+from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.shrinking import disagreement, shrink_together
+from dphist.inference.tables.synthesis import LaterTables, PublishedModel
 
 FloatArray = NDArray[np.float64]
 

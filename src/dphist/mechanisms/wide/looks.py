@@ -9,7 +9,8 @@ dependence means for what is done):
 * **A part of everything**, under ρ alone, where measuring twice costs nothing: the best plan of all wanted tables with
   a part t of what is left. If pairs are dependent, the rest goes the same way, and nothing is lost. If not, it goes to
   single columns, which then have all but the pairs' share of t. What is better is judged pair by pair from what each
-  showed (empirical Bayes, as in `dphist.inference.shrinking`): a mean would not do, since few pairs may hold it all.
+  showed (empirical Bayes, as in `dphist.inference.tables.shrinking`): a mean would not do, since few pairs may hold it
+  all.
 
 Arithmetic on public numbers and on answers that were paid for.
 """
@@ -24,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import nonnegative
-from dphist.inference.residuals import TableResiduals
-from dphist.inference.shrinking import departures
-from dphist.inference.tables import Axes, centred
+from dphist.inference.tables.measured import Axes, centred
+from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.shrinking import departures
 from dphist.mechanisms.wide.noise import cut
 from dphist.mechanisms.wide.outlook import SAMPLING, UNEVEN, UNSURE, Outlook
 from dphist.mechanisms.wide.singles import HALF_MEAN

@@ -2,7 +2,7 @@
 
 The mean squared error of the wanted tables' cells is Σ over residuals S of v_S ÷ precision_S, with
 v_S = c_S · Σ over wanted B ⊇ S of Π over B∖S of n⁻² and c_S = Π over S of (1 − 1/n)
-(`dphist.inference.residuals`).
+(`dphist.inference.tables.residuals`).
 
 *Under ρ* every residual is measured by itself and costs c_S · precision_S ÷ 2 (`dphist.private.queries.tables`). The
 least error has shares ∝ √(c_S v_S) (Xiao et al. 2023), in closed form.
@@ -33,8 +33,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.residuals import speaks
-from dphist.inference.tables import Axes, subsets
+from dphist.inference.tables.measured import Axes, subsets
+from dphist.inference.tables.residuals import speaks
 from dphist.mechanisms.wide.blocks import coverings
 from dphist.mechanisms.wide.ranges import AxisPlan
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.residuals import AxisNoise
+from dphist.inference.tables.residuals import AxisNoise
 from dphist.model.contrasts import contrasts_of
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.workload.boxes import fractions, unrank

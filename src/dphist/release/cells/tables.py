@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError, QueryError, TooLargeError, VerificationError
-from dphist.inference.published import TableEstimate
-from dphist.inference.residuals import bounded_kinds
-from dphist.inference.tables import Axes
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.published import TableEstimate
+from dphist.inference.tables.residuals import bounded_kinds
 from dphist.model.domain import Domain
 from dphist.model.phrases import so_many
 from dphist.model.workload import Workload

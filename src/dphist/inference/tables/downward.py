@@ -8,10 +8,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.fitting import implied
-from dphist.inference.residuals import TableResiduals
-from dphist.inference.shrinking import shrink_together
-from dphist.inference.tables import Axes, subsets
+from dphist.inference.tables.fitting import implied
+from dphist.inference.tables.measured import Axes, subsets
+from dphist.inference.tables.residuals import TableResiduals
+from dphist.inference.tables.shrinking import shrink_together
 
 FloatArray = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def shrink_downward(measured: TableResiduals, tables: Sequence[Axes]) -> dict[Ax
 
     Example:
         >>> import numpy as np
-        >>> from dphist.inference.residuals import Measured, TableResiduals
+        >>> from dphist.inference.tables.residuals import Measured, TableResiduals
         >>> noisy = TableResiduals((2, 2), [Measured((0, 1), np.array([[90.0, 40.0], [50.0, 60.0]]), 1e4, 0.0)])
         >>> bool(np.ptp(shrink_downward(noisy, [(0, 1)])[(0, 1)]) < 25.0)
         True

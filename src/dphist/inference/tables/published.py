@@ -22,10 +22,10 @@ from dphist.inference.estimate import (
     reach_of,
     shared_confidence,
 )
-from dphist.inference.frechet import Bounding, cover
 from dphist.inference.intervals import Spread, half_widths
-from dphist.inference.residuals import TableResiduals, bounded_kinds
-from dphist.inference.tables import Axes
+from dphist.inference.tables.frechet import Bounding, cover
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.residuals import TableResiduals, bounded_kinds
 from dphist.model.law import NoiseLaw
 from dphist.model.phrases import mended
 from dphist.model.workload import Workload

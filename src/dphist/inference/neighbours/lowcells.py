@@ -1,10 +1,10 @@
 """Whether cells that are not tall hold anything: what decides in which way a cube that was measured alone is read.
 
 A cube of which nothing but its cells was measured can be read in two ways. Cells may be moved towards what sums of them
-suggest (`dphist.inference.believing`), which finds what lies in many low cells at once; or each by its neighbours
-(`dphist.inference.fields`), which leaves empty land empty. Where a few tall cells have all records sums mislead:
-sharing what their rows hold, empty cells get what they do not have. The noisy cells themselves tell: noise that hides
-nothing adds up to about nothing over all cells that it might explain.
+suggest (`dphist.inference.tables.believing`), which finds what lies in many low cells at once; or each by its
+neighbours (`dphist.inference.neighbours.fields`), which leaves empty land empty. Where a few tall cells have all
+records sums mislead: sharing what their rows hold, empty cells get what they do not have. The noisy cells themselves
+tell: noise that hides nothing adds up to about nothing over all cells that it might explain.
 
 On 179 drawn cubes (`dphist_bench.drawn_data` spaces 3000 to 3119, cubes 3000 to 3299 and people 3000 to 3159 of up to
 12,000 cells, ε up to 1, three draws) whoever chooses so is off by 1.022 of the better reading, 2.8 at worst; by how far

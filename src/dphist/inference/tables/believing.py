@@ -1,11 +1,11 @@
 """Tables moved towards models of them cell by cell, as far as their evidence goes.
 
-Shrinking every cell by the same factor, as `dphist.inference.shrinking.shrink` does, keeps too much where the model
-expects nothing and too little where it expects much. Here a cell departs from the model's m by a normal law of variance
-κ·m, and at most by what the smaller tables that it is part of allow; how often each κ is so is learned from all cells
-(expectation–maximisation), and each cell is its posterior mean. If the model is right κ is 1: counts are drawn from it,
-and it is counts that are published. What is lost in single cells adds up in long ranges; so blocks of neighbours go
-first, the largest ones before their parts, and each part starts from what its block was found to hold.
+Shrinking every cell by the same factor, as `dphist.inference.tables.shrinking.shrink` does, keeps too much where the
+model expects nothing and too little where it expects much. Here a cell departs from the model's m by a normal law of
+variance κ·m, and at most by what the smaller tables that it is part of allow; how often each κ is so is learned from
+all cells (expectation–maximisation), and each cell is its posterior mean. If the model is right κ is 1: counts are
+drawn from it, and it is counts that are published. What is lost in single cells adds up in long ranges; so blocks of
+neighbours go first, the largest ones before their parts, and each part starts from what its block was found to hold.
 
 Cells of small tables are tied: of a table of 2 × 2 cells, its margins being settled, one number is left, and noise
 moves each cell by half of its deviation. So what a table shows beyond smaller ones is scaled up, as if all of its cells

@@ -1,8 +1,8 @@
 """Cells that were believed and tables that were settled before them: whose sums are right, and which cells give way.
 
 Tables of few attributes are settled first, and the cube's cells are then found beside what these tables suggest
-(`dphist.inference.believing`). Two things say how many records a row of a table has: the table, and the sum of the
-cells. A sum of cells from which noise was taken out may be the better one, where cells are mostly empty or mostly
+(`dphist.inference.tables.believing`). Two things say how many records a row of a table has: the table, and the sum of
+the cells. A sum of cells from which noise was taken out may be the better one, where cells are mostly empty or mostly
 measured; or it may be biased, as what is lost in single cells adds up.
 
 **Whose sums.** With l least squares' table, of noise that nothing else depends on, any estimate x of it is off by
@@ -32,8 +32,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.fitting import nearest
-from dphist.inference.tables import Axes, MeasuredTables, centred
+from dphist.inference.tables.fitting import nearest
+from dphist.inference.tables.measured import Axes, MeasuredTables, centred
 
 FloatArray = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ K hidden classes, and inside a class its columns go together by chance alone,
 
     P(x) = Σ_k w_k Π_j θ_j(x_j | k).
 
-Any table of it, and any box, is one short sum over classes. `dphist.inference.descent` fits one to noisy tables.
+Any table of it, and any box, is one short sum over classes. `dphist.inference.tables.descent` fits one to noisy tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far a shrunk cube may be off: what is left to doubt once tables were moved towards what smaller ones suggest.
 
-Least squares over tables (`dphist.inference.tables`) knows its noise exactly, and where only the cube itself says
-anything that noise is large. What is published is better: `dphist.inference.believing` keeps of a departure
+Least squares over tables (`dphist.inference.tables.measured`) knows its noise exactly, and where only the cube itself
+says anything that noise is large. What is published is better: `dphist.inference.tables.believing` keeps of a departure
 only what noise does not explain. So the error of a published sum over a box has two parts.
 
 **Smaller tables.** Residuals of few attributes are published about as least squares has them: their variances add up
@@ -31,7 +31,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables import Axes, MeasuredTables, centred
+from dphist.inference.tables.measured import Axes, MeasuredTables, centred
 from dphist.kernels.summed_area import running_sums, sums_between
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.workload import Workload
@@ -109,7 +109,7 @@ class Shrunk:
         counts: The published cube.
         order: Tables of up to so many attributes were settled before the cube.
         tables: What shrinking left to doubt of each table and of the cube, by their attributes.
-        reconciled: Whether tables and cells were set against each other (`dphist.inference.reconciling`).
+        reconciled: Whether tables and cells were set against each other (`dphist.inference.tables.reconciling`).
         ordered: For every attribute whether its values have neighbours; all of them unless told.
     """
 

@@ -11,8 +11,8 @@ together (`shrink_together`) tell each other how far models are from measurement
 Morris 1973): so tables of two values shrink as well, each of which could not by itself.
 
 Where the model is wrong by more than the noise the measurement speaks; where it is not, the model does. The nearest
-table without negative cells and with the same total follows; `dphist.inference.fitting.settle` then makes tables agree.
-Arithmetic on released numbers throughout.
+table without negative cells and with the same total follows; `dphist.inference.tables.fitting.settle` then makes tables
+agree. Arithmetic on released numbers throughout.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.believing import bounds
 from dphist.inference.estimate import nonnegative
-from dphist.inference.residuals import TableResiduals
-from dphist.inference.tables import Axes, centred
+from dphist.inference.tables.believing import bounds
+from dphist.inference.tables.measured import Axes, centred
+from dphist.inference.tables.residuals import TableResiduals
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -97,7 +97,7 @@ def shrink_together(
 
     Example:
         >>> import numpy as np
-        >>> from dphist.inference.residuals import Measured, TableResiduals
+        >>> from dphist.inference.tables.residuals import Measured, TableResiduals
         >>> noisy = np.array([[11.0, 9.0, 10.0], [9.0, 11.0, 10.0], [10.0, 10.0, 10.0]])
         >>> near = TableResiduals((3, 3), [Measured((0, 1), noisy, 100.0, 0.0)])
         >>> float(shrink_together(near, [(0, 1)], lambda axes: np.full((3, 3), 10.0))[(0, 1)].max().round(1))
@@ -206,7 +206,7 @@ def disagreement(
 
     Example:
         >>> import numpy as np
-        >>> from dphist.inference.residuals import Measured, TableResiduals
+        >>> from dphist.inference.tables.residuals import Measured, TableResiduals
         >>> far = TableResiduals((2, 2), [Measured((0, 1), np.array([[90.0, 0.0], [0.0, 90.0]]), 1.0, 0.0)])
         >>> disagreement(far, [(0, 1)], lambda axes: np.full((2, 2), 45.0))[0]
         8100.0

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
-from dphist.inference.fitting import rake
-from dphist.inference.mixture import MixtureModel
-from dphist.inference.residuals import bounded_kinds
-from dphist.inference.tables import Axes
+from dphist.inference.tables.fitting import rake
+from dphist.inference.tables.measured import Axes
+from dphist.inference.tables.mixture import MixtureModel
+from dphist.inference.tables.residuals import bounded_kinds
 from dphist.kernels.summed_area import box_sums
 
 FloatArray = NDArray[np.float64]

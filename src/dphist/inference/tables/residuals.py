@@ -1,9 +1,9 @@
 """Least squares over tables of any number of columns: residual by residual, without ever writing out their product.
 
-The algebra is that of `dphist.inference.tables`: taking the means out attribute by attribute splits a table into
-*residuals*, one for each subset S of its attributes, which noise of one variance a cell falls on independently. Here
-what was measured may be a table, a table asked by difference along axes of two values, or a residual by itself; each
-says something of some residuals, with a known precision (one over the variance):
+The algebra is that of `dphist.inference.tables.measured`: taking the means out attribute by attribute splits a table
+into *residuals*, one for each subset S of its attributes, which noise of one variance a cell falls on independently.
+Here what was measured may be a table, a table asked by difference along axes of two values, or a residual by itself;
+each says something of some residuals, with a known precision (one over the variance):
 
     a table of the attributes A with differences along D speaks of every S with D ⊆ S ⊆ A, with precision
         2^|D| ÷ (variance · Π over A∖S of n);
@@ -29,7 +29,7 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.tables import Axes, centred, subsets
+from dphist.inference.tables.measured import Axes, centred, subsets
 from dphist.model.contrasts import Contrasts
 
 FloatArray = NDArray[np.float64]

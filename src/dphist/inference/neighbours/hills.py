@@ -3,8 +3,8 @@
 A tree measures boxes one by one; within one that was measured as a whole its total is spread evenly, and what its
 neighbours show of it is not asked. On hills both are wrong in a way that a smooth surface mends. So the plane is cut
 into bins, which are boxes of one level of the tree, and everything that was measured (sums of bins, with noise of known
-variance) is set beside models of them whose logarithms are smooth (`dphist.inference.loggaussian`). So hills may end in
-nothing: a bin that is nearly empty can hardly move, nor be negative.
+variance) is set beside models of them whose logarithms are smooth (`dphist.inference.neighbours.loggaussian`). So hills
+may end in nothing: a bin that is nearly empty can hardly move, nor be negative.
 
 Each model has its likeliest surface and its evidence. Gentle models have next to nothing of their own for a bin, rough
 ones much. The rough ones have no opinion beyond the tree: by their share of the evidence the tree's counts stay. Models
@@ -12,8 +12,8 @@ are weighed on `_COARSE` bins an axis; then the best one is fitted to `_FINE` wh
 against a rough one again. Within a bin the tree's counts say how its total is divided.
 
 A line is read in the same way, in up to 64 bins. Lines that are full everywhere have gentle models of their own
-(`dphist.inference.smoothing`), which are heard first. Bins that hold tall cells and are measured in parts do not fit
-any surface: one that is further from the tree's counts than noise explains is not heard at all.
+(`dphist.inference.neighbours.smoothing`), which are heard first. Bins that hold tall cells and are measured in parts do
+not fit any surface: one that is further from the tree's counts than noise explains is not heard at all.
 
 Nothing private is read here: arithmetic on numbers that were paid for when they were measured.
 """
@@ -27,9 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.loggaussian import Fit, Model, SumsOfBins
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.smoothing import cut_into_bins, read_bins
+from dphist.inference.neighbours.loggaussian import Fit, Model, SumsOfBins
+from dphist.inference.neighbours.smoothing import cut_into_bins, read_bins
 from dphist.kernels.summed_area import box_sums
 
 FloatArray = NDArray[np.float64]

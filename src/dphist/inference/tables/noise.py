@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphist.inference.departures import Shrunk, boxes_of_all_sizes
 from dphist.inference.estimate import CALIBRATED, Interval, Words
 from dphist.inference.intervals import Spread, normal_quantile
 from dphist.inference.predictive.errors import whole_counts
-from dphist.inference.published import LeastSquaresNoise
-from dphist.inference.tables import MeasuredTables
+from dphist.inference.tables.departures import Shrunk, boxes_of_all_sizes
+from dphist.inference.tables.measured import MeasuredTables
+from dphist.inference.tables.published import LeastSquaresNoise
 from dphist.kernels.summed_area import running_sums
 from dphist.model.workload import Workload
 

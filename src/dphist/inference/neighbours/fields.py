@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.structural import FEWEST, MOST
-from dphist.inference.structural import structural as read_trend
+from dphist.inference.neighbours.structural import FEWEST, MOST
+from dphist.inference.neighbours.structural import structural as read_trend
 from dphist.kernels.curve import hilbert_order
 from dphist.kernels.levels.fit import Denoised, denoise
 

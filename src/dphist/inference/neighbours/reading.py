@@ -32,7 +32,7 @@ def read_by_neighbours(noisy: NDArray[np.int64], law: NoiseLaw) -> Estimate:
         What `dphist.mechanisms.posterior.Posterior` makes of them, and how they were read.
     """
     # Loaded here: who only asks needs none of it.
-    from dphist.inference.fields import denoise_field
+    from dphist.inference.neighbours.fields import denoise_field
 
     counts, model = denoise_field(noisy, float(law.scale), gaussian=law.gaussian)
     predictive = partial(Engine.of_cells, noisy, max(law.drawn_variance, NEXT_TO_EXACT), None)
