@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float64]
 
 
 def planned_precisions(
-    law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], kinds: Kinds = (), *, by_cells: bool
+    law: NoiseLaw, shape: Sequence[int], wanted: Sequence[Axes], kinds: Kinds = (), *, by_cells: bool = False
 ) -> dict[Axes, float]:
     """How precisely the best plan of some tables knows every residual inside them: one over the variance of a cell.
 
