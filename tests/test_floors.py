@@ -207,7 +207,11 @@ BREAKS = [
     (f"{PRODUCT}/errors.py", "import dphist.extras", "Errors stand on nothing"),
     (f"{PRODUCT}/release/cells/cells.py", "import dphist.release.contents", "A release is put together"),
     (f"{PRODUCT}/release/stray.py", "import dphist.errors", "A release is put together"),
-    (f"{PRODUCT}/inference/tables/noise.py", "import dphist.inference.neighbours.hills", "Rooms of inference"),
+    (
+        f"{PRODUCT}/inference/tables/noise.py",
+        "import dphist.inference.neighbours.hills",
+        "Rooms of inference",
+    ),
     (f"{PRODUCT}/inference/stray.py", "import dphist.errors", "Rooms of inference"),
     (f"{PRODUCT}/kernels/special.py", "import scipy.special", "SciPy is an extra"),
 ]
