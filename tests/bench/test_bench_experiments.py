@@ -192,7 +192,7 @@ def test_the_command_lists_runs_and_reports(tmp_path):
         app, ["bench", "report", "--results", kept, "--quick", "-o", str(tmp_path / "pages")]
     )
     assert shown.exit_code == 0, shown.output
-    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"efpa.md", "index.md"}
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"efpa.md", "papers.md"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""The published thing: a file anyone may read, query and plot."""
+"""The published thing: a file anyone may read, query and plot.
+
+A release is put together from parts that know its `contents` alone: `cells/` holds its numbers, `asking` and `cube/`
+answer, `file/` writes it, `reading` loads it. Everything above imports it; it knows no source, ledger or noise.
+"""
 
 from dphist.release.about import About
 from dphist.release.answers import Answer, Answers, Projection

@@ -1,4 +1,7 @@
-"""What people see of a release: figures, pictures and one page that works offline."""
+"""What people see of a release: figures, pictures, one page that works offline, and papers for a board (`dossier/`).
+
+It reads releases, and of a ledger what it is told. The explorer and the command line import it.
+"""
 
 from dphist.release.drawing import register
 from dphist.report import drawing

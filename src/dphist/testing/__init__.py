@@ -1,4 +1,7 @@
-"""Tools for testing mechanisms, ours and third parties': a gate to open, noise that is noted, the conformance suite."""
+"""Tools for testing mechanisms, ours and third parties': a gate to open, noise that is noted, the conformance suite.
+
+For tests, audits and docstrings; nothing that publishes imports it.
+"""
 
 from dphist.testing.conformance import check_mechanism
 from dphist.testing.gates import open_counts, run

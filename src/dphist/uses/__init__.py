@@ -1,4 +1,8 @@
-"""What people do with a release: read it as a cube, ask it in SQL, learn from it, link records by it."""
+"""What people do with a release: read it as a cube, ask it in SQL, learn from it, link records by it.
+
+All of it reads published numbers, but `private_id3` and `starting`, which are doors. The explorer and the command line
+import it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The explorer: releases in the browser, served by this machine to this machine unless told otherwise."""
+"""The explorer: releases in the browser, served by this machine to this machine unless told otherwise.
+
+Also the pages of `dphist plan --web` and `dphist start --web`. Only the command line imports it.
+"""
 
 from dphist.errors import InputError
 
