@@ -17,7 +17,7 @@ import dphist
 from dphist.cli.checking import verify_release
 from dphist.errors import DphistError, InputError, MechanismError, QueryError
 from dphist.mechanisms import AdaptiveTree, Auto, Laplace, Marginals, Posterior, Privelet, Tree
-from dphist.mechanisms.signed import signed
+from dphist.mechanisms.choosing.sums import signed
 from dphist.model.budget import Budget
 from dphist.model.measure import Measure, Quantity, Sums
 from dphist.model.unit import Unit

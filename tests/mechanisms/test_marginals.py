@@ -14,8 +14,8 @@ from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.choosing.glimpse import Look
+from dphist.mechanisms.choosing.sums import plan_tables
 from dphist.mechanisms.marginals import Marginals, _blocked, tables_of
-from dphist.mechanisms.tableplan import plan_tables
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram

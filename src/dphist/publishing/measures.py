@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dphist.errors import InputError, MechanismError
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.choosing.sums import candidates, signed
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.signed import candidates, signed
 from dphist.mechanisms.sparselaplace import SparseLaplace
 from dphist.mechanisms.spec import show
 from dphist.model.budget import Budget, Currency

@@ -30,11 +30,11 @@ from dphist.errors import DphistError
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace, Uniform
+from dphist.mechanisms.choosing.sums import plan_tables
 from dphist.mechanisms.grids import UniformGrid
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
-from dphist.mechanisms.tableplan import plan_tables
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit

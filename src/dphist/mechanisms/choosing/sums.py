@@ -1,14 +1,20 @@
-"""Which tables of a cube to measure when nobody said what will be asked, and what each may cost: closed form.
+"""Who could measure sums of values, as others measure counts, and which tables of a cube.
 
-Under weighted least squares (`dphist.inference.tables.measured`) the error of every table is a smooth function of the
-shares, known before anything is measured. The plan measures tables of one, two and three attributes and the cube
-itself, with the shares for which the errors of these four kinds have the least product, that of cells counted a little
-more: no kind is bought at the price of another. It reads the shape of the domain alone.
+For the gate a cell of sums is a cell: every proof there is about one step, and steps of either sign are steps. What
+assumes counts is what comes after: cutting at zero, handing down without going below zero, models of counts. Mechanisms
+that are linear without it take sums by leaving it out; their errors are then noise of a known law, whatever the data.
+
+Where nobody said what will be asked of a cube, tables of one, two and three attributes and the cube itself are a
+candidate. Under weighted least squares (`dphist.inference.tables.measured`) the error of every table is a smooth
+function of the shares, known before anything is measured; these have the least product of the errors of the four kinds,
+that of cells counted a little more: no kind is bought at the price of another. The plan reads the shape of the domain
+alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
@@ -17,6 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.tables.measured import Axes
+from dphist.mechanisms.baseline import Gaussian, Laplace
+from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.marginals import Marginals
+from dphist.mechanisms.matrix import Matrix
+from dphist.mechanisms.privelet import Privelet
+from dphist.mechanisms.protocol import Mechanism
+from dphist.mechanisms.tree import Tree
+from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 
@@ -26,6 +40,47 @@ _HIGHEST = 3
 _STEPS = 150
 # Shares are multiples of one over this: what a platform rounds otherwise must not change a share.
 _GRID = 1000
+
+
+def signed(mechanism: Mechanism) -> Mechanism | None:
+    """The form of a mechanism that takes sums; None if its model is one of counts.
+
+    Args:
+        mechanism: Any mechanism.
+
+    Returns:
+        The same without its non-negative steps, or None.
+
+    Example:
+        >>> from dphist.mechanisms import Posterior, Tree
+        >>> from dphist.mechanisms.spec import show
+        >>> show(signed(Tree(fanout=4))), signed(Posterior())
+        ('tree(fanout=4, nonnegative=False)', None)
+    """
+    match mechanism:
+        case Laplace() | Gaussian():
+            return mechanism
+        case Tree() | Matrix() | Marginals():
+            return replace(mechanism, nonnegative=False)
+        case Privelet() if not mechanism.threshold:
+            return mechanism
+        case ByPart():
+            inner = signed(mechanism.inner)
+            return None if inner is None else replace(mechanism, inner=inner)
+    return None
+
+
+def candidates(shape: tuple[int, ...], workload: Workload | None) -> Iterator[Mechanism]:
+    """Who could measure sums over this shape: what a forecast chooses among."""
+    yield Laplace()
+    yield Tree(fanout="auto", nonnegative=False)
+    if len(shape) > 1:
+        yield Privelet()
+        if workload is not None and workload.kind == "marginals":
+            yield Marginals(nonnegative=False)
+        elif workload is None and len(shape) > 2:
+            plan = plan_tables(shape)
+            yield Marginals(tables=plan.tables, shares=plan.shares, nonnegative=False)
 
 
 @dataclass(frozen=True)
