@@ -4,7 +4,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dphist.kernels.bisection import LATTICE, best_bisections, bisection_errors, run_errors, sort_parts
+from dphist.kernels.buckets.bisection import (
+    LATTICE,
+    best_bisections,
+    bisection_errors,
+    run_errors,
+    sort_parts,
+)
 
 
 def floored(values):

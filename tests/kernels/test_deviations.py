@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.kernels.deviations import bucket_deviations, mean_row, median_row, power_deviations, rank
+from dphist.kernels.buckets.deviations import bucket_deviations, mean_row, median_row, power_deviations, rank
 
 VECTORS = {
     "flat": np.zeros(17, np.int64),

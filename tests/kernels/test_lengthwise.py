@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from dphist.kernels.buckets.cheapest import prefix_squares, starts_of
+from dphist.kernels.buckets.lengthwise import lengthwise_grouping, sorted_grouping
 from dphist.kernels.compile import started
-from dphist.kernels.groupings import prefix_squares, starts_of
-from dphist.kernels.lengthwise import lengthwise_grouping, sorted_grouping
 
 # The price of a total and of a value, and the noise: as S₂ and AHP have them, and extremes.
 PRICES = [

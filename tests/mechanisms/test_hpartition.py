@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import InputError, MechanismError, NotPrivate
-from dphist.kernels.bisection import LATTICE, run_errors
+from dphist.kernels.buckets.bisection import LATTICE, run_errors
 from dphist.mechanisms.hpartition import HPartition, PHPartition
 from dphist.private.scores.bisections import error_range
 from dphist.testing import check_mechanism, open_counts, run

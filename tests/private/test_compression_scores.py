@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.kernels.bisection import LATTICE
+from dphist.kernels.buckets.bisection import LATTICE
 from dphist.private.questions import Layout
 from dphist.private.scores.bisections import Bisections, Configurations, error_range
 from dphist.private.scores.disagreements import Disagreements

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import MechanismError
-from dphist.kernels.deviations import bucket_deviations
+from dphist.kernels.buckets.deviations import bucket_deviations
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.measure import Sums
 from dphist.model.unit import Unit

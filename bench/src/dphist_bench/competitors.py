@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphist.kernels.deviations import power_deviations, rank
-from dphist.kernels.groupings import power_grouping
+from dphist.kernels.buckets.cheapest import power_grouping
+from dphist.kernels.buckets.deviations import power_deviations, rank
 from dphist.private.spectrum import bands, kept
 
 FloatArray = NDArray[np.float64]

@@ -221,11 +221,12 @@ EXPERIMENTS = (
                 "combinations, and StructureFirst",
                 where="exponent at most 1.25",
                 check=_near_linear,
-                why="That was our expectation before the first run. S₂ without a tree and AHP grew quadratically then; "
-                "since their buckets are weighed by length (kernels/lengthwise.py) they do not. PrefixSums came later "
-                "and grew quadratically, too (2.01); since it multiplies series in integers (kernels/toeplitz.py) it "
-                "does not. The first release of a size makes its public inverse series and takes three times a second "
-                "one; where only that was measured, the fit took the step for growth (1.60; 1.16 with second ones).",
+                why="That was our expectation before the first run. S₂ without a tree and AHP grew quadratically "
+                "then; since their buckets are weighed by length (kernels/buckets/lengthwise.py) they do not. "
+                "PrefixSums came later and grew quadratically, too (2.01); since it multiplies series in "
+                "integers (kernels/toeplitz.py) it does not. The first release of a size makes its public "
+                "inverse series and takes three times a second one; where only that was measured, the fit took "
+                "the step for growth (1.60; 1.16 with second ones).",
             ),
         ),
     ),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import InputError, MechanismError, NotPrivate
 from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
-from dphist.kernels.bisection import LATTICE, best_bisections, run_errors
+from dphist.kernels.buckets.bisection import LATTICE, best_bisections, run_errors
 from dphist.mechanisms.options import checked
 from dphist.model.phrases import so_many
 from dphist.private.gate import PrivateCounts

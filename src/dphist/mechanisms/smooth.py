@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.kernels.deviations import LARGEST_SUM, power_deviations, rank
-from dphist.kernels.groupings import (
+from dphist.kernels.buckets.cheapest import (
     deviation_grouping,
     nested_buckets,
     power_grouping,
@@ -19,7 +18,8 @@ from dphist.kernels.groupings import (
     squared_power_grouping,
     tree_grouping,
 )
-from dphist.kernels.lengthwise import lengthwise_grouping, sorted_grouping
+from dphist.kernels.buckets.deviations import LARGEST_SUM, power_deviations, rank
+from dphist.kernels.buckets.lengthwise import lengthwise_grouping, sorted_grouping
 from dphist.mechanisms.options import checked
 from dphist.model.exact import exact
 from dphist.private.gate import PrivateCounts

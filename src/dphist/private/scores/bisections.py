@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.kernels.bisection import LATTICE, bisection_errors, cuts_ok, run_errors
+from dphist.kernels.buckets.bisection import LATTICE, bisection_errors, cuts_ok, run_errors
 from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
 # Errors of n cells that sum to this stay in 64 bits on the lattice, and so do their products with n ≤ 2²⁴

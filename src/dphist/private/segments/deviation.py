@@ -26,8 +26,7 @@ from typing import Literal
 import numpy as np
 
 from dphist.errors import MechanismError
-from dphist.kernels.deviations import LARGEST_SUM, bucket_deviations, power_deviations, rank
-from dphist.kernels.groupings import (
+from dphist.kernels.buckets.cheapest import (
     UNREACHED,
     nested_buckets,
     power_grouping,
@@ -35,6 +34,7 @@ from dphist.kernels.groupings import (
     starts_of,
     tree_grouping,
 )
+from dphist.kernels.buckets.deviations import LARGEST_SUM, bucket_deviations, power_deviations, rank
 from dphist.private.questions import IntArray, Layout, PricedNoise, proven
 
 # Every pair of ends is looked at: beyond this the work is hours and nobody meant it.

@@ -8,8 +8,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from dphist.kernels.deviations import bucket_deviations, power_deviations, rank
-from dphist.kernels.groupings import (
+from dphist.kernels.buckets.cheapest import (
     UNREACHED,
     deviation_grouping,
     nested_buckets,
@@ -20,7 +19,8 @@ from dphist.kernels.groupings import (
     starts_of,
     tree_grouping,
 )
-from dphist.kernels.lengthwise import lengthwise_grouping
+from dphist.kernels.buckets.deviations import bucket_deviations, power_deviations, rank
+from dphist.kernels.buckets.lengthwise import lengthwise_grouping
 
 
 def partitions(n: int) -> list[list[int]]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.kernels.buckets.deviations import mean_row, median_row, rank
 from dphist.kernels.compile import kernel
-from dphist.kernels.deviations import mean_row, median_row, rank
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -29,8 +29,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.kernels.buckets.cheapest import prefix_squares, starts_of
 from dphist.kernels.compile import kernel
-from dphist.kernels.groupings import prefix_squares, starts_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
