@@ -214,11 +214,12 @@ def test_sums_of_long_lines_are_nearly_as_narrow_as_their_noise_allows():
     values = np.arange(1_000.0)
     # Independent noise, and one draw that may carry all of it: what the sum of cells of a short line would have.
     exact = line._reach(np.array([(values**2).sum() * line._cells[3][0] ** 2]), 0.95)[0]
-    assert exact <= line._width(values, 0.95) <= 1.15 * exact
+    said = line._reach(line._variance(values[None]), 0.95)[0]
+    assert exact <= said <= 1.15 * exact
     # A few blocks of equal values are those blocks exactly.
     steps = np.repeat([1.0, 3.0], 500)
     exact = line._reach(np.array([(steps**2).sum() * line._cells[3][0] ** 2]), 0.95)[0]
-    assert line._width(steps, 0.95) == pytest.approx(exact)
+    assert line._reach(line._variance(steps[None]), 0.95)[0] == pytest.approx(exact)
 
 
 def test_a_quantile_may_be_any_cell_of_a_block_that_was_not_divided():
@@ -342,6 +343,24 @@ def test_sums_by_group_hold_where_inferred_cells_are_drawn_to_one_level() -> Non
         assert np.median(said.high - said.low) <= 3 * noise
     # Seven in ten did.
     assert np.mean(held) > 0.88
+
+
+@pytest.mark.parametrize(
+    ("line", "least"),
+    [(840 / np.arange(1, 41), 0.93), (np.where(np.arange(40) == 13, 3600, 0), 0.95)],
+    ids=["a line that falls", "one tall cell"],
+)
+def test_means_by_group_of_inferred_cells_hold(line: np.ndarray, least: float) -> None:
+    """Tails of a line that falls are drawn towards each other; beside a tall cell variances of ranges are no law."""
+    domain = Domain([Ordinal("x", range(40)), Nominal("g", ["a", "b", "c"])])
+    counts = np.rint(np.outer(line, [0.6, 0.3, 0.1])).astype(np.int64)
+    truth = counts.T @ np.arange(40.0) / counts.sum(axis=0)
+    held = []
+    for seed in range(16):
+        said = seeded(counts, "posterior", "1/10", seed, domain).by("g").mean("x")
+        held.append((said.low <= truth + 1e-6) & (truth - 1e-6 <= said.high))
+        assert ((said.low <= said.value) & (said.value <= said.high)).all()
+    assert np.mean(held) > least
 
 
 def test_shares_by_group_allow_for_how_far_inferred_cells_are_from_noisy_ones() -> None:

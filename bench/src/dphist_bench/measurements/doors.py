@@ -123,7 +123,8 @@ def categories(draw: Draw, size: int) -> Iterator[Asked]:
     domain = Domain([Nominal("c", [f"c{i}" for i in range(size)])])
     release = draw.publish(Histogram(domain, counts))
     yield _said("categories", counts, Cube(release).by("c").count())
-    some = draw.random.integers(0, size, (60, 3))
+    # Lists of a category twice are refused.
+    some = draw.random.permuted(np.tile(np.arange(size), (60, 1)), axis=1)[:, :3]
     asked = Workload(domain, some.reshape(-1, 1), some.reshape(-1, 1) + 1, np.repeat(np.arange(60), 3))
     yield _said("lists of three", counts[some].sum(axis=1), release.answer(asked))
 

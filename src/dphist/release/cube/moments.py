@@ -1,7 +1,7 @@
 """Counts along one ordered attribute, and what follows from them: sums, means, quantiles, distributions.
 
 The noise of neighbouring cells is correlated in most releases. Its covariances are read off the variances of ranges,
-which a release knows: for disjoint ranges A and B side by side, 2·Cov(A, B) = Var(A ∪ B) − Var(A) − Var(B).
+which a release knows.
 
 A long line has too many pairs of cells. There covariances are those of blocks of cells: weights are the mean ones of
 each block, and what they differ by inside of it adds standard deviations, which is never too narrow and, as
@@ -10,7 +10,6 @@ neighbours differ little in value, little.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
+from dphist.inference.covariances import covariances
 from dphist.inference.estimate import NoiseErrors
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.predictive import PredictiveErrors
@@ -35,13 +35,17 @@ from dphist.release.contents import Contents
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Interval = tuple[float, float, float]
-Stand = tuple[FloatArray, float | None]
 
 # Of a longer line all ranges of cells are too many to ask for, and so many blocks of cells take their place.
 _LONGEST = 400
 _BLOCKS = 256
+# Inference that promises no less than so much of the noise's squared error is not worth its bias. Means and sums by
+# group of a Zipf line (30 each, ε = 0.1, 64 draws) hold in 0.938 and 0.938; with 0.7 in 0.917 and 0.922.
+_WORTH = 0.5
 # From so many deviations of noise on, what was inferred from cells is taken to be wrong.
 _REFUTED = 4.0
+# The end of a mean's interval is looked for at so many places, and again between two of them, so many times.
+_PLACES, _TIMES = 65, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +154,7 @@ class Line:
         spread = self._ask(self._edges[first], self._edges[last + 1])[3]
         variance[first, last + 1] = spread
         variance[last + 1, first] = spread
-        prefix = variance[0]
-        # Cov(prefix i, prefix j), then the difference in both directions.
-        table = (prefix[:, None] + prefix[None, :] - variance) / 2.0
-        return np.asarray(np.diff(np.diff(table, axis=0), axis=1), dtype=np.float64)
+        return covariances(variance)
 
     def _reach(self, variance: FloatArray, confidence: float) -> FloatArray:
         """How far a number of this variance may be off; what was not measured may be anything."""
@@ -192,46 +193,50 @@ class Line:
             asked.answer(errors.noisy.reshape(asked.domain.shape)), dtype=np.float64
         ), errors.noise * cells
 
-    def _stands(self, weights: FloatArray) -> list[Stand]:
-        """What a weighted sum of cells may stand on: cells, and what is added to its variance; None: noise alone.
-
-        Inferred cells are drawn towards what their neighbours say, and weighed by values that adds up. How far their
-        sum is from the noisy one, beyond noise, is taken for such a bias. Where that is more than the noise, the noisy
-        sum may be right as well; where it is far more (`_REFUTED` deviations), or inference promises no less error than
-        noise has, the noisy one is taken alone.
-        """
-        centre = self._cells[1]
+    def _plain(self, weights: FloatArray) -> bool:
+        """Whether a weighted sum stands on the noisy cells."""
         if self._noisy is None:
-            return [(centre, 0.0)]
-        noisy, variance = self._noisy
-        noise = float(weights**2 @ variance)
-        apart = float(weights @ (noisy - centre)) ** 2
-        if apart > _REFUTED**2 * noise or self._width(weights, 0.95) >= self._width(weights, 0.95, None):
-            return [(noisy, None)]
-        return (
-            [(centre, max(apart - noise, 0.0))] if apart <= 2.0 * noise else [(centre, noise), (noisy, None)]
-        )
+            return False
+        noise = float(weights**2 @ self._noisy[1])
+        apart = float(weights @ (self._noisy[0] - self._cells[1])) ** 2
+        return apart > _REFUTED**2 * noise or float(self._variance(weights[None])[0]) >= _WORTH * noise
+
+    def _told(self, weights: FloatArray, *, plain: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weighted sums of cells, one for each row, and expected squares of how far truths lie below and above them.
+
+        Inferred cells are drawn towards what their neighbours say, and weighed by values that adds up. Were the law
+        right that they are inferred by, with V what it expects of the squared error of their sum and W the noise's
+        variance, the noisy sum would lie away from theirs by a square of W − V on average: what is unknown of the truth
+        goes with nothing that was seen, so both add up to W. What it lies away beyond that is taken for a bias, and
+        the truth may lie on its side.
+        """
+        if self._noisy is not None and plain:
+            noise = weights**2 @ self._noisy[1]
+            return weights @ self._noisy[0], noise, noise
+        at, variance = weights @ self._cells[1], self._variance(weights)
+        if self._noisy is None:
+            return at, variance, variance
+        apart, noise = weights @ self._noisy[0] - at, weights**2 @ self._noisy[1]
+        wider = variance + np.maximum(apart**2 - np.maximum(noise - variance, 0.0), 0.0)
+        return at, np.where(apart < 0.0, wider, variance), np.where(apart > 0.0, wider, variance)
 
     @cached_property
     def measured(self) -> bool:
         """Whether the line's counts have intervals at all: then what follows from them has, too."""
         return not bool(np.isnan(self._cells[3]).any())
 
-    def _width(self, weights: FloatArray, confidence: float, added: float | None = 0.0) -> float:
-        """Half-width of the interval of a weighted sum of the cells, by what `_stands` says of it."""
-        if added is None and self._noisy is not None:
-            return float(self._reach(weights[None] ** 2 @ self._noisy[1], confidence)[0])
+    def _variance(self, weights: FloatArray) -> FloatArray:
+        """What the release expects of the squared errors of weighted sums of its cells, one for each row."""
         if self._single:
             size = np.diff(self._edges)
-            mean = np.add.reduceat(weights, self._edges[:-1]) / size
-            inside = float(np.abs(weights - np.repeat(mean, size)) @ self._cells[3])
-            variance = (math.sqrt(max(0.0, float(mean @ self._covariance @ mean))) + inside) ** 2
+            mean = np.add.reduceat(weights, self._edges[:-1], axis=1) / size
+            inside = np.abs(weights - np.repeat(mean, size, axis=1)) @ self._cells[3]
+            square = np.maximum(((mean @ self._covariance) * mean).sum(axis=1), 0.0)
+            variance = (np.sqrt(square) + inside) ** 2
         else:
-            steps = np.abs(np.diff(weights, append=0.0))
-            by_prefix = float(steps @ np.sqrt(self._prefixes[2]))
-            variance = min(float(np.abs(weights) @ self._cells[3]), by_prefix) ** 2
-        variance += float(weights @ self._cells[2]) ** 2 + (added or 0.0)
-        return float(self._reach(np.array([variance]), confidence)[0])
+            steps = np.abs(np.diff(weights, append=0.0, axis=1))
+            variance = np.minimum(np.abs(weights) @ self._cells[3], steps @ np.sqrt(self._prefixes[2])) ** 2
+        return np.asarray(variance + (weights @ self._cells[2]) ** 2, dtype=np.float64)
 
     @cached_property
     def _prefixes(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -258,29 +263,25 @@ class Line:
     def sum(self, confidence: float) -> Interval:
         """Add the values up over the records."""
         numbers = self._numbers()
-        stands = self._stands(numbers)
-        released = float(numbers @ (self._cells[0] if stands[0][1] is not None else stands[0][0]))
+        plain = self._plain(numbers)
+        (at,), below, above = self._told(numbers[None], plain=plain)
+        released = float(at if plain else numbers @ self._cells[0])
         if not self.measured:
             return released, np.nan, np.nan
-        found = [(float(numbers @ cells), self._width(numbers, confidence, added)) for cells, added in stands]
-        low, high = min(at - width for at, width in found), max(at + width for at, width in found)
-        return released, min(low, released), max(high, released)
+        low, high = at - self._reach(below, confidence)[0], at + self._reach(above, confidence)[0]
+        return released, min(float(low), released), max(float(high), released)
 
     @cached_property
-    def _balanced(self) -> list[Stand]:
-        """What a mean stands on: what the sum of distances from the released one does."""
-        value, numbers = self._cells[0], self._numbers()
-        released = float(value.sum())
-        return self._stands(numbers - (float(numbers @ value) / released if released > 0 else 0.0))
+    def _balanced(self) -> bool:
+        """Whether a mean stands on the noisy cells: the sum of distances from the released one does."""
+        return self._plain(self._numbers() - (_mean(self._numbers(), self._cells[0]) or 0.0))
 
     @cached_property
     def middle(self) -> float:
         """The mean as it was released, or halfway between the ends where nothing was."""
-        (first, added), (least, most) = self._balanced[0], self.ends
-        value = first if added is None else self._cells[0]
-        released = float(value.sum())
-        middle = float(self._numbers() @ value) / released if released > 0 else (least + most) / 2.0
-        return min(max(middle, least), most)
+        noisy, (least, most) = self._noisy, self.ends
+        middle = _mean(self._numbers(), noisy[0] if noisy is not None and self._balanced else self._cells[0])
+        return (least + most) / 2.0 if middle is None else min(max(middle, least), most)
 
     def mean(self, confidence: float) -> Interval:
         """Average the values: every mean m for which Σ(value − m)·count may be zero."""
@@ -288,14 +289,11 @@ class Line:
         if not self.measured:
             return middle, np.nan, np.nan
 
-        def possible(mean: float) -> bool:
-            away = numbers - mean
-            return any(
-                abs(float(away @ cells)) <= self._width(away, confidence, added)
-                for cells, added in self._balanced
-            )
+        def possible(means: FloatArray) -> NDArray[np.bool_]:
+            at, below, above = self._told(numbers - means[:, None], plain=self._balanced)
+            return (at <= self._reach(below, confidence)) & (-at <= self._reach(above, confidence))
 
-        return middle, _edge(possible, middle, least), _edge(possible, middle, most)
+        return middle, _furthest(possible, middle, least), _furthest(possible, middle, most)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -389,14 +387,16 @@ def _first(mask: NDArray[np.bool_]) -> int:
     return int(np.argmax(mask)) if mask.any() else mask.size - 1
 
 
-def _edge(possible: Callable[[float], bool], inside: float, outside: float) -> float:
+def _mean(values: FloatArray, counts: FloatArray) -> float | None:
+    total = float(counts.sum())
+    return float(values @ counts) / total if total > 0 else None
+
+
+def _furthest(possible: Callable[[FloatArray], NDArray[np.bool_]], inside: float, outside: float) -> float:
     """How far from ``inside`` towards ``outside`` is still possible."""
-    if possible(outside):
-        return outside
-    for _ in range(40):
-        middle = (inside + outside) / 2.0
-        if possible(middle):
-            inside = middle
-        else:
-            outside = middle
-    return outside
+    for _ in range(_TIMES):
+        places = np.linspace(inside, outside, _PLACES)
+        found = np.flatnonzero(possible(places))
+        last = int(found[-1]) if found.size else 0
+        inside, outside = places[last], places[min(last + 1, _PLACES - 1)]
+    return float(outside)
