@@ -19,7 +19,7 @@ def variances(covariance: np.ndarray) -> np.ndarray:
 
 
 def test_true_covariances_are_found_again():
-    part = np.random.default_rng(1).normal(size=(12, 12))  # noqa: TID251 -- made-up data
+    part = np.random.default_rng(1).normal(size=(12, 12))
     true = part @ part.T
     assert covariances(variances(true)) == pytest.approx(true)
 
@@ -34,11 +34,11 @@ def test_a_caution_about_long_ranges_gives_no_sum_less_than_no_variance():
     found = covariances(told)
     assert np.linalg.eigvalsh(found)[0] > -1e-6
     assert (np.diag(found) >= np.diag(plain) - 1e-9).all()
-    # Without the caution the sum of distances has half of their squares.
-    assert 0.5 * (away @ away) <= away @ found @ away <= 2.0 * (away @ away)
+    # Without the caution it is half of the squares; ends that are cautious together cancel out in part.
+    assert 0.25 * (away @ away) <= away @ found @ away <= 0.75 * (away @ away)
 
 
 def test_unknown_variances_stay_unknown():
     told = np.full((4, 4), np.inf)
     np.fill_diagonal(told, 0.0)
-    assert covariances(told).shape == (3, 3)
+    assert np.isnan(covariances(told)).all()

@@ -25,12 +25,12 @@ def covariances(variance: FloatArray) -> FloatArray:
     Returns:
         A row and a column for each neighbour.
     """
+    if not np.isfinite(variance).all():
+        return np.full((len(variance) - 1, len(variance) - 1), np.nan)
     prefix = variance[0]
     # Cov(prefix i, prefix j), then the difference in both directions.
     table = (prefix[:, None] + prefix[None, :] - variance) / 2.0
     told = np.asarray(np.diff(np.diff(table, axis=0), axis=1), dtype=np.float64)
-    if not np.isfinite(told).all():
-        return told
     deviation = np.sqrt(np.maximum(np.diag(told), 0.0))
     most = np.outer(deviation, deviation)
     cut = np.clip(told, -most, most)
