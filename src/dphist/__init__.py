@@ -6,12 +6,15 @@ Names are imported when they are first used, so that ``import dphist`` and ``dph
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from dphist.extras import provide
 from dphist.version import __version__
 
+# As type checkers know it, without loading what only they need.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from dphist import audit, errors, mechanisms, model, planning, report, testing, uses, web
     from dphist.mechanisms import list_mechanisms
     from dphist.model.domain import Domain, Nominal, Ordinal

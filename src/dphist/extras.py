@@ -1,15 +1,20 @@
-"""Libraries that only some users need: imported when they are used, and missed by name."""
+"""Libraries that only some users need: imported when they are used, and missed by name.
+
+Part of every ``import dphist``, so what it needs itself is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 from dphist.errors import InputError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any
 
 
 def need(module: str, extra: str) -> Any:
@@ -24,6 +29,8 @@ def need(module: str, extra: str) -> Any:
 
 def missing(module: str, extra: str) -> str:
     """What to tell whoever asks for what needs a library that is not there; nothing where it is. It is not loaded."""
+    from importlib.util import find_spec
+
     try:
         there = find_spec(module) is not None
     except ValueError:
@@ -34,6 +41,8 @@ def missing(module: str, extra: str) -> str:
 
 def kept_folder() -> Path:
     """Where things are kept that take long to make and can be made again: ``dphist`` in the user's cache."""
+    from pathlib import Path
+
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dphist"
 
 

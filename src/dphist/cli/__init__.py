@@ -1,18 +1,22 @@
 """The command line: thin, it parses, calls and prints.
 
-Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130 stopped by Ctrl+C, 1 anything else.
+Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130 stopped by Ctrl+C (143 by SIGTERM, 129 by SIGHUP),
+1 anything else.
+
+Next to nothing is loaded before `run` is called: until then Ctrl+C is answered by Python, with a traceback.
 """
 
 from __future__ import annotations
 
 import codecs
-import gc
 import os
 import sys
-import threading
-from typing import Any, NoReturn
 
 from dphist.errors import DphistError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 _STOPPED = 130
 
@@ -24,11 +28,23 @@ def run() -> None:
     releases, and the one file that one of them writes is closed by then.
     """
     try:
-        from dphist.cli.quickly import plain_command
+        from dphist.cli.ending import heeding_signals, steady_streams
 
-        quick = plain_command(sys.argv[1:]) is not None
+        steady_streams()
+        with heeding_signals():
+            _run()
     except KeyboardInterrupt:
         _stopped()
+
+
+def _run() -> None:
+    import gc
+    import threading
+
+    from dphist.cli.ending import ended_by
+    from dphist.cli.quickly import plain_command
+
+    quick = plain_command(sys.argv[1:]) is not None
     if quick:
         # Threads of NumPy's linear algebra spin for 0.03 s of the processor from the moment it is loaded, waiting for
         # work that does not come; told so before it is, they sleep. As many do the same sums, so the bits are the same.
@@ -38,21 +54,32 @@ def run() -> None:
     try:
         main()
     except SystemExit as done:
+        if ended_by() is not None:
+            # Threads of an engine may still be at work for whoever was interrupted, and wait for each other for ever.
+            _leave(int(done.code or 0))
         # Whoever watches the process wants a word at its end, and so do threads that are still at work.
         watched = sys.gettrace() is not None or sys.getprofile() is not None
         if quick and done.code == 0 and not watched and threading.active_count() == 1:
-            _leave()
+            _leave(0)
         raise
 
 
 def _stopped() -> NoReturn:
     """Say so, and that a payment which was made by then is not undone."""
+    from signal import SIGINT
+
+    from dphist.cli.ending import ended_by
+
+    signal = ended_by() or SIGINT
     paid = any(word.partition("=")[0] == "--ledger" for word in sys.argv)
-    _complain("stopped" + "; what was paid for by then stays spent: `dphist ledger show` says" * paid)
-    sys.exit(_STOPPED)
+    _complain(
+        ("stopped" if signal == SIGINT else f"stopped by {signal.name}")
+        + "; what was paid for by then stays spent: `dphist ledger show` says" * paid
+    )
+    sys.exit(128 + signal)
 
 
-def _leave() -> None:
+def _leave(code: int) -> None:
     import atexit
 
     # What others asked for at the end is done; what only frees memory is not.
@@ -63,11 +90,12 @@ def _leave() -> None:
     except (OSError, ValueError):
         # The reader left: Python's own way out has an answer to that.
         return
-    os._exit(0)
+    os._exit(code)
 
 
 def main() -> None:
     """Run the command line; every error we know ends in one line and its exit code, never a traceback."""
+    from dphist.cli.ending import ended_by
     from dphist.cli.quickly import plain_command
     from dphist.extras import process_is_ours
 
@@ -76,20 +104,20 @@ def main() -> None:
     _escape_what_the_screen_has_not()
     try:
         (plain_command(sys.argv[1:]) or _any_command)()
+        sys.stdout.flush()
         sys.exit(0)
-    except DphistError as error:
-        _complain(str(error))
-        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         _stopped()
-    except MemoryError:
-        _complain("this does not fit in memory; use coarser bins or fewer attributes")
-        sys.exit(1)
-    except BrokenPipeError:
-        # The reader of our output left, as `head` does.
-        sys.stderr.close()
-        sys.exit(0)
     except Exception as error:
+        if ended_by() is not None:
+            # An engine that is interrupted has words of its own for it.
+            _stopped()
+        if isinstance(error, DphistError):
+            _complain(str(error))
+            sys.exit(error.exit_code)
+        if isinstance(error, MemoryError):
+            _complain("this does not fit in memory; use coarser bins or fewer attributes")
+            sys.exit(1)
         if os.environ.get("DPHIST_TRACEBACK"):
             raise
         # What nobody foresaw may quote a record, so only its kind is told.
@@ -105,14 +133,16 @@ def _any_command() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from dphist.cli.application import asked_for
     from dphist.cli.commands import app
+    from dphist.cli.ending import ended_by
 
     try:
         asked_for(app, sys.argv[1:])()
     except SystemExit as done:
-        if done.code == _STOPPED:
+        if done.code == _STOPPED or (done.code and ended_by() is not None):
             # What reads the arguments makes an exit code of Ctrl+C, and says no word of what stays spent.
             raise KeyboardInterrupt from None
-        raise
+        if done.code:
+            raise
 
 
 def _escape_what_the_screen_has_not() -> None:

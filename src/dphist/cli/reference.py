@@ -13,7 +13,8 @@ _HEAD = """\
 # Command line
 
 Every command with its arguments and options, written by `python -m dphist.cli.reference` from the commands themselves.
-`dphist COMMAND --help` shows the same. Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 1 anything else.
+`dphist COMMAND --help` shows the same. Exit codes: 0 done, 2 wrong use or bad input, 3 budget refused, 130 stopped by
+Ctrl+C, 143 by SIGTERM, 129 by SIGHUP, 1 anything else. A reader who leaves the pipe (`| head`) stops no command.
 `dphist --version` prints the version. `--json` is there wherever a program may read the answer.
 """
 

@@ -99,8 +99,15 @@ class Duck(Sql):
                 f"{self.what} cannot be read: a value lies beyond what its column is read as, such as a time in "
                 "milliseconds after the year 294,246; take it out"
             ) from None
+        except duckdb.InterruptException:
+            raise KeyboardInterrupt from None
         except duckdb.Error:
             raise unreadable(self.what) from None
+        except RuntimeError as error:
+            # So DuckDB says Ctrl+C, and nothing else.
+            if "interrupted" in str(error):
+                raise KeyboardInterrupt from None
+            raise
 
     def bin(self, value: str, edges: Sequence[Any]) -> str | None:
         """The bin of a value known to lie between many edges: found here, while the rows pass by."""
