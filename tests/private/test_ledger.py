@@ -316,7 +316,10 @@ def test_a_file_whose_log_others_do_not_see_is_refused(place, said, tmp_path, mo
 
     (tmp_path / place).mkdir(parents=True)
     table = tmp_path / "mountinfo"
-    table.write_text(MOUNTS.format(folder=tmp_path))
+    # A folder whose name is no text, and a line of another kind, kept all of the others from being looked at.
+    table.write_bytes(
+        b"?\n24 25 0:9 / /mnt/\xff\xfe rw - ext4 x rw\n" + MOUNTS.format(folder=tmp_path).encode()
+    )
     monkeypatch.setattr(mounted, "_TABLE", table)
     if not said:
         Ledger.open(tmp_path / place / "budget.db").close()

@@ -411,3 +411,63 @@ def test_rarer_failures_are_named_too(name, meaning):
     error.sqlite_errorname = name
     assert re.search(meaning, _explained(error, "budget.db"))
     assert "budget.db" in _explained(error, "budget.db")
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm and -wal"])
+def test_a_log_that_is_removed_under_a_running_process_is_noticed(path, ending):
+    """SQLite went on writing to the file that nobody could find any more: an acknowledged spend was gone."""
+    with Ledger.open(path) as ledger:
+        ledger.reserve("adults", 0.1, "fourth")
+        for each in ending.split(" and "):
+            path.with_name(path.name + each).unlink()
+        with pytest.raises(errors.LedgerError, match=r"log beside the ledger.*removed"):
+            ledger.reserve("adults", 0.1, "lost")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Adults",
+        "adults ",
+        " adults",
+        "adults\u00a0",
+        "ad\u200bults",
+        "\uff41dults",
+        "\u0430dults",
+        "ADULTS\ufe0f",
+    ],
+)
+def test_a_name_that_reads_like_another_gets_no_budget_of_its_own(path, name):
+    with Ledger.open(path) as ledger:
+        with pytest.raises(errors.InputError, match="reads like 'adults'") as refusal:
+            ledger.create(name, 1)
+        assert str(refusal.value).isascii()
+        for other in ("adult", "adults 2", "adults-2024", "\u00e0dults"):
+            ledger.create(other, 1)
+
+
+@pytest.mark.parametrize("total", [{"epsilon": 10**61}, {"rho": 10**61}])
+def test_what_no_account_could_be_given_of_is_refused(tmp_path, total):
+    """It could be spent, and then nothing in the ledger was shown any more."""
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        with pytest.raises(errors.EpsilonError, match="useful range"):
+            ledger.create("people", **total)
+        ledger.create("people", 10**60)
+        with pytest.raises(errors.EpsilonError, match="useful range"):
+            ledger.reserve("people", 10**60 + 1, "all of it")
+        ledger.reserve("people", 10**60, "all of it")
+        assert ledger.account("people").remaining == 0
+
+
+def test_what_is_left_of_a_tiny_total_is_known_at_once(tmp_path):
+    """The search for it went in steps of a digit, for ever, and held the lock of the ledger."""
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("people", epsilon="1e-60", delta="1e-60")
+        assert 0 < ledger.account("people").epsilon_left < Fraction(1, 10**59)
+        with pytest.raises(errors.BudgetExhausted, match="Nothing was spent"):
+            ledger.reserve("people", 1, "too much")
+
+
+def test_an_address_that_is_none_is_refused_by_name():
+    with pytest.raises(errors.LedgerError, match="no address"):
+        Ledger.open("postgresql://[bad")

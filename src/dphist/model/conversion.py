@@ -56,6 +56,7 @@ from dphist.errors import EpsilonError
 from dphist.model.decimals import DIGITS, DOWN, UP, decimal_of, exponent, last_place, log_of, outward, rounded
 
 _MOST = 10**60
+_TINY = Fraction(1, 10**40)
 # Plain operators on decimals round to the caller's context, 28 digits as a rule: only the two above are used below.
 # δ below exp(−2000) is reported as that: of ordinary length, and certainly no less.
 _SMALLEST_LOG = Decimal(-2000)
@@ -294,7 +295,8 @@ def _epsilon_for_rho(rho: Fraction) -> Fraction:
     work = Context(prec=60)
     target = decimal_of(rho, work)
     x = max(work.sqrt(work.multiply(target, Decimal(2))), target)
-    for _ in range(60):
+    # Where ρ is tiny the root is √(2ρ) to more digits than are kept, and steps towards it would drown in rounding.
+    for _ in range(60 if rho > _TINY else 0):
         small = work.exp(x.copy_negate())
         tanh = work.divide(work.subtract(Decimal(1), small), work.add(Decimal(1), small))
         bend = work.multiply(x, work.subtract(Decimal(1), work.multiply(tanh, tanh)))

@@ -13,6 +13,8 @@ from dphist.model.exact import Number, positive
 # Sums of unlike denominators grow; the bounds keep every amount readable and quick to add.
 _AMOUNT_DIGITS = 400
 _SUM_DIGITS = 2000
+# As much as `dphist.model.conversion` reads: what cannot be converted could be spent, and then not be accounted for.
+_MOST = 10**60
 
 _STORED = re.compile(r"(0|[1-9]\d*)(?:/([1-9]\d*))?", re.ASCII)
 
@@ -24,6 +26,8 @@ def amount_of(value: Number, argument: str) -> Fraction:
         raise errors.EpsilonError(
             f"{argument} needs more than {_AMOUNT_DIGITS} digits; write a shorter number"
         )
+    if amount > _MOST:
+        raise errors.EpsilonError(f"{argument} is out of any useful range")
     return amount
 
 

@@ -25,7 +25,18 @@ from dphist.private.ledger.store import Store
 from dphist.private.ledger.totals import Sums, Total
 from dphist.private.ledger.units import described, written
 from dphist.private.ledger.witness import Witness
-from dphist.private.ledger.wording import beside, created_twice, empty, lowered, now, older, one_line, path_of
+from dphist.private.ledger.wording import (
+    beside,
+    confusing,
+    created_twice,
+    empty,
+    lowered,
+    now,
+    older,
+    one_line,
+    path_of,
+    read_alike,
+)
 
 
 @explained
@@ -144,6 +155,8 @@ class Ledger(Readings):
             self._journal.catch_up(run)
             if dataset in self._journal.books.budgets:
                 raise created_twice(dataset, self._store.place)
+            if (other := read_alike(dataset, self._journal.books.budgets)) is not None:
+                raise confusing(dataset, other, self._store.place)
             line = self._journal.append(run, "created", dataset, amount=made.text, unit=protected, time=now())
             self._journal.create(run, dataset, made)
         self._journal.note(line)

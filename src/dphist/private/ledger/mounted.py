@@ -8,25 +8,43 @@ is the case; other systems do not, and there nothing is refused.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 _TABLE = Path("/proc/self/mountinfo")
 # Kinds of file systems that several machines see at once.
 _SHARED = (
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "afs",
-    "ceph",
-    "glusterfs",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "sshfs",
+    *(
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ceph",
+        "ceph-fuse",
+        "glusterfs",
+        "lustre",
+        "gpfs",
+        "beegfs",
+    ),
+    *(
+        "ocfs2",
+        "gfs2",
+        "orangefs",
+        "panfs",
+        "moosefs",
+        "juicefs",
+        "sshfs",
+        "davfs",
+        "davfs2",
+        "rclone",
+        "s3fs",
+    ),
+    *("gcsfuse", "goofys", "blobfuse", "blobfuse2"),
 )
+_LINE = re.compile(r"(?:\S+ ){4}/\S* .* - \S+")
 
 
 def unshareable(path: Path) -> str | None:
@@ -36,9 +54,11 @@ def unshareable(path: Path) -> str | None:
         path: The file, without symbolic links.
     """
     try:
-        mounts = dict(map(_mount, _TABLE.read_text().splitlines()))
-    except (OSError, ValueError, IndexError):
+        # Bytes, as names of folders are: one that is no text must not keep the others from being read.
+        lines = os.fsdecode(_TABLE.read_bytes()).split("\n")
+    except OSError:
         return None
+    mounts = dict(map(_mount, filter(_LINE.match, lines)))
     if path in mounts:
         return (
             "is a file that is mounted by itself, and what is spent through one mount would be lost to the others; "

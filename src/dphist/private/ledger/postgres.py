@@ -90,8 +90,8 @@ class PostgresStore(Guarded):
             copy.backup(path)
         finally:
             copy.close()
-            for leftover in path.parent.glob(f"{partial.name}*"):
-                leftover.unlink()
+            for ending in ("", "-wal", "-shm", "-journal"):
+                partial.with_name(partial.name + ending).unlink(missing_ok=True)
 
     def _begin(self, *how: str) -> None:
         import psycopg
@@ -204,6 +204,12 @@ class PostgresStore(Guarded):
 
 def _parts(url: str) -> tuple[str, str]:
     """The address that libpq understands, and the schema named after ``#``."""
+    try:
+        urlsplit(url)
+    except ValueError:
+        raise errors.LedgerError(
+            "this is no address of a PostgreSQL database; write postgresql://user@host/database"
+        ) from None
     address, _, schema = url.partition("#")
     schema = unquote(schema) or _SCHEMA
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,50}", schema) or schema.startswith("pg_"):

@@ -46,6 +46,7 @@ class SqliteStore(Guarded):
         super().__init__(str(path), patience)
         self.path = path
         self._file: tuple[int, int] | None = None
+        self._log: tuple[int, int] | None = None
 
     @contextmanager
     def writing(self) -> Iterator[Run]:
@@ -96,6 +97,7 @@ class SqliteStore(Guarded):
                 self._connected().execute(*how)
                 # Fixes the state that a reading block sees.
                 self._run("SELECT count(*) FROM budgets")
+                self._same_log()
                 return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF not in _WAIT or time.monotonic() > deadline:
@@ -125,6 +127,16 @@ class SqliteStore(Guarded):
             self._refuse_links()
         return super()._connected()
 
+    def _same_log(self) -> None:
+        """Refuse to go on with a log that was removed: SQLite would write to it, and nobody would ever read that."""
+        log = _identity(self.path.with_name(self.path.name + "-wal"))
+        if self._log is not None and log != self._log:
+            raise errors.LedgerError(
+                f"the log beside the ledger {self.place} was removed or replaced while it was open, and what is spent "
+                "now would be lost; nothing was acknowledged. Never remove files beside a ledger; open it again"
+            )
+        self._log = log
+
     def _refuse_links(self) -> None:
         """Refuse a file of several names: SQLite keeps a log beside each, and none knows of the others' spends."""
         with suppress(OSError):
@@ -143,6 +155,7 @@ class SqliteStore(Guarded):
         if self.path.is_file() and 0 < self.path.stat().st_size < _SMALLEST:
             # SQLite takes the stump of a database for an empty one, and everything spent would be forgotten.
             raise errors.LedgerError(_DAMAGED.format(place=self.place))
+        self._log = None
         connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             fresh = self._recognised(connection)

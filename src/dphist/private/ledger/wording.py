@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import unicodedata
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from fractions import Fraction
@@ -115,6 +116,36 @@ def foreign(dataset: str, budget: str, spend: str) -> errors.UnitMismatch:
     return errors.UnitMismatch(
         f"dataset {dataset!r}: unit: its budget is for {budget}, and a release for {spend} promises them nothing that "
         "could be charged. Nothing was spent; publish for the budget's unit, or open a budget for the other one"
+    )
+
+
+# Letters of other alphabets that nobody tells from a Latin one by looking.
+_ALIKE = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеорсухіјѕԁԛԝһΑΒΕΖΗΙΚΜΝΟΡΤΥΧο",
+    "ABESIJKMHOPCTYXaeopcyxijsdqwhABEZHIKMNOPTYXo",
+)
+
+
+def read_alike(dataset: str, names: Iterable[str]) -> str | None:
+    """Find another name that a person would take for this one: by case, spaces, widths or letters that are not seen.
+
+    Two budgets for the same people are twice what anybody meant to allow.
+    """
+    looks = _looks(dataset)
+    return next((name for name in names if name != dataset and _looks(name) == looks), None)
+
+
+def _looks(name: str) -> str:
+    text = unicodedata.normalize("NFKC", name).translate(_ALIKE).casefold()
+    seen = (c for c in text if unicodedata.category(c) != "Cf" and not "\ufe00" <= c <= "\ufe0f")
+    return " ".join("".join(seen).split())
+
+
+def confusing(dataset: str, other: str, place: str) -> errors.InputError:
+    """Refuse a second budget whose name reads like the first one's."""
+    return errors.InputError(
+        f"dataset {dataset!a} reads like {other!a}, which has a budget in {place}: spend from that one if these are "
+        "the same people, or choose a name that people can tell apart"
     )
 
 
