@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.audit import audit
+from dphist.audit import audit, audit_claim
 from dphist.audit.attack import collect
 from dphist.audit.evidence import Runs, weigh
 from dphist.audit.neighbours import Pair, pair, worst_pairs
@@ -99,3 +99,25 @@ def test_neighbours_must_be_one_record_apart():
         Pair("far", as_histogram([0, 0]), as_histogram([1, 1]))
     for shape in ((1,), (8,), (3, 4)):
         assert all(pair.one.domain.shape == shape for pair in worst_pairs(shape))
+
+
+CLAIMS = [{"epsilon": 1}, {"rho": "1/2"}, {"epsilon": 1, "delta": "1/20"}]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+@pytest.mark.parametrize("confidence", [1, 99.9, 0, -1, float("nan")])
+def test_an_audit_that_could_never_refute_is_none(claim, confidence):
+    """At a confidence of 1, or of 99.9, no capital was enough: everything passed."""
+    with pytest.raises(InputError, match="confidence"):
+        audit_claim(Laplace(), **claim, runs=300, confidence=confidence)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_an_audit_of_nothing_says_so(claim):
+    with pytest.raises(InputError, match="pairs"):
+        audit(Laplace(), pairs=[])
+    for runs in (0, 60):
+        assert "NOT ATTACKED" in str(
+            audit_claim("gaussian" if "rho" in claim else "laplace", **claim, runs=runs)
+        )
+    assert "claim stands" in str(audit(Laplace(), runs=300))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.attack import Judged, losses
+from dphist.audit.attack import Judged, losses, share_of_doubt
 from dphist.audit.betting import Contest, Look, next_batch
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.mechanisms.protocol import Mechanism
@@ -184,7 +184,7 @@ def _report(
     confidence: float,
 ) -> DeltaReport:
     epsilon, delta = map(float, claim)
-    alpha = (1 - confidence) / len(attacks)
+    alpha = share_of_doubt(confidence, len(attacks))
     best, where = -np.inf, ""
     for pair, scores in attacks:
         contest = Contest(epsilon, delta)

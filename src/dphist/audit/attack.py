@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.audit.betting import next_batch
+from dphist.audit.betting import LESSON, next_batch
 from dphist.audit.evidence import FIRST_BATCH, Evidence, Runs
 from dphist.audit.neighbours import Pair, worst_pairs
 from dphist.audit.twin import Finished, Stage, Tally
+from dphist.errors import InputError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -31,6 +32,8 @@ class Judged(ABC):
     confidence: float
     runs: int
     pair: str
+    lesson: ClassVar[int] = LESSON
+    """How many runs are learned from before the first bet."""
 
     @property
     @abstractmethod
@@ -54,6 +57,8 @@ class Judged(ABC):
     def __str__(self) -> str:
         symbol, claim, lower = self.figures
         verdict = "claim stands" if self.passed else "CLAIM REFUTED"
+        if self.passed and self.runs <= self.lesson:
+            verdict = "NOT ATTACKED: so few runs are only learned from and refute nothing"
         return (
             f"{self.mechanism}: {verdict}. Claimed {symbol} = {claim:g}; with {self.confidence:.2%} confidence "
             f"{symbol} ≥ {lower:.3f} ({self.runs:,} runs a side, strongest on: {self.pair})"
@@ -83,11 +88,26 @@ class Report(Judged):
     confidence: float
     runs: int
     pair: str
+    lesson: ClassVar[int] = FIRST_BATCH
 
     @property
     def figures(self) -> tuple[str, float, float]:
         """ε, the claim, and what is lost at least."""
         return "ε", self.epsilon, self.epsilon_lower
+
+
+def share_of_doubt(confidence: float, attacks: int) -> float:
+    """The chance to be wrong that each of several attacks may have.
+
+    Without doubt nothing is ever refuted, and an attack that is not made refutes nothing: both would look like a pass.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(
+            "confidence must lie between 0 and 1, such as 0.999: of what is certain nobody is convinced"
+        )
+    if not attacks:
+        raise InputError("pairs must hold at least one pair of neighbours")
+    return (1 - confidence) / attacks
 
 
 def strongest(
@@ -104,7 +124,7 @@ def strongest(
         The largest bound, and on which pair it was found.
     """
     chosen = list(worst_pairs() if pairs is None else pairs)
-    alpha = (1 - confidence) / len(chosen)
+    alpha = share_of_doubt(confidence, len(chosen))
     found = [(float(attack(each, alpha)), each.name) for each in chosen]
     return max(found, key=lambda one: one[0])
 

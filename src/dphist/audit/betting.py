@@ -31,7 +31,11 @@ _THRESHOLDS = 96
 _MODESTY = 0.5
 
 
-def next_batch(made: int, most: int, *, first: int = 200) -> int:
+# Runs that are made before the first bet, to learn from.
+LESSON = 200
+
+
+def next_batch(made: int, most: int, *, first: int = LESSON) -> int:
     """How many runs a side to collect next: half as many as were made, so that bets keep up with lessons."""
     return min(most - made, max(first, made // 2))
 
