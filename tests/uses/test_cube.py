@@ -374,3 +374,23 @@ def test_shares_by_group_allow_for_how_far_inferred_cells_are_from_noisy_ones() 
         low, high = (end.reshape(3, 40).T for end in (said.low, said.high))
         held.append((low <= truth + 1e-9) & (truth - 1e-9 <= high))
     assert np.mean(held) > 0.93
+
+
+def test_sums_of_values_that_are_not_negative_have_intervals_that_are_not():
+    """The number is as it came, so that groups add up; its interval is of what a sum can be."""
+    domain = Domain([Nominal("g", [str(i) for i in range(40)]), Ordinal("v", range(20))])
+    counts = np.zeros(domain.shape, dtype=np.int64)
+    release = publish(Histogram(domain, counts), epsilon="0.2", mechanism="laplace", unattended=True)
+    sums = Cube(release).by("g").sum("v")
+    assert (sums.value < 0).any()
+    assert sums.value.sum() == pytest.approx(Cube(release).sum("v").value.item())
+    assert (sums.low >= 0).all()
+    assert (sums.low <= sums.high).all()
+    below = Domain([domain.attributes[0], Ordinal("v", range(-19, 1))])
+    sums = (
+        Cube(publish(Histogram(below, counts), epsilon="0.2", mechanism="laplace", unattended=True))
+        .by("g")
+        .sum("v")
+    )
+    assert (sums.high <= 0).all()
+    assert (sums.low <= 0).all()

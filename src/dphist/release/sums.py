@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dphist.errors import QueryError
 from dphist.release.columns import free
@@ -30,6 +30,17 @@ def measured(release: Contents, name: str, *, squared: bool = False, clipped: bo
     raise QueryError(
         f"there is no measure {name!r}; " + (f"there are {known}" if known else "there are none")
     )
+
+
+def possible_sums(
+    low: ArrayLike, high: ArrayLike, least: float, most: float
+) -> tuple[FloatArray, FloatArray]:
+    """An interval of a sum, cut to what sums of values between two ends can be: of none below zero none is.
+
+    The sum lies there for certain, so cutting loses no coverage. The number stays as it is: sums of groups add up.
+    """
+    bottom, top = 0.0 if least >= 0 else -np.inf, 0.0 if most <= 0 else np.inf
+    return np.clip(low, bottom, top), np.clip(high, bottom, top)
 
 
 def sum_columns(release: Contents, taken: set[str]) -> dict[str, FloatArray]:

@@ -22,7 +22,7 @@ from dphist.release.answers import Answer, Answers, spoken
 from dphist.release.cells import DenseCells
 from dphist.release.contents import Contents, MeasuredSums
 from dphist.release.language import Request, read_question
-from dphist.release.sums import measured
+from dphist.release.sums import measured, possible_sums
 
 FloatArray = NDArray[np.float64]
 
@@ -105,10 +105,9 @@ def sums(release: Contents, name: str, workload: Workload, confidence: float = 0
     # What was measured alike on all data has noise of a known law, and sums of it have.
     exact = centre == 0 or bool(getattr(count.errors, "theorem", False))
     short, details = spoken(_SUM if exact else count.errors.words, confidence)
-    return Answers(
-        value, np.minimum(middle - width, value), np.maximum(middle + width, value), confidence, short,
-        f"{details}; {CLIPPED}",
-    )  # fmt: skip
+    low, high = np.minimum(middle - width, value), np.maximum(middle + width, value)
+    low, high = possible_sums(low, high, found.measure.lowest, found.measure.highest)
+    return Answers(value, low, high, confidence, short, f"{details}; {CLIPPED}")
 
 
 def means(release: Contents, name: str, workload: Workload, confidence: float = 0.95) -> Answers:

@@ -31,6 +31,7 @@ from dphist.model.workload import Workload
 from dphist.release.answers import spoken
 from dphist.release.cells import TableCells
 from dphist.release.contents import Contents
+from dphist.release.sums import possible_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -264,7 +265,8 @@ class Line:
         if not self.measured:
             return released, np.nan, np.nan
         low, high = at - self._reach(below, confidence)[0], at + self._reach(above, confidence)[0]
-        return released, min(float(low), released), max(float(high), released)
+        ends = possible_sums(min(low, released), max(high, released), numbers.min(), numbers.max())
+        return released, float(ends[0]), float(ends[1])
 
     @cached_property
     def _balanced(self) -> bool:
