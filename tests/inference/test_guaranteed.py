@@ -104,7 +104,7 @@ def test_without_noise_every_weighing_gives_the_truth(name):
 def test_a_reach_is_never_exceeded_more_often_than_allowed():
     # One draw, and many: the tail beyond the reach by its exact law.
     for draws, scale in ((1, 1.0), (4, 2.0), (60, 0.5)):
-        noise = np.array([[draws * scale**2, draws * scale**4, scale]])
+        noise = np.array([[draws * scale**2, draws * scale**4, scale, 0.0]])
         reach = martingale_widths(noise, 0.02, 0.5 * np.array(guaranteed._DEVIATIONS), guaranteed._MASSES)[0]
         law = stats.norm(0, 1)
         # A sum of m Laplace draws is normal with variance 2 s² · Gamma(m).
@@ -192,7 +192,7 @@ def test_the_reach_is_where_the_mixture_comes_to_one_over_the_error(where, draws
     )
     assert masses.sum() <= 1 + 1e-12
     reach = martingale_widths(
-        np.array([[draws * scale**2, draws * scale**4, scale]]), error, deviations, shared
+        np.array([[draws * scale**2, draws * scale**4, scale, 0.0]]), error, deviations, shared
     )[0]
     rates = np.sqrt(2 * np.log(1 / (error * masses.max()))) / deviations
     exists = rates * scale < 1
@@ -237,9 +237,9 @@ def test_what_encloses_a_range_does_so_whatever_lies_inside_blocks(far):
         totals = running[grown.high[:, 0]] - running[grown.low[:, 0]]
         for node in np.flatnonzero(grown.pool):
             totals[node] = totals[grown.first[node] : grown.last[node]].sum()
-        first, last, pool, low, high, size, _, scale, _, seen_scale, trust = theorem._arrays
-        exact = (first, last, pool, low, high, size, totals, scale, totals, seen_scale, trust)
-        whole = whole_nodes(first, last, pool, totals, scale, totals, seen_scale, trust)
+        first, last, pool, low, high, size, _, scale, _, seen_scale, part, trust = theorem._arrays
+        exact = (first, last, pool, low, high, size, totals, scale, totals, seen_scale, part, trust)
+        whole = whole_nodes(first, last, pool, totals, scale, totals, seen_scale, part, trust)
         ends = np.sort(np.random.default_rng(1).choice(counts.size + 1, (200, 2)), axis=1)
         found, _, beyond = cut_boxes(*exact, *whole, ends[:, :1].copy(), ends[:, 1:].copy(), far)
         truth = running[ends[:, 1]] - running[ends[:, 0]]
@@ -273,13 +273,13 @@ def test_every_draw_is_counted_with_the_weight_it_has(name, side):
     """Estimates are linear in what was measured: a weight is what an estimate moves by if one measurement does."""
     grown = _tree(LINES[name][:96].astype(np.int64), "2", 3)
     tree = PredictableTree(grown)
-    first, last, pool, low, high, size, value, scale, seen, seen_scale, trust = tree._arrays
+    first, last, pool, low, high, size, value, scale, seen, seen_scale, part, trust = tree._arrays
     assert np.allclose(2 * scale[np.isfinite(scale)] ** 2, grown.again()[1][np.isfinite(scale)])
     ends = np.sort(np.random.default_rng(1).choice(97, (40, 2)), axis=1)
     asked = (np.ascontiguousarray(ends[:, :1]), np.ascontiguousarray(ends[:, 1:]))
 
     def estimated(value, seen):
-        total, made = whole_nodes(first, last, pool, value, scale, seen, seen_scale, trust)
+        total, made = whole_nodes(first, last, pool, value, scale, seen, seen_scale, part, trust)
         found, noise, _ = cut_boxes(
             first,
             last,
@@ -291,6 +291,7 @@ def test_every_draw_is_counted_with_the_weight_it_has(name, side):
             scale,
             seen,
             seen_scale,
+            part,
             trust,
             total,
             made,

@@ -34,6 +34,7 @@ from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
 from dphist.private.gate import Noisy, PrivateCounts, open_gate
 from dphist.private.pricing import Purse
+from dphist.private.queries.counting import Totals
 from dphist.private.queries.wavelet import Wavelet, WaveletCells
 from dphist.private.questions import (
     Candidates,
@@ -88,10 +89,12 @@ class Tally:
 class Twin(PrivateCounts):
     """A right on one data set with its neighbour beside it. For attacks only: it exists where both are known."""
 
-    __slots__ = ("_shadow", "_tally")
+    __slots__ = ("_shadow", "_tally", "_told")
 
     _shadow: PrivateCounts
     _tally: Tally
+    _told: NDArray[np.float64] | None
+    """How much each part's total told when it was looked at."""
 
     def split(self, *parts: Number) -> tuple[PrivateCounts, ...]:
         """Share the budget on both sides."""
@@ -99,7 +102,12 @@ class Twin(PrivateCounts):
 
     def select(self, mask: Any) -> tuple[PrivateCounts, PrivateCounts]:
         """Separate parts on both sides."""
+        told = self._told
         one, other = self._pair(list(super().select(mask)), list(self._shadow.select(mask)))
+        if told is not None:
+            chosen = np.asarray(mask, dtype=bool)
+            for side, kept in ((one, chosen), (other, ~chosen)):
+                cast("Twin", side)._told = told[kept]
         return one, other
 
     def separate(self, names: Any) -> list[PrivateCounts]:
@@ -126,11 +134,44 @@ class Twin(PrivateCounts):
         self._tally.keep("measure", noisy.values)
         return noisy
 
+    def look(self, share: Number) -> tuple[Noisy, PrivateCounts]:
+        """Let the gate answer, then compare; under ρ it is a split and a measurement, which are followed anyway."""
+        if self._purse.currency != "epsilon":
+            return super().look(share)
+        counts, layout = self._known(), self._layout
+        noisy, later = super().look(share)
+        part = Fraction(share)
+        spent, rest = self._shadow.split(part, 1 - part)
+        self._pair([later], [rest])
+        # What was looked at is used up, as the right that is asked here is.
+        self._tally.unused += 1
+        here, there = (Totals().answer(each, layout) for each in (counts, _counts(spent)))
+        told, drawn = _log_ratios(noisy, here, there)
+        cast("Twin", later)._told = told
+        self._keep_ratios(noisy.law, told, drawn)
+        self._tally.keep("look", noisy.values)
+        return noisy, later
+
+    def again(self) -> Noisy:
+        """Let the gate answer, and compare: what was looked at is made of this answer, and told nothing beside it."""
+        counts, layout, told = self._known(), self._layout, self._told
+        noisy = super().again()
+        here, there = (Totals().answer(each, layout) for each in (counts, _counts(self._shadow)))
+        loss = float(_log_ratios(noisy, here, there)[0].sum()) - (0.0 if told is None else float(told.sum()))
+        # Its noise is not kept: parts that are asked for again were picked by what it showed when they were looked at.
+        self._tally.loss += loss
+        self._tally.drawn += loss
+        self._tally.keep("again", noisy.values)
+        return noisy
+
     def _compare(self, query: Query, noisy: Noisy, counts: IntArray, other: IntArray) -> None:
         here, there = query.answer(counts, self._layout), query.answer(other, self._layout)
-        loss, drawn = _log_ratio(noisy, here, there)
+        self._keep_ratios(noisy.law, *_log_ratios(noisy, here, there))
+
+    def _keep_ratios(self, law: NoiseLaw, told: NDArray[np.float64], drawn: NDArray[np.float64]) -> None:
         self._tally.noise.append(drawn)
-        self._tally.laws.append(noisy.law)
+        self._tally.laws.append(law)
+        loss = float(told.sum())
         self._tally.loss += loss
         self._tally.drawn += loss
 
@@ -165,7 +206,7 @@ class Twin(PrivateCounts):
 
     def _child(self, counts: IntArray | None, layout: Layout, purse: Purse, path: str) -> PrivateCounts:
         child = Twin(counts, layout, purse, self._book, self._noise, path, unproven=True)
-        child._tally = self._tally
+        child._tally, child._told = self._tally, None
         return child
 
     def _view(
@@ -209,7 +250,7 @@ class Stage:
         facts = right._layout, right._purse, tally.book, right._noise, right._path
         # What may be wrong is what an audit is for: here, and nowhere else, questions need no proof.
         twin = Twin(self._used, *facts, unproven=True)
-        twin._tally = tally
+        twin._tally, twin._told = tally, None
         twin._shadow = PrivateCounts(self._neighbour, *facts)
         return twin
 
@@ -219,18 +260,21 @@ def _counts(right: PrivateCounts) -> IntArray:
     return np.empty(0, dtype=np.int64) if counts is None else counts
 
 
-def _log_ratio(noisy: Noisy, here: IntArray, there: IntArray) -> tuple[float, NDArray[np.float64]]:
-    """How much likelier an answer is here than there by the law it claims, and its noise in units of that law's."""
+def _log_ratios(
+    noisy: Noisy, here: IntArray, there: IntArray
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How much likelier each answer is here than there by the law it claims, and its noise in units of that law's."""
     away, further = noisy.values - there, noisy.values - here
     law = noisy.law
     if law.gaussian:
         # (a² − b²) = (a − b)(a + b): exact in integers, and no cancellation.
-        loss = float(((away - further) * (away + further) / (2.0 * law.variance)).sum())
+        loss = (away - further) * (away + further) / (2.0 * law.variance)
         drawn = further / law.deviation
     else:
         scale = float(law.scale) if isinstance(law.scale, Fraction) else law.scale
-        loss, drawn = float(((np.abs(away) - np.abs(further)) / scale).sum()), further / scale
-    return loss, np.asarray(drawn, dtype=np.float64).reshape(-1)
+        loss, drawn = (np.abs(away) - np.abs(further)) / scale, further / scale
+    told, units = (np.asarray(each, dtype=np.float64).reshape(-1) for each in (loss, drawn))
+    return told, units
 
 
 def _log_chance(

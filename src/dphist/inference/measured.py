@@ -56,7 +56,9 @@ class MeasuredTree:
     bound its blocks and may reach around others.
 
     A leaf that was measured twice carries both as one, combined by inverse variance; ``seen`` and ``seen_variance``
-    keep the first of them, from which the second follows (`again`).
+    keep the first of them, from which the second follows (`again`). A leaf that was looked at and then asked for again
+    (``gradual``) carries the finer answer, beside which the first says nothing more; what `again` makes of the two has
+    no covariance with the first, as a second measurement would.
 
     Example:
         >>> tree = MeasuredTree.of((4,), [-1, 0, 0], [[0], [0], [2]], [[4], [2], [4]], [9, 4, 2], [1, 1, 1])
@@ -88,6 +90,9 @@ class MeasuredTree:
     """Its variance; infinite for nodes that were measured once or not at all."""
     kind: Kind = "laplace"
     """The kind of the noise in all of it."""
+    gradual: bool = False
+    """Whether boxes that were looked at could be asked for again: then leaves that were measured twice carry a finer
+    answer to the same question."""
 
     @classmethod
     def of(
@@ -103,6 +108,7 @@ class MeasuredTree:
         seen: ArrayLike | None = None,
         seen_variance: ArrayLike | None = None,
         kind: Kind = "laplace",
+        gradual: bool = False,
     ) -> MeasuredTree:
         """Put nodes that come parents first into the order a tree has; several roots get one over them.
 
@@ -117,6 +123,7 @@ class MeasuredTree:
             seen: What was measured first of leaves that were measured twice.
             seen_variance: With what variance; infinite elsewhere.
             kind: Of the noise: Laplace or Gaussian.
+            gradual: Whether what was measured twice is a finer answer to the same question (`PrivateCounts.look`).
 
         Returns:
             The tree; nodes keep their numbers if siblings stand side by side, else they are renumbered breadth first.
@@ -178,6 +185,7 @@ class MeasuredTree:
             seen=None if early is None else early[order],
             seen_variance=None if early_variance is None else early_variance[order],
             kind=kind,
+            gradual=gradual,
         )
 
     def __len__(self) -> int:

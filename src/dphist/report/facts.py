@@ -54,6 +54,8 @@ _ASKED = {
 }
 _VERBS = {
     "measure": "measured, with noise",
+    "look": "looked at, with much noise",
+    "again": "measured again, with less noise",
     "choose": "chosen at random, better ones more often",
     "segment": "found",
 }

@@ -4,7 +4,8 @@ A `Front` is a batch of disjoint boxes that have all spent the same. It fuses th
 their cells, so whoever grows a tree cannot lose track of who has paid what. A rule takes a front and uses its verbs:
 `runs`, `grid` and `into` make smaller boxes (free: public arithmetic), `measure` asks for their totals with a
 share of the budget, `finish` asks once more, with all that is left, for the boxes that are not split further, one by
-one or in pools; `part` sends boxes different ways.
+one or in pools; `part` sends boxes different ways. Under ε a box that is asked for once more is known as well as if all
+had been spent on it at once (`PrivateCounts.look`).
 
 Why a tree that is grown like this is private. At any time every cell lies in one box of one front, or is finished. A
 question to a front is a total for each of its disjoint boxes: one step moves one total by one and pays that share.
@@ -43,8 +44,10 @@ class Nodes:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape, self.count = shape, 0
         self.kind: Kind = "laplace"
+        self.gradual = False
         self._boxes: list[tuple[NDArray[Any], ...]] = []
         self._second: list[tuple[IntArray, IntArray, FloatArray, float]] = []
+        self._finer: list[tuple[IntArray, FloatArray, float]] = []
 
     def add(
         self, parent: IntArray, low: IntArray, high: IntArray, values: FloatArray, variance: float, level: int
@@ -59,6 +62,10 @@ class Nodes:
         """Note a second measurement of boxes, alone or together: box i is one of those in ``unit[i]``."""
         self._second.append((node, unit, values, variance))
 
+    def finer(self, node: IntArray, values: FloatArray, variance: float) -> None:
+        """Note finer answers about boxes, which take the place of those that were there."""
+        self._finer.append((node, values, variance))
+
     def tree(self) -> tuple[MeasuredTree, IntArray]:
         """Everything as a tree, and the level of each box; levels keep the order of the nodes if there are no pools."""
         parent, low, high, value, variance, level = (
@@ -67,6 +74,9 @@ class Nodes:
         seen, seen_variance = value.copy(), np.full(value.size, np.inf)
         pool = np.zeros(value.size, dtype=bool)
         pools: list[tuple[NDArray[Any], ...]] = []
+        for node, values, fine in self._finer:
+            seen_variance[node] = variance[node]
+            value[node], variance[node] = values, fine
         for node, unit, values, later in self._second:
             members = np.bincount(unit, minlength=values.size)
             alone = members[unit] == 1
@@ -102,7 +112,7 @@ class Nodes:
             pool = order >= n
         tree = MeasuredTree.of(
             *(self.shape, parent, low, high, value, variance),
-            pool=pool, seen=seen, seen_variance=seen_variance, kind=self.kind,
+            pool=pool, seen=seen, seen_variance=seen_variance, kind=self.kind, gradual=self.gradual,
         )  # fmt: skip
         return tree, level
 
@@ -221,8 +231,13 @@ class Front:
 
     def measure(self, share: Fraction) -> Front:
         """Ask for every box's total with a share of the whole budget."""
-        now, rest = self.pay(share)
-        noisy = now.measure(Totals())
+        if share == self.left:
+            now, rest = self.pay(share)
+            noisy = now.measure(Totals())
+        else:
+            noisy, right = self.right.partition(self.box, len(self)).look(share / self.left)
+            rest = self._with(right=right, left=self.left - share)
+            self.nodes.gradual |= right.looked
         self.nodes.kind = noisy.law.kind
         values, variance = noisy.values.astype(np.float64), float(noisy.variance)
         node = self.nodes.add(self.node, self.low, self.high, values, variance, self.level)
@@ -235,11 +250,20 @@ class Front:
         """
         if not done.any():
             return self
-        asked, other = self.right.partition(self.box, len(self)), self.right
+        asked, other = self._parted(), self.right
         if not done.all():
             asked, other = asked.select(done)
         rest = self._only(~done, other)
         node = self.node[done]
+        if asked.looked:
+            alone = np.ones(node.size, dtype=bool) if unit is None else np.bincount(unit)[unit] == 1
+            if alone.any():
+                single, asked = (asked, None) if alone.all() else asked.select(alone)
+                finer = single.again()
+                self.nodes.finer(node[alone], finer.values.astype(np.float64), float(finer.variance))
+            if asked is None or unit is None:
+                return rest
+            node, unit = node[~alone], np.unique(unit[~alone], return_inverse=True)[1]
         if unit is None:
             unit = np.arange(node.size)
         elif asked.labels is not None:
@@ -267,8 +291,13 @@ class Front:
         """Separate boxes from the rest: disjoint cells, each side with all that is left."""
         if mask.all():
             return self, self._only(~mask, self.right)
-        chosen, rest = self.right.partition(self.box, len(self)).select(mask)
+        chosen, rest = self._parted().select(mask)
         return self._only(mask, chosen), self._only(~mask, rest)
+
+    def _parted(self) -> PrivateCounts:
+        """The right, a part for every box; one that was looked at is parted so already."""
+        looked = self.totals is not None and self.right.looked
+        return self.right if looked else self.right.partition(self.box, len(self))
 
     def _only(self, mask: BoolArray, right: PrivateCounts) -> Front:
         """The boxes of a mask, with the right on their cells that `select` gave."""
