@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from test_noise_laplace import chi_square
 
 from dphist.errors import MechanismError, RightUsed
 from dphist.model.budget import Budget
@@ -16,7 +17,6 @@ from dphist.private.queries import Identity, Totals
 from dphist.private.transcript import same_answers
 from dphist.testing import open_counts
 from dphist.testing.gates import as_histogram
-from private.test_noise_laplace import chi_square
 
 COUNTS = np.array([5, 0, 7, 100, 3, 3], dtype=np.int64)
 PARTS = np.array([0, 0, 1, 1, 2, 2])
@@ -68,22 +68,22 @@ def test_a_finer_answer_is_never_to_be_had_beside_the_rest():
     }
     for name, verb in verbs.items():
         _, rest = looked()
-        after = verb(rest)
+        left = verb(rest)
         with pytest.raises(RightUsed):
             rest.again()
-        assert after.looked == (name == "look")
+        assert left.looked == (name == "look")
         if name != "look":
             with pytest.raises(MechanismError, match="looked at"):
-                after.again()
+                left.again()
     _, rest = looked()
     rest.measure(Identity())
     with pytest.raises(RightUsed):
         rest.again()
     _, rest = looked()
     rest.again()
-    for verb in (rest.again, lambda: rest.measure(Identity()), lambda: rest.select([True] * 3)):
+    for after in (rest.again, lambda: rest.measure(Identity()), lambda: rest.select([True] * 3)):
         with pytest.raises(RightUsed):
-            verb()
+            after()
 
 
 def test_a_second_look_is_finer_than_the_first_by_what_it_costs():

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from test_noise_laplace import chi_square, exact_pmf
 
 from dphist.errors import InputError
 from dphist.private.noise import Keystream, Noise
 from dphist.private.noise.blur import Stay
-from private.test_noise_laplace import chi_square, exact_pmf
 
 PAIRS = [
     (Fraction(1, 3), Fraction(1, 2)),
@@ -63,10 +63,11 @@ def test_the_coin_is_enclosed_ever_closer(fine, coarse):
 def test_a_coin_that_64_bits_do_not_settle_is_settled_by_more(monkeypatch):
     stay = Stay(Fraction(1), Fraction(2))
 
-    class Tied:
+    class Tied(Keystream):
         """Words that tie with the coin's first 64 bits, and then more bits, all of them one or all of them zero."""
 
         def __init__(self, more):
+            super().__init__()
             self.more = more
 
         def take(self, count):

@@ -39,7 +39,7 @@ g(θ) = (ψ(θ) − θ²)/θ⁴, and the choice to ask for one costs f, whether 
     E[exp(xN₁) · max(1, exp(−k) · E[exp(cZ) | N₁])] ≤ exp(f + x²s₁² + (xs₁)⁴ · g(θ)),
 
 since the maximum is the worst that any choice made after the look can do. With θ the larger of |x|s₁ + |y|s₂/s₁ and
-|y| + |x|s₂, f = 0.15|y|/(1 − θ²)² will do. Both sides are integrals, or sums, of exponentials over one or two variables.
+|y| + |x|s₂, f = 0.15|y|/(1 − θ²)² will do. Both sides are integrals, or sums, of exponentials in one or two variables.
 That they stand in this order was computed for s₁/s₂ from 1.01 to 20 and θ up to 0.9, for the continuous law and for
 discrete ones of several scales (``tests/inference/test_finer.py``); beyond θ = 0.9 nothing is claimed and no such λ is
 used. For small λ it says that E[max(0, E[Z | N₁])], the bias that a choice by the first look can bring about, is at

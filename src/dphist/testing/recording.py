@@ -29,9 +29,9 @@ IntArray = NDArray[np.int64]
 class Draw:
     """One call of a sampler.
 
-    ``amounts`` is the scale of Laplace noise and of the coins of a sparse release, the variance of Gaussian noise, or
-    the rate of every part's choice (one number if all have the same); ``size`` how many numbers were drawn, coins
-    tossed or parts chosen from.
+    ``amounts`` is the scale of Laplace noise and of the coins of a sparse release, both scales of noise that is made
+    coarser, the variance of Gaussian noise, or the rate of every part's choice (one number if all have the same);
+    ``size`` how many numbers were drawn, coins tossed or parts chosen from.
 
     Args:
         sampler: Which sampler was asked.
@@ -80,6 +80,12 @@ class RecordingNoise(Noise):
         noisy = super().add_laplace(values, scale, out)
         self._keep(Draw("laplace", (scale,), prod(before.shape)), (noisy - before).reshape(-1), before)
         return noisy
+
+    def blur(self, values: IntArray, fine: Fraction, coarse: Fraction) -> IntArray:
+        """Note both scales, then make noise of the one noise of the other."""
+        blurred = Noise(self.keystream).blur(values, fine, coarse)
+        self._keep(Draw("blur", (fine, coarse), values.size), (blurred - values).reshape(-1))
+        return blurred
 
     def add_gaussian(self, values: IntArray, variance: Fraction, out: IntArray | None = None) -> IntArray:
         """Note the variance, then add noise of it."""

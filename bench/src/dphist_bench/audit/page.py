@@ -101,7 +101,8 @@ def _asked(own: Sequence[Trial]) -> str:
     """How many questions of each kind a run asked."""
     orders = [order.split() for trial in own for order in trial.asked]
     told = []
-    for verb, noun in (("segment", "partition"), ("choose", "choice"), ("measure", "count")):
+    nouns = (("segment", "partition"), ("choose", "choice"), ("measure", "count"), ("look", "look"))
+    for verb, noun in nouns:
         times = sorted({order.count(verb) for order in orders})
         if times and times[-1]:
             span = f"{times[0]}–{times[-1]}" if len(times) > 1 else f"{times[0]}"

@@ -163,8 +163,8 @@ def faults_of(text: str, found: Pair) -> list[Fault]:
     verbs = {verb for shape in runs.shapes for verb, _ in shape}
     several = any(len(shape) > 1 for shape in runs.shapes)
     tests: dict[Fault, bool] = {
-        "quiet": not verbs.isdisjoint({"measure", "segment"}),
-        "halved": not verbs.isdisjoint({"measure", "segment"}),
+        "quiet": not verbs.isdisjoint({"measure", "look", "segment"}),
+        "halved": not verbs.isdisjoint({"measure", "look", "segment"}),
         "unpaid": True,
         "insensitive": "choose" in verbs,
         "greedy": "choose" in verbs,

@@ -258,10 +258,10 @@ class Front:
         if asked.looked:
             alone = np.ones(node.size, dtype=bool) if unit is None else np.bincount(unit)[unit] == 1
             if alone.any():
-                single, asked = (asked, None) if alone.all() else asked.select(alone)
+                single, asked = asked.select(alone)
                 finer = single.again()
                 self.nodes.finer(node[alone], finer.values.astype(np.float64), float(finer.variance))
-            if asked is None or unit is None:
+            if unit is None or alone.all():
                 return rest
             node, unit = node[~alone], np.unique(unit[~alone], return_inverse=True)[1]
         if unit is None:
