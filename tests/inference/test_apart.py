@@ -109,8 +109,12 @@ def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain,
 
     def spent(draw: Any) -> Fraction:
         """Which share of the budget a question of a sensitivity of one has, by the noise that was drawn for it."""
-        share: Fraction = 1 / (draw.amounts[0] if pure else 2 * draw.amounts[0]) / budget.amount
+        share: Fraction = 1 / (draw.amounts[-1] if pure else 2 * draw.amounts[0]) / budget.amount
         return share
+
+    # A look has its own noise and, before it, that of the finer answer, which nobody is told.
+    follows = [each.sampler for each in noise.drawn[1:]] + [""]
+    told = [each for each, after in zip(noise.drawn, follows, strict=True) if after != "blur"]
 
     # The share is planned by a noisy total of about 2,048 deviations, the same for any near it, and of what first
     # totals left, and on a line the look at how full it is; attributes have equal parts of it, and the cells of a plane
@@ -120,7 +124,7 @@ def test_each_distance_has_the_noise_of_its_share_and_says_so(mechanism, domain,
     parts = [Fraction(1)] if axes == 1 else [Fraction(2, 5), Fraction(2, 5), Fraction(1, 5)]
     asked, given = noise.drawn[-len(parts) :], noise.given[-len(parts) :]
     assert [each.size for each in asked] == [1] * len(parts)
-    before = sum(map(spent, noise.drawn[: 3 - axes]))
+    before = sum(map(spent, told[: 3 - axes]))
     assert [spent(each) for each in asked] == [planned * (1 - before) * part for part in parts]
     tables = zip(asked_tables(axes), rounded_tables(estimate.counts), strict=True)
     for place, (kept, table) in enumerate(tables):

@@ -140,3 +140,12 @@ def test_several_rows_a_person_and_rho():
 def test_a_look_costs_something_and_leaves_something(share):
     with pytest.raises(Exception, match=r"share|positive|sum"):
         looked(share=share)
+
+
+def test_labels_that_change_after_the_look_are_refused():
+    """Else a part's answer would go one way, and the rest of its cells' budget the other."""
+    labels = PARTS.copy()
+    _, rest = open_counts(COUNTS, 1, seed=1).partition(labels, 3).look("1/4")
+    labels[0] = 2
+    with pytest.raises(MechanismError, match="stay as they were"):
+        rest.select([True, False, False])

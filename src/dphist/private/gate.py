@@ -21,15 +21,7 @@ loss. Neighbouring data differ by one step in one cell, so
 * `measure`, `choose` and `segment` lose at most the budget by the promises of `dphist.private.questions`. Only
   questions with a proof are asked, and of each the gate asks a copy of its own, so that the promise is computed from
   the very numbers that are used;
-* `look` answers with a share s of the budget, and `again` the same question with all of it, together for the price of
-  one (*gradual release*: Koufogiannis, Han and Pappas, 2016). Under ε the fine answer y, with the noise of the whole
-  budget B, is drawn first and kept behind the gate; what leaves is y + E, with E independent of y and of the counts,
-  such that its noise is exactly that of sB (`dphist.private.noise.blur`). Who looks and asks something else of the rest
-  has seen an answer of the price sB, and y is never told. Who asks `again` has seen y, at the price B, and y + E, which
-  is made of y alone. `again` uses up the very right that the rest of the budget is on, part by part, so nobody has
-  both y and the rest. Between the two other questions may be asked of other cells or other rights, and may depend on
-  y + E: the two answers' joint law is that of y and of E, which a step changes by at most what B allows, whatever
-  happened in between. Any verb but `select` and `again` forgets y.
+* `look` and `again` answer one question twice for the price of once (`dphist.private.gradual`).
 
 A person who may own several rows, or be replaced, is several steps. A right holds the *person's* budget, and what one
 step may cost of it is worked out in `dphist.private.pricing`, which has the proof: ε ÷ steps under ε; under ρ what the
@@ -39,7 +31,7 @@ squared L2 norm of the person's change leaves, steps² at worst.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
@@ -52,15 +44,15 @@ from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number, shares
 from dphist.model.histogram import Histogram
-from dphist.model.law import Kind, NoiseLaw
+from dphist.model.law import Kind
 from dphist.model.measure import Sums
 from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.facts import Facts, Noisy, part_workload
+from dphist.private.facts import Noisy, part_workload
+from dphist.private.gradual import Gradual
 from dphist.private.noise import Noise
 from dphist.private.pricing import Purse, add_noise, floats_in_place, select
-from dphist.private.queries.counting import Totals
 from dphist.private.questions import (
     Costs,
     FusedQuery,
@@ -87,28 +79,10 @@ _MANY = 1 << 24
 _NO_LABEL = 2**63 - 1
 
 
-@dataclass(eq=False)
-class _Finer:
-    """The fine answers behind what was looked at: as secret as the counts."""
-
-    law: NoiseLaw
-    values: IntArray | None
-
-    def of(self, parts: NDArray[np.bool_]) -> _Finer:
-        return _Finer(self.law, None if self.values is None else self.values[parts])
-
-    def told(self) -> IntArray:
-        if self.values is None:
-            raise MechanismError("a replay draws no noise")
-        return self.values.copy()
-
-
-class PrivateCounts(Facts):
+class PrivateCounts(Gradual):
     """The right to ask one question about some cells at one price. Read the module's docstring for the proof."""
 
-    __slots__ = (
-        "__weakref__", "_book", "_finer", "_noise", "_path", "_right", "_signed", "_unproven",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_book", "_noise", "_path", "_right", "_signed", "_unproven")
 
     def __init__(
         self,
@@ -125,7 +99,7 @@ class PrivateCounts(Facts):
         self._layout, self._purse = layout, purse
         self._book, self._noise, self._path, self._unproven = book, noise, path, unproven
         self._signed = False
-        self._finer: _Finer | None = None
+        self._finer = None
 
     # ---- verbs that hand the right on -------------------------------------------------------------------
 
@@ -151,6 +125,8 @@ class PrivateCounts(Facts):
         if chosen.shape != (self.parts,):
             raise MechanismError("mask must have one entry for each part")
         self._check_labels()
+        if self._finer is not None:
+            self._finer.check(self.labels)
         labels = np.zeros(self.size, dtype=np.int64) if self.labels is None else self.labels
         counts = self._take()
         sides, separated = [], two_ways(labels, chosen)
@@ -159,7 +135,7 @@ class PrivateCounts(Facts):
             layout = Layout((cells.size,), renumbered, int(keep.sum()), None, self.workload, cells)
             kept = None if counts is None else counts[cells]
             sides.append(self._child(kept, layout, self._purse, f"{self._path}/d{side}"))
-            sides[-1]._finer = None if self._finer is None else self._finer.of(keep)
+            sides[-1]._finer = None if self._finer is None else self._finer.of(keep, renumbered)
         return sides[0], sides[1]
 
     def separate(self, names: Sequence[str]) -> list[PrivateCounts]:
@@ -246,61 +222,6 @@ class PrivateCounts(Facts):
         # Under ε there is one kind; under ρ the transcript says which.
         kind = {} if self._purse.currency == "epsilon" else {"noise": price.kind}
         return Noisy(self._ask("measure", query, draw, **kind), price.law, unit)
-
-    def look(self, share: Number) -> tuple[Noisy, PrivateCounts]:
-        """Ask for every part's total with a share of the budget, and keep the right to ask `again` with all of it.
-
-        Args:
-            share: Of the budget, above 0 and below 1.
-
-        Returns:
-            The answer, and the right to the rest. `select` parts of it and ask them `again`, or ask of it anything else
-            at the price of the rest.
-
-        Under ρ precision adds up anyway: there it is a `split` and a `measure`, and nothing is kept.
-        """
-        part, rest = shares((share, 1 - Fraction(share)))
-        if self._purse.currency != "epsilon":
-            now, later = self.split(part, rest)
-            return now.measure(Totals()), later
-        query = self._question(Totals())
-        layout = self._layout
-        fine, coarse = (purse.price(query, layout) for purse in (self._purse, self._purse.share(part)))
-        fine.check()
-        coarse.check()
-        counts = self._take()
-        later = self._child(counts, layout, self._purse.share(rest), f"{self._path}/s1")
-        later._finer = finer = _Finer(fine.law, None)
-
-        def draw(counts: IntArray) -> IntArray:
-            source = self._noise_source()
-            exact = query.answer(counts, layout)
-            finer.values = add_noise(exact, fine.sizes, fine.noise(source))
-            return source.blur(finer.values, Fraction(fine.law.scale), Fraction(coarse.law.scale))
-
-        answer = self._book.ask(
-            f"{self._path}/s0",
-            "look",
-            describe(query),
-            self._purse.share(part).amount,
-            None if counts is None else lambda: draw(counts),
-        )
-        return Noisy(answer, coarse.law), later
-
-    @property
-    def looked(self) -> bool:
-        """Whether the totals of these parts were looked at, and may be asked for `again`."""
-        return self._finer is not None
-
-    def again(self) -> Noisy:
-        """Ask once more what was looked at: the answer is as fine as if all of the budget had been spent on it at once.
-
-        It takes the place of what `look` gave, which tells nothing more beside it.
-        """
-        finer = self._finer
-        if finer is None:
-            raise MechanismError("nothing was looked at: there is no answer to be had again")
-        return Noisy(self._ask("again", Totals(), lambda _: finer.told()), finer.law)
 
     def choose(self, score: Score) -> IntArray:
         """Choose candidates by the exponential mechanism: an array of draws × parts."""
