@@ -134,7 +134,7 @@ class Twin(PrivateCounts):
         self._tally.keep("measure", noisy.values)
         return noisy
 
-    def look(self, share: Number) -> tuple[Noisy, PrivateCounts]:
+    def look(self, share: Number) -> tuple[Noisy, Twin]:
         """Let the gate answer, then compare; under ρ it is a split and a measurement, which are followed anyway."""
         if self._purse.currency != "epsilon":
             return super().look(share)
@@ -147,7 +147,7 @@ class Twin(PrivateCounts):
         self._tally.unused += 1
         here, there = (Totals().answer(each, layout) for each in (counts, _counts(spent)))
         told, drawn = _log_ratios(noisy, here, there)
-        cast("Twin", later)._told = told
+        later._told = told
         self._keep_ratios(noisy.law, told, drawn)
         self._tally.keep("look", noisy.values)
         return noisy, later

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,6 @@ from dphist.private.pricing import Purse, add_noise
 from dphist.private.queries.counting import Totals
 from dphist.private.questions import IntArray, Layout, Query, describe
 from dphist.private.transcript import Book
-
-if TYPE_CHECKING:
-    from dphist.private.gate import PrivateCounts
 
 
 @dataclass(eq=False)
@@ -75,14 +72,14 @@ class Gradual(Facts):
     _finer: Finer | None
     _book: Book
     _path: str
-    split: Callable[..., tuple[PrivateCounts, ...]]
+    split: Callable[..., tuple[Any, ...]]
     _take: Callable[[], IntArray | None]
     _ask: Callable[..., NDArray[Any]]
-    _child: Callable[[IntArray | None, Layout, Purse, str], PrivateCounts]
+    _child: Callable[[IntArray | None, Layout, Purse, str], Any]
     _question: Callable[[Query], Query]
     _noise_source: Callable[[], Noise]
 
-    def look(self, share: Number) -> tuple[Noisy, PrivateCounts]:
+    def look(self, share: Number) -> tuple[Noisy, Self]:
         """Ask for every part's total with a share of the budget, and keep the right to ask `again` with all of it.
 
         Under ρ precision adds up anyway: there it is a `split` and a `measure`, and nothing is kept.
