@@ -60,7 +60,7 @@ def count(
     front = front.finish(sure)
     if not len(front):
         return front
-    front = front.measure(share)
+    front = front.measure(share, gradual=stop is not None)
     if stop is None or front.totals is None:
         return front
     return front.finish(front.totals < stop * front.scale)

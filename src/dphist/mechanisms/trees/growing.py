@@ -4,8 +4,7 @@ A `Front` is a batch of disjoint boxes that have all spent the same. It fuses th
 their cells, so whoever grows a tree cannot lose track of who has paid what. A rule takes a front and uses its verbs:
 `runs`, `grid` and `into` make smaller boxes (free: public arithmetic), `measure` asks for their totals with a
 share of the budget, `finish` asks once more, with all that is left, for the boxes that are not split further, one by
-one or in pools; `part` sends boxes different ways. Under ε a box that is asked for once more is known as well as if all
-had been spent on it at once (`PrivateCounts.look`).
+one or in pools; `part` sends boxes different ways.
 
 Why a tree that is grown like this is private. At any time every cell lies in one box of one front, or is finished. A
 question to a front is a total for each of its disjoint boxes: one step moves one total by one and pays that share.
@@ -229,9 +228,12 @@ class Front:
         now, rest = self.right.split(share / self.left, 1 - share / self.left)
         return now, self._with(right=rest, left=self.left - share)
 
-    def measure(self, share: Fraction) -> Front:
-        """Ask for every box's total with a share of the whole budget."""
-        if share == self.left:
+    def measure(self, share: Fraction, *, gradual: bool = False) -> Front:
+        """Ask for every box's total with a share of the whole budget; ``gradual`` if boxes may be `finish`ed after it.
+
+        Under ε these are then known as well as if all had been spent on them at once (`PrivateCounts.look`).
+        """
+        if not gradual or share == self.left:
             now, rest = self.pay(share)
             noisy = now.measure(Totals())
         else:
@@ -255,15 +257,10 @@ class Front:
             asked, other = asked.select(done)
         rest = self._only(~done, other)
         node = self.node[done]
-        if asked.looked:
-            alone = np.ones(node.size, dtype=bool) if unit is None else np.bincount(unit)[unit] == 1
-            if alone.any():
-                single, asked = asked.select(alone)
-                finer = single.again()
-                self.nodes.finer(node[alone], finer.values.astype(np.float64), float(finer.variance))
-            if unit is None or alone.all():
-                return rest
-            node, unit = node[~alone], np.unique(unit[~alone], return_inverse=True)[1]
+        if asked.looked and unit is None:
+            finer = asked.again()
+            self.nodes.finer(node, finer.values.astype(np.float64), float(finer.variance))
+            return rest
         if unit is None:
             unit = np.arange(node.size)
         elif asked.labels is not None:

@@ -249,7 +249,7 @@ class PlannedBoxes:
         """Do what was decided for some boxes, and decide for the boxes that come of it."""
         sides = self.planner.sides
         if front.level < 0:
-            front = replace(front, level=0).measure(CONSTANTS.total)
+            front = replace(front, level=0).measure(CONSTANTS.total, gradual=True)
             known = np.zeros(len(sides))
             known[0] = 1.0 / front.variance
             # A total lost in its noise may be as large as the noise.
@@ -258,7 +258,8 @@ class PlannedBoxes:
         step, known = front.plan
         if step is None:
             return [front.finish(np.ones(len(front), dtype=bool))]
-        after = front.grid(sides[front.level], sides[step.level], step.level).measure(front.left * step.share)
+        after = front.grid(sides[front.level], sides[step.level], step.level)
+        after = after.measure(front.left * step.share, gradual=True)
         if step.share == 1:
             return []
         known = known.copy()
