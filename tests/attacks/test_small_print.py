@@ -86,11 +86,12 @@ def test_rows_of_nobody_are_not_counted_through_ibis(tmp_path):
 
 
 def test_a_rate_without_a_moment_generating_function_costs_without_end():
-    # Variance, fourth moment and heaviest draw of a sum; at rate 3 the heaviest draw, of weight 1/2, has none.
-    noise = np.array([[1.0, 1.0, 0.5]])
-    costs = guaranteed._costs(np.array([[1.0, 3.0]]), noise)
-    assert np.isfinite(costs[0, 0])
-    assert np.isinf(costs[0, 1])
+    # Variance, fourth moment and heaviest draw of a sum; at rate 3 the heaviest draw, of weight 1/2, has none. Where
+    # boxes could be asked for again nothing was computed beyond 0.9 of that.
+    noise = np.array([[1.0, 1.0, 0.5, 0.0], [1.0, 1.0, 0.5, 0.1]])
+    costs = guaranteed._costs(np.array([[1.0, 1.9, 3.0]]), noise)
+    assert np.isfinite(costs).tolist() == [[True, True, False], [True, False, False]]
+    assert costs[1, 0] > costs[0, 0]
 
 
 def test_what_was_not_measured_has_no_variance():

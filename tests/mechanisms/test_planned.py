@@ -23,6 +23,7 @@ from dphist.mechanisms.trees.planning import (
     roughness_of,
 )
 from dphist.mechanisms.trees.shares import halvings
+from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.law import NoiseLaw
@@ -285,3 +286,47 @@ def test_made_up_planes_are_planes():
 @pytest.mark.parametrize("shape", [(4, 4)])
 def test_the_audit_finds_nothing_in_a_plane(shape):
     assert stands(AdaptiveTree(), 600, worst_pairs(shape))
+
+
+@pytest.mark.parametrize(("budget", "variance"), [(Budget.of(1), 2.0), (Budget.of(rho="1/2"), 1.0)])
+def test_a_look_that_leads_nowhere_costs_nothing(budget, variance):
+    """Four boxes, looked at with a quarter of the budget: those that end there are known as if all had been spent."""
+
+    def rule(front):
+        if front.level < 0:
+            after = front.grid((4, 4), (2, 2), 0).measure(Fraction(1, 4), gradual=True)
+            low, high = after.part(np.array([0, 1, 0, 1]))
+            return [low.finish(np.ones(2, dtype=bool)), high]
+        front.grid((2, 2), (1, 1), 1).measure(front.left)
+        return []
+
+    tree, _ = grow(open_counts(np.arange(16).reshape(4, 4), budget, seed=1), rule)
+    pure = budget.currency == "epsilon"
+    assert tree.gradual == pure
+    leaves = tree.leaves[tree.size[tree.leaves] == 4]
+    assert leaves.size == 2
+    assert np.allclose(tree.variance[leaves], variance)
+    assert tree.seen_variance is not None
+    # What was seen first is kept, and both have the price of what they cost.
+    assert np.allclose(tree.seen_variance[leaves], 32.0 if pure else 4.0)
+    cells = tree.leaves[tree.size[tree.leaves] == 1]
+    assert np.allclose(tree.variance[cells], 2.0 / 0.75**2 if pure else 1.0 / 0.75)
+
+
+def test_finer_answers_are_closer():
+    """Of boxes that were looked at with half of the budget: half the variance of two answers put together."""
+    cells = 20_000
+
+    def rule(front):
+        if front.level < 0:
+            return [front.grid((cells, 1), (1, 1), 0).measure(Fraction(1, 2), gradual=True)]
+        return [front.finish(np.ones(len(front), dtype=bool))]
+
+    tree, _ = grow(open_counts(np.full((cells, 1), 7), 1, seed=2), rule)
+    leaves = tree.leaves
+    assert tree.seen is not None
+    assert np.mean((tree.value[leaves] - 7) ** 2) == pytest.approx(
+        2 * np.exp(-1) / (1 - np.exp(-1)) ** 2, rel=0.05
+    )
+    looked = 2 * np.exp(-0.5) / (1 - np.exp(-0.5)) ** 2
+    assert np.mean((tree.seen[leaves] - 7) ** 2) == pytest.approx(looked, rel=0.05)
