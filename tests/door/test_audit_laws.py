@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dphist.audit.law import check_law, most_varied
+from dphist.audit.law import BEYOND, _by_bets, check_law, most_varied
 from dphist.audit.neighbours import pair
-from dphist.audit.twin import Finished, Stage, Tally
+from dphist.audit.twin import BETS, Finished, Stage, Tally
 from dphist.mechanisms.spec import parse
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
@@ -172,3 +172,32 @@ def test_cells_that_no_recorded_draws_make_are_not_called_covered(monkeypatch):
     with suppress(Finished):
         parse("privelet(plain=())").estimate(Stage(here.one, here.other, 1).open(tally))
     assert not tally.covered
+
+
+def test_rare_candidates_raise_no_false_alarm():
+    """A sum of log-chances of rare choices is far from normal: beyond six deviations in one of forty such looks."""
+    rng = np.random.default_rng(1)
+    rare = 1e-4
+    chances = np.log([1 - rare, rare])
+    bets = np.array(BETS)[:, None]
+    each = (bets - 1) * chances - np.log(np.exp(bets * chances).sum(axis=1))[:, None]
+    # On average a bet wins nothing.
+    assert np.allclose((np.exp(each) * np.exp(chances)).sum(axis=1), 1.0)
+    mean = (np.exp(chances) * chances).sum()
+    deviation = np.sqrt((np.exp(chances) * (chances - mean) ** 2).sum())
+    fell = normal = 0
+    for _ in range(400):
+        picks = (rng.random(400) < rare).astype(int)
+        won = np.cumsum(each[:, picks], axis=1)
+        fell += any(abs(_by_bets(won[:, run])) > BEYOND for run in range(39, 400, 9))
+        away = np.cumsum(chances[picks] - mean) / (deviation * np.sqrt(np.arange(1, 401)))
+        normal += (np.abs(away[39:]) > BEYOND).any()
+    assert fell == 0
+    assert normal >= 4
+
+
+def test_choices_at_another_rate_are_told_by_their_sign():
+    assert _by_bets(np.zeros(len(BETS))) == 0.0
+    assert _by_bets(np.array([0.0, 0.0, 40.0, 3.0, -90.0])) > BEYOND
+    assert _by_bets(np.array([1.0, 40.0, -30.0, -80.0, -900.0])) < -BEYOND
+    assert 30.0 < _by_bets(np.array([0.0, 0.0, 5e3, 0.0, 0.0])) < 35.0

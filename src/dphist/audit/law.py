@@ -4,13 +4,15 @@ The audit's attack refutes ε. A fault that leaves the loss of the pair at hand 
 are shared between answers of which one alone moves. Who knows the data knows more: the exact law of every choice, and
 the noise of every answer.
 
-*Choices.* A choice with chances p₁, p₂, … has a log-chance of Σ pᵢ ln pᵢ on average, with a variance that is known as
-well. Over many choices, however each depends on those before, the sum of the differences is a martingale, so in units
-of its standard deviation it is nearly normal. Choices made at twice their rate are likelier than they should be.
+*Choices.* A choice with chances p₁, p₂, …, made at θ times its rate, would have chances pᵢ^θ ÷ Σ p^θ. So whoever bets
+on that wins pᵢ^(θ−1) ÷ Σ p^θ times the stake, and nothing on average if the chances are as claimed. However each choice
+depends on those before, a stake that is played on over all of them, shared among several θ, reaches 5·10⁸ with a chance
+of 2·10⁻⁹ at most (Ville's inequality), at any run; rare candidates are no exception. What was won is told as the normal
+deviation of that chance: positive where choices are likelier than they should be, as they are at twice their rate.
 
 How much the choices of a run vary hangs on the data: where all candidates are alike, or one is far ahead, a wrong rate
 changes next to nothing. `most_varied` picks, of several data sets, the one on which the choices vary most by the law
-that they claim; there a rate that is twice as high shows after some 36 ÷ variance runs.
+that they claim.
 
 *Partitions.* On a few cells the law of a partition can be had by looking at all of them, from costs and noise that owe
 nothing to the code that is watched: whoever knows it hands it in, and partitions are held against it by χ². Only a
@@ -28,7 +30,7 @@ normal law has it.
 
 *Prices.* What the questions of a run cost adds up to the budget at most. There is no chance in that: one run tells.
 
-A statistic beyond six deviations has a probability of 2 · 10⁻⁹ if the law is as claimed.
+A statistic beyond six deviations has a probability of 2 · 10⁻⁹ if the law is as claimed; but for choices, nearly so.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, sqrt
+from math import copysign, exp, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.audit.neighbours import Pair
-from dphist.audit.twin import Finished, Stage, Tally
+from dphist.audit.twin import BETS, Finished, Stage, Tally
 from dphist.kernels.special import chi_square_tail
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.budget import Budget
@@ -116,7 +118,7 @@ def most_varied(mechanism: Mechanism, pairs: Sequence[Pair], epsilon: Number, ru
             tally = Tally(stop_early=True)
             with suppress(Finished):
                 mechanism.estimate(stage.open(tally))
-            total += tally.surprise[1]
+            total += tally.varied
         return total
 
     return max(pairs, key=variance)
@@ -145,7 +147,8 @@ def check_law(
         What was found, after the last run or the first at which a law fell.
     """
     stage = Stage(pair.one, pair.other, budget, unit)
-    surprise = variance = products = squares = 0.0
+    won = np.zeros(len(BETS))
+    products = squares = 0.0
     missing, spread, numbers = 0.0, 0.0, 0
     together = allowed = 0.0
     law = Law(0, 0.0, 0.0)
@@ -154,7 +157,7 @@ def check_law(
         tally = Tally(stop_early=True)
         with suppress(Finished):
             mechanism.estimate(stage.open(tally))
-        surprise, variance = surprise + tally.surprise[0], variance + tally.surprise[1]
+        won += tally.won
         heads = [np.sign(noise[0]) for noise in tally.noise if noise.size]
         # One product a run, of the first two answers: others would depend on it.
         if len(heads) > 1:
@@ -179,10 +182,10 @@ def check_law(
             # Few looks, at twice the number of runs each: every look is a chance to be wrong.
             if seen.total() == look:
                 partitions, look = _unlikely(seen, chances), 2 * look
-        # A few dozen choices make the sum nearly normal; the same for signs.
+        # A few dozen signs make their sum nearly normal.
         law = Law(
             run,
-            surprise / sqrt(variance) if run >= 40 and variance > 1e-9 else 0.0,
+            _by_bets(won),
             products / sqrt(squares) if squares >= 40 else 0.0,
             partitions,
             missing / sqrt(spread) if numbers >= 100 and spread > 1e-9 else 0.0,
@@ -192,6 +195,14 @@ def check_law(
         if not law.holds:
             break
     return law
+
+
+def _by_bets(won: FloatArray) -> float:
+    """The normal deviation whose chance is that of what was won by all bets together, 35 at most; nothing if lost."""
+    best = int(won.argmax())
+    together = won[best] + log(float(np.exp(won - won[best]).mean()))
+    deviation = -NormalDist().inv_cdf(0.5 * exp(-min(max(together, 0.0), 600.0)))
+    return copysign(deviation, BETS[best] - 1.0)
 
 
 def _too_small(noise: FloatArray, claimed: NoiseLaw) -> tuple[float, float]:

@@ -46,6 +46,9 @@ from dphist.private.questions import (
 )
 from dphist.private.transcript import Transcript
 
+# Rates, beside the claimed one, that choices are bet to be made at.
+BETS = (0.25, 0.5, 2.0, 4.0, 16.0)
+
 
 class Finished(BaseException):
     """Every right has been used: what a mechanism does from here on tells nothing more."""
@@ -66,8 +69,10 @@ class Tally:
     answers: list[NDArray[np.float64]] = field(default_factory=list)
     partitions: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
     """Costs' data on this side and on the other, and the partition that won."""
-    surprise: tuple[float, float] = (0.0, 0.0)
-    """How much likelier the choices were than they claim to be on average, and the variance of that: see `Law`."""
+    won: NDArray[np.float64] = field(default_factory=lambda: np.zeros(len(BETS)))
+    """The logarithm of what bets on choices at other rates have won: see `dphist.audit.law`."""
+    varied: float = 0.0
+    """The variance of the choices' log-chances by the law that they claim."""
     segmented: list[tuple[Costs, IntArray, Layout, Fraction, tuple[int, ...]]] = field(default_factory=list)
     """Partitions with all that their law follows from: costs, counts, layout, budget; and where their buckets start."""
     noise: list[NDArray[np.float64]] = field(default_factory=list)
@@ -180,10 +185,10 @@ class Twin(PrivateCounts):
         counts, layout = self._known(), self._layout
         picks = super().choose(score)
         rate = float(self._purse.choice(len(picks)))
-        here, expected, variance = _log_chance(score, counts, layout, picks, rate)
+        here, varied, won = _log_chance(score, counts, layout, picks, rate)
         self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)[0]
-        before = self._tally.surprise
-        self._tally.surprise = (before[0] + here - expected, before[1] + variance)
+        self._tally.varied += varied
+        self._tally.won += won
         self._tally.keep("choose", picks)
         return picks
 
@@ -279,19 +284,19 @@ def _log_ratios(
 
 def _log_chance(
     score: Score, counts: IntArray, layout: Layout, picks: IntArray, rate: float
-) -> tuple[float, float, float]:
-    """Sum the log-probabilities of choices that were made, what they are on average, and their variances."""
-    total, stages = np.zeros(3), score.stages(counts, layout)
+) -> tuple[float, float, NDArray[np.float64]]:
+    """Sum the log-probabilities of choices that were made, their variances, and the logarithms of what bets win."""
+    total, stages = np.zeros(2 + len(BETS)), score.stages(counts, layout)
     candidates = next(stages)
     for i, pick in enumerate(picks):
         total += _log_weights(candidates, pick, rate)
         if i + 1 < len(picks):
             candidates = stages.send(pick.copy())
     stages.close()
-    return float(total[0]), float(total[1]), float(total[2])
+    return float(total[0]), float(total[1]), total[2:]
 
 
-def _log_weights(candidates: Candidates, pick: IntArray, rate: float) -> tuple[float, float, float]:
+def _log_weights(candidates: Candidates, pick: IntArray, rate: float) -> list[float]:
     firsts, sizes = candidates.starts[:-1], np.diff(candidates.starts)
     # From the largest, in integers: scores may be far beyond what a float holds exactly.
     below = candidates.scores - np.repeat(np.maximum.reduceat(candidates.scores, firsts), sizes)
@@ -302,4 +307,9 @@ def _log_weights(candidates: Candidates, pick: IntArray, rate: float) -> tuple[f
     # A chance that is zero to a float has no weight in the mean, however far below its logarithm lies.
     mean = np.add.reduceat(share * chance, firsts)
     square = np.add.reduceat(share * chance * chance, firsts)
-    return float(chance[firsts + pick].sum()), float(mean.sum()), float((square - mean * mean).sum())
+    told = chance[firsts + pick]
+    won = [
+        float(((bet - 1.0) * told - np.log(np.add.reduceat(np.exp(bet * chance), firsts))).sum())
+        for bet in BETS
+    ]
+    return [float(told.sum()), float((square - mean * mean).sum()), *won]
