@@ -15,35 +15,10 @@ from pathlib import Path
 _TABLE = Path("/proc/self/mountinfo")
 # Kinds of file systems that several machines see at once.
 _SHARED = (
-    *(
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "afs",
-        "ceph",
-        "ceph-fuse",
-        "glusterfs",
-        "lustre",
-        "gpfs",
-        "beegfs",
-    ),
-    *(
-        "ocfs2",
-        "gfs2",
-        "orangefs",
-        "panfs",
-        "moosefs",
-        "juicefs",
-        "sshfs",
-        "davfs",
-        "davfs2",
-        "rclone",
-        "s3fs",
-    ),
-    *("gcsfuse", "goofys", "blobfuse", "blobfuse2"),
-)
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "ceph-fuse", "glusterfs", "lustre", "gpfs", "beegfs",
+    "ocfs2", "gfs2", "orangefs", "panfs", "moosefs", "juicefs", "sshfs", "davfs", "davfs2", "rclone", "s3fs",
+    "gcsfuse", "goofys", "blobfuse", "blobfuse2",
+)  # fmt: skip
 _LINE = re.compile(r"(?:\S+ ){4}/\S* .* - \S+")
 
 
