@@ -161,8 +161,8 @@ def test_a_reader_who_leaves_is_no_error_and_a_full_disk_is_one(room, words):
     finally:
         os.close(writer)
     assert (left.returncode, left.stderr) == (0, b"")
-    if os.path.exists("/dev/full"):  # noqa: PTH110
-        with open("/dev/full", "wb") as full:  # noqa: PTH123
+    if os.path.exists("/dev/full"):  # noqa: PTH110 -- no file, a device
+        with open("/dev/full", "wb") as full:  # noqa: PTH123 -- no file, a device
             done = command(room, *words, stdout=full)
         assert done.returncode == 1
         assert done.stderr == b"dphist: what was to be printed cannot be written: No space left on device\n"

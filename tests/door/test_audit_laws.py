@@ -14,6 +14,9 @@ from dphist.audit.twin import BETS, Finished, Stage, Tally
 from dphist.mechanisms.spec import parse
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
+from dphist.private import gradual
+from dphist.private.noise import Noise
+from dphist.private.pricing import add_noise
 from dphist.private.queries.wavelet import WaveletCells
 from dphist.testing.gates import as_histogram
 from dphist_bench.audit.partitions import partition_law
@@ -201,3 +204,18 @@ def test_choices_at_another_rate_are_told_by_their_sign():
     assert _by_bets(np.array([0.0, 0.0, 40.0, 3.0, -90.0])) > BEYOND
     assert _by_bets(np.array([1.0, 40.0, -30.0, -80.0, -900.0])) < -BEYOND
     assert 30.0 < _by_bets(np.array([0.0, 0.0, 5e3, 0.0, 0.0])) < 35.0
+
+
+@pytest.mark.parametrize("name", ["adaptivetree", "quadtree"])
+@pytest.mark.parametrize("fault", ["none", "fine noise halved", "no blur"])
+def test_looks_and_the_answers_behind_them_are_held_against_their_laws(name, fault, monkeypatch):
+    if fault == "fine noise halved":
+        monkeypatch.setattr(
+            gradual, "add_noise", lambda exact, sizes, noise: add_noise(exact, sizes / 2, noise)
+        )
+    if fault == "no blur":
+        monkeypatch.setattr(Noise, "blur", lambda self, values, fine, coarse: values)
+    here = pair("plane", np.arange(64).reshape(8, 8) % 5, 9)
+    law = check_law(parse(name), here, 1, 150 if fault == "none" else 3000)
+    assert law.holds == (fault == "none")
+    assert (law.sizes > BEYOND) == (fault != "none")

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from test_noise_laplace import chi_square
 
-from dphist.errors import MechanismError, RightUsed
+from dphist.errors import EpsilonError, MechanismError, RightUsed
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity, Totals
-from dphist.private.transcript import same_answers
 from dphist.testing import open_counts
 from dphist.testing.gates import as_histogram
 
@@ -110,7 +109,6 @@ def test_it_is_accounted_for_and_can_be_replayed():
     replayed, book = open_replay(histogram.domain, 1, Unit(), transcript)
     assert all(np.array_equal(*pair) for pair in zip(ask(replayed), answers, strict=True))
     book.finish()
-    assert same_answers(transcript, transcript)
 
 
 def test_the_finer_answer_is_in_no_transcript_unless_it_was_asked_for():
@@ -138,7 +136,7 @@ def test_several_rows_a_person_and_rho():
 
 @pytest.mark.parametrize("share", [0, 1, "3/2", -1])
 def test_a_look_costs_something_and_leaves_something(share):
-    with pytest.raises(Exception, match=r"share|positive|sum"):
+    with pytest.raises(EpsilonError, match="share"):
         looked(share=share)
 
 

@@ -25,8 +25,9 @@ or −1 − G, the last bit of G is one with the chance p = 1/(1 + e^{1/scale}),
 nothing on average, with a variance of p(1 − p) for each. Words that were used twice show in these, where scales are of
 a record or more. Nor may noise be smaller than it claims: its sizes have a mean and a variance that are known, so
 noise of half its scale shows after some 150 numbers and four fifths of it after 900, however little of its budget a
-mechanism uses on these neighbours. Sizes are skewed to the right, so that sums far below their mean are rarer than the
-normal law has it.
+mechanism uses on these neighbours; looks and the finer answers behind them (`dphist.private.gradual`), whether or not
+these were told, are held against their laws apart from all others. Sizes are skewed to the right, so that sums far
+below their mean are rarer than the normal law has it.
 
 *Prices.* What the questions of a run cost adds up to the budget at most. There is no chance in that: one run tells.
 
@@ -149,7 +150,8 @@ def check_law(
     stage = Stage(pair.one, pair.other, budget, unit)
     won = np.zeros(len(BETS))
     products = squares = 0.0
-    missing, spread, numbers = 0.0, 0.0, 0
+    # By themselves what is measured once, and what was looked at.
+    missing, spread, numbers = np.zeros(2), np.zeros(2), np.zeros(2)
     together = allowed = 0.0
     law = Law(0, 0.0, 0.0)
     chances, seen, look = None, Counter[Partition](), 250
@@ -171,9 +173,16 @@ def check_law(
         if len(bits) > 1:
             together += bits[0][0] * bits[1][0]
             allowed += bits[0][1] * bits[1][1]
-        for noise, claimed in zip(tally.noise, tally.laws, strict=True):
+        for place, (noise, claimed) in enumerate(zip(tally.noise, tally.laws, strict=True)):
             lack, more = _too_small(noise, claimed)
-            missing, spread, numbers = missing + lack, spread + more, numbers + noise.size
+            looked = int(place in tally.finer)
+            if looked:
+                # A look and the finer answer behind it go together: their sum has at most twice the variance.
+                finer = _too_small(*tally.finer[place])
+                lack, more = lack + finer[0], 2.0 * (more + finer[1])
+            missing[looked] += lack
+            spread[looked] += more
+            numbers[looked] += noise.size
         partitions = law.partitions
         if partition_law is not None and tally.segmented and tally.asked[0][0] == "segment":
             costs, counts, layout, paid, starts = tally.segmented[0]
@@ -182,13 +191,14 @@ def check_law(
             # Few looks, at twice the number of runs each: every look is a chance to be wrong.
             if seen.total() == look:
                 partitions, look = _unlikely(seen, chances), 2 * look
+        told = (numbers >= 100) & (spread > 1e-9)
         # A few dozen signs make their sum nearly normal.
         law = Law(
             run,
             _by_bets(won),
             products / sqrt(squares) if squares >= 40 else 0.0,
             partitions,
-            missing / sqrt(spread) if numbers >= 100 and spread > 1e-9 else 0.0,
+            float((missing[told] / np.sqrt(spread[told])).max()) if told.any() else 0.0,
             together / sqrt(allowed) if allowed >= _FEWEST_BITS else 0.0,
             tally.book.spent() > stage.budget,
         )

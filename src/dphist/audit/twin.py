@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from dphist.audit.wavelets import Recording, coefficients
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
-from dphist.model.exact import Number
+from dphist.model.exact import Number, exact
 from dphist.model.histogram import Histogram
 from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
@@ -79,6 +79,8 @@ class Tally:
     """The noise of every answer, in units of the scale that it claims."""
     laws: list[NoiseLaw] = field(default_factory=list)
     """What those answers claim of it."""
+    finer: dict[int, tuple[NDArray[np.float64], NoiseLaw]] = field(default_factory=dict)
+    """Of those that are looks, by place: the noise of the finer answers behind them, told or not, and its claim."""
     book: Transcript = field(default_factory=Transcript)
     unused: int = 1
 
@@ -145,7 +147,7 @@ class Twin(PrivateCounts):
             return super().look(share)
         counts, layout = self._known(), self._layout
         noisy, later = super().look(share)
-        part = Fraction(share)
+        part = exact(share, "share")
         spent, rest = self._shadow.split(part, 1 - part)
         self._pair([later], [rest])
         # What was looked at is used up, as the right that is asked here is.
@@ -154,6 +156,10 @@ class Twin(PrivateCounts):
         told, drawn = _log_ratios(noisy, here, there)
         later._told = told
         self._keep_ratios(noisy.law, told, drawn)
+        behind = later._finer
+        if behind is not None and behind.values is not None:
+            fine = Noisy(behind.values, behind.law)
+            self._tally.finer[len(self._tally.noise) - 1] = (_log_ratios(fine, here, here)[1], behind.law)
         self._tally.keep("look", noisy.values)
         return noisy, later
 

@@ -72,7 +72,7 @@ def steady_streams() -> None:
         if stream is None:
             # In this order each takes the lowest number there is, its own: a file that is opened later must not, or
             # what some library prints would end up in it.
-            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115
+            setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: PTH123, SIM115 -- for good
         elif number and os.name == "posix" and stream is getattr(sys, f"__{name}__"):
             setattr(sys, name, _steady(stream, _Pipe if name == "stdout" else _Aside))
 

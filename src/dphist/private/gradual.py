@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
-from dphist.model.exact import Number, shares
+from dphist.model.exact import Number, exact, shares
 from dphist.model.law import NoiseLaw
 from dphist.private.facts import Facts, Noisy
 from dphist.private.noise import Noise
@@ -91,7 +91,8 @@ class Gradual(Facts):
             The answer, and the right to the rest. `select` parts of it and ask them `again`, or ask of it anything else
             at the price of the rest.
         """
-        part, rest = shares((share, 1 - Fraction(share)))
+        part = exact(share, "share")
+        part, rest = shares((part, 1 - part))
         if self._purse.currency != "epsilon":
             now, later = self.split(part, rest)
             return now.measure(Totals()), later
