@@ -106,7 +106,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def spark_session() -> Iterator[object]:
     """A small Spark on this machine."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
-    from dphist.sources.spark import local_session
+    from dphist.sources.databases.spark import local_session
 
     session = local_session(
         "local[2]",

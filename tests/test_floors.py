@@ -207,6 +207,8 @@ BREAKS = [
     (f"{PRODUCT}/errors.py", "import dphist.extras", "Errors stand on nothing"),
     (f"{PRODUCT}/release/cells/cells.py", "import dphist.release.contents", "A release is put together"),
     (f"{PRODUCT}/release/stray.py", "import dphist.errors", "A release is put together"),
+    (f"{PRODUCT}/sources/files/lines.py", "import dphist.sources.databases.spark", "Rows mean the same"),
+    (f"{PRODUCT}/sources/stray.py", "import dphist.errors", "Rows mean the same"),
     (
         f"{PRODUCT}/inference/tables/noise.py",
         "import dphist.inference.neighbours.hills",

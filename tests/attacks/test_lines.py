@@ -9,8 +9,9 @@ import pytest
 
 import dphist
 from dphist.errors import SourceError
-from dphist.sources import count, draft_schema, lines
-from dphist.sources.lines import REFUSALS
+from dphist.sources import count, draft_schema
+from dphist.sources.files import lines
+from dphist.sources.files.lines import REFUSALS
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(9)), dphist.Nominal("y", ["a", "b"], other=True)])
 PLAIN = [f"{i % 9},{'ab'[i % 2]}" for i in range(200)]
@@ -105,11 +106,11 @@ def test_what_is_read_does_not_hang_on_how_the_file_is_cut(tmp_path, monkeypatch
 
 
 def test_a_line_beyond_every_bound_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("dphist.sources.lines.LONGEST", 1000)
-    monkeypatch.setattr("dphist.sources.delimited.LONGEST", 1000)
-    monkeypatch.setattr("dphist.sources.objects.LONGEST", 1000)
+    monkeypatch.setattr("dphist.sources.files.lines.LONGEST", 1000)
+    monkeypatch.setattr("dphist.sources.files.delimited.LONGEST", 1000)
+    monkeypatch.setattr("dphist.sources.files.objects.LONGEST", 1000)
     for cut in (1 << 22, 100):
-        monkeypatch.setattr("dphist.sources.lines._PIECE", cut)
+        monkeypatch.setattr("dphist.sources.files.lines._PIECE", cut)
         counted(tmp_path / "d.csv", "x,y\n", whole(PLAIN), "3," + "a" * 900 + "\n", whole(PLAIN))
         with pytest.raises(SourceError, match="longer than"):
             counted(tmp_path / "d.csv", "x,y\n", whole(PLAIN), "3," + "a" * 1900 + "\n", whole(PLAIN))
@@ -193,7 +194,7 @@ def test_arrays_are_read_however_they_are_cut_and_laid_out(tmp_path, monkeypatch
     table = [json.loads(text) for text in OBJECTS[:20]]
     for indent in (None, 2):
         for cut in (1 << 22, size):
-            monkeypatch.setattr("dphist.sources.lines._PIECE", cut)
+            monkeypatch.setattr("dphist.sources.files.lines._PIECE", cut)
             path = tmp_path / "d.json"
             assert counted(path, " \n", json.dumps(table, indent=indent), "\n ").sum() == 20
             with pytest.raises(SourceError, match="neither"):

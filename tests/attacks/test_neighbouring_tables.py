@@ -21,8 +21,8 @@ from dphist.errors import SourceError
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.sources import count
-from dphist.sources.duck import Duck
-from dphist.sources.ibis_table import IbisTable
+from dphist.sources.databases.ibis_table import IbisTable
+from dphist.sources.duck.duck import Duck
 from dphist.sources.open import open_source
 from dphist_bench.neighbours import UNITS, campaign, main, one_connection
 from dphist_bench.records import sources
@@ -152,7 +152,7 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_refused() -> None:
 
 def test_ids_are_bytes_under_any_collation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Upper and lower case are different people, also when people are taken in groups."""
-    monkeypatch.setattr("dphist.sources.duck.rows_at_once", lambda _: 50)
+    monkeypatch.setattr("dphist.sources.duck.duck.rows_at_once", lambda _: 50)
     rows = [(("a" if k % 2 else "A") + str(k // 2), k % 90) for k in range(400)]
     duck = ibis.duckdb.connect()
     duck.raw_sql("CREATE TABLE t (user VARCHAR COLLATE NOCASE, age INTEGER)")
@@ -169,7 +169,7 @@ def test_ids_are_bytes_under_any_collation(monkeypatch: pytest.MonkeyPatch) -> N
 def test_ids_are_bytes_in_postgres(postgres_address: str) -> None:
     import psycopg
 
-    from dphist.sources.postgres import Postgres
+    from dphist.sources.databases.postgres import Postgres
 
     with psycopg.connect(f"{postgres_address}/postgres", autocommit=True) as connection:
         with sources.postgres_tables(f"{postgres_address}/postgres"):

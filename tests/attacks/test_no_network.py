@@ -100,11 +100,11 @@ def test_an_engine_for_tables_that_have_none_fetches_nothing_either(monkeypatch)
     import ibis
 
     from dphist.model.unit import Unit
-    from dphist.sources import ibis_opening
-    from dphist.sources.duck import Duck
+    from dphist.sources.databases import opening
+    from dphist.sources.duck.duck import Duck
 
-    monkeypatch.setattr(ibis_opening, "backend_of", lambda table: None)
-    engine = ibis_opening.open_table(ibis.memtable({"x": [1]}), Unit())
+    monkeypatch.setattr(opening, "backend_of", lambda table: None)
+    engine = opening.open_table(ibis.memtable({"x": [1]}), Unit())
     assert isinstance(engine, Duck)
     assert setting(engine.connection, "autoinstall_known_extensions") is False
 

@@ -70,7 +70,7 @@ def test_permuted_rows_threads_and_chunks_give_the_same_counts(rows, unit, tmp_p
 
 
 def test_bounding_does_not_depend_on_how_people_are_grouped(rows, monkeypatch):
-    from dphist.sources import duck
+    from dphist.sources.duck import duck
 
     frame, domain = rows
     unit = dphist.Unit(rows=2, id="id")

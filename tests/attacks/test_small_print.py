@@ -20,8 +20,8 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.sources import count
+from dphist.sources.files.lines import readable
 from dphist.sources.frames import _id, _text
-from dphist.sources.lines import readable
 from dphist.sources.people import whole_text
 from dphist.testing import run
 from dphist.tracebacks import closed

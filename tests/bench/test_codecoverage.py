@@ -18,7 +18,7 @@ def test_a_page_is_made_of_a_report(tmp_path, capsys):
     files = {
         "src/dphist/private/gate.py": file(100, [7, 8, 9, 40], 10, 9),
         "src/dphist/private/held.py": file(10, []),
-        "src/dphist/sources/duck.py": file(50, [3]),
+        "src/dphist/sources/duck/duck.py": file(50, [3]),
         "src/dphist/model/unit.py": file(1000, list(range(900))),
     }
     report, page = tmp_path / "report.json", tmp_path / "page.md"

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import dphist
-from dphist.sources.duck import Duck
+from dphist.sources.duck.duck import Duck
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as POSIX has them")
 SCHEMA = '[[attribute]]\nname = "age"\nkind = "ordinal"\nrange = [0, 4]\n'

@@ -471,7 +471,7 @@ def test_rows_that_stand_for_billions_are_not_read(form: str, tmp_path: Path, mo
 
 def test_what_does_not_fit_in_memory_is_not_called_damaged(tmp_path: Path, monkeypatch: Any) -> None:
     from dphist.release.file import description
-    from dphist.sources import allowance
+    from dphist.sources.duck import allowance
 
     publish().save(tmp_path / "out.parquet")
     monkeypatch.setattr(description, "_MUCH", 1)

@@ -16,7 +16,7 @@ def test_nothing_is_loaded_while_duckdb_computes(tmp_path, name):
         import sys, threading
         import dphist
         from dphist.sources import count
-        from dphist.sources.duck import Duck
+        from dphist.sources.duck.duck import Duck
 
         loaded, computing, run = [], [], Duck._run
 

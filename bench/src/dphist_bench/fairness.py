@@ -105,7 +105,7 @@ def _engines(people: int, options: argparse.Namespace) -> Any:
             )
             yield "postgres", ibis.postgres.from_connection(connection).table("fairness")
     if options.spark:
-        from dphist.sources.spark import local_session
+        from dphist.sources.databases.spark import local_session
 
         session = local_session("local[2]", spark_driver_memory="2g", spark_sql_shuffle_partitions="8")
         ids = f"{3 * people} + id DIV {_CELLS} AS person"

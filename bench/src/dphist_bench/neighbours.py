@@ -141,7 +141,7 @@ def main(argv: list[str]) -> int:
             every, 20 if options.quick else -(-max(0, options.pairs - options.spark) // len(every))
         )
         if options.spark:
-            from dphist.sources.spark import local_session
+            from dphist.sources.databases.spark import local_session
 
             session = local_session("local[2]", spark_sql_shuffle_partitions="2")
             stack.callback(session.stop)

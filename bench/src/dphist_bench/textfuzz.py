@@ -24,9 +24,9 @@ import numpy as np
 from dphist.errors import SourceError
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.sources import count
-from dphist.sources.delimited import _batch
-from dphist.sources.lines import Refused
-from dphist.sources.objects import _array, _line_by_line
+from dphist.sources.files.delimited import _batch
+from dphist.sources.files.lines import Refused
+from dphist.sources.files.objects import _array, _line_by_line
 
 _RECORDS = 12
 _WORDS = [

@@ -33,7 +33,7 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
     """Show one line that says what is being done, and clear it when it is done.
 
     It names the step only. (A count that takes long also shows DuckDB's bar, on the terminal of whoever holds the
-    records and nowhere else; see `dphist.sources.allowance`.)
+    records and nowhere else; see `dphist.sources.duck.allowance`.)
     """
     from dphist.kernels.compile import announce_compilation
 

@@ -26,8 +26,8 @@ from dphist.model.workload import Workload
 from dphist.planning.forecast import plan
 from dphist.planning.reasons import reason
 from dphist.private.discovery import price_of, terms, threshold
-from dphist.sources.allowance import available_memory
 from dphist.sources.discovering import keys_of
+from dphist.sources.duck.allowance import available_memory
 from dphist.sources.unmatched import Unmatched, measure_name, unmatched
 
 PRIVATE = "PRIVATE: for whoever holds the records; as secret as they are, and in no release. Do not share or log it."

@@ -6,6 +6,15 @@ means for an attribute is written once (``keys``), in a dozen words that every e
 threads. Rows that fall in no cell (beyond the bounds, between the integers, unlisted, NULL, NaN, infinite)
 are dropped, or counted in the attribute's other cell.
 
+    open        finds out what a source is         files/      CSV, JSON, Parquet
+    keys        which cell a row has               frames      pandas, polars, Arrow
+    people      which rows of a person are kept    duck/       counts both, on this machine
+    count       rows into cells                    databases/  PostgreSQL, Spark, whatever Ibis speaks to
+    coded       rows into codes, for many columns
+    discovering rows by keys that nobody declared
+    unmatched   rows without a cell, for a rehearsal (`tally`: how many)
+    draft       column names and types into a schema
+
 Nothing here is private yet. Errors therefore speak of columns and types, never of values, and the words of
 an engine's own errors, which may quote a record, are not passed on.
 """

@@ -34,14 +34,14 @@ from dphist.model.coded import (
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
-from dphist.sources.allowance import available_memory
 from dphist.sources.count import column_of, needed_columns, occupied, pass_through
-from dphist.sources.duck import Duck
+from dphist.sources.databases.remote import Remote
+from dphist.sources.duck.allowance import available_memory
+from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Engine, Key
 from dphist.sources.keys import place, read
 from dphist.sources.open import lasting, open_source
-from dphist.sources.remote import Remote
-from dphist.sources.sql import Sql
+from dphist.sources.sql.statements import Sql
 from dphist.sources.tally import Tally, tally_of
 from dphist.tracebacks import closed
 

@@ -13,9 +13,9 @@ from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
 from dphist.model.measure import Quantity
 from dphist.model.unit import Unit
-from dphist.sources.allowance import available_memory
+from dphist.sources.duck.allowance import available_memory
 from dphist.sources.engine import Bound, Column, Engine
-from dphist.sources.few import count_few
+from dphist.sources.files.few import count_few
 from dphist.sources.keys import amount, place, read
 from dphist.sources.open import open_source
 from dphist.sources.people import added_up

@@ -41,9 +41,9 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     Returns:
         The keys in any order, each once, and a row of counts for each; ``take`` gives the texts of some of the keys.
     """
-    from dphist.sources.duck import Duck
-    from dphist.sources.hashed import hashed_keys
-    from dphist.sources.remote import Remote
+    from dphist.sources.databases.remote import Remote
+    from dphist.sources.duck.duck import Duck
+    from dphist.sources.duck.hashed import hashed_keys
 
     unknown = domain.undeclared
     if unknown is None:

@@ -9,14 +9,14 @@ from typing import Any
 
 from dphist.errors import SourceError
 from dphist.model.unit import Unit
-from dphist.sources.allowance import configure, reach_network
-from dphist.sources.delimited import open_csv
-from dphist.sources.duck import Duck
+from dphist.sources.duck.allowance import configure, reach_network
+from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Engine
+from dphist.sources.files.delimited import open_csv
+from dphist.sources.files.objects import field_names, open_json
+from dphist.sources.files.parquet import parquet_files
 from dphist.sources.frames import arrow_of
-from dphist.sources.objects import field_names, open_json
-from dphist.sources.parquet import parquet_files
-from dphist.sources.sqlwords import literal, quote
+from dphist.sources.sql.words import literal, quote
 from dphist.sources.tally import Tallied
 
 _SUFFIXES = {
@@ -38,14 +38,14 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
     if isinstance(source, str | Path):
         return open_path(str(source), needed)
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(source, ibis.expr.types.Table):
-        from dphist.sources.ibis_opening import frame_of, open_table
+        from dphist.sources.databases.opening import frame_of, open_table
 
         frame = frame_of(source, needed)
         if frame is None:
             return open_table(source, unit)
         source = frame
     if (spark := sys.modules.get("pyspark.sql")) is not None and isinstance(source, spark.DataFrame):
-        from dphist.sources.spark import Spark
+        from dphist.sources.databases.spark import Spark
 
         return Spark(source)
     found = arrow_of(source, needed, unit.id)
@@ -88,7 +88,7 @@ def spark_session(source: Any) -> Any:
         source = source.source
     if "pyspark" not in sys.modules:
         return None
-    from dphist.sources.spark import session_of
+    from dphist.sources.databases.spark import session_of
 
     return session_of(source)
 
@@ -105,7 +105,7 @@ def connect(path: str = ":memory:") -> Any:
 def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     """Open files, or a table of a DuckDB or PostgreSQL database."""
     if source.startswith(("postgresql://", "postgres://")):
-        from dphist.sources.postgres import open_url
+        from dphist.sources.databases.postgres import open_url
 
         return open_url(source)
     if "::" in source:

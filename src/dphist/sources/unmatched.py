@@ -18,12 +18,12 @@ from dphist.model.domain import Attribute, Domain, Nominal
 from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
 from dphist.sources.count import column_of, needed_columns
-from dphist.sources.duck import Duck
+from dphist.sources.databases.remote import Remote
+from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Column
 from dphist.sources.keys import amount, place
 from dphist.sources.open import open_source
-from dphist.sources.remote import Remote
-from dphist.sources.sql import Sql
+from dphist.sources.sql.statements import Sql
 from dphist.sources.tally import Tally
 from dphist.tracebacks import closed
 

@@ -134,7 +134,7 @@ def _postgres(address: str, rows: int, bounded: Bounded, repeats: int, only: Seq
 
 
 def _spark(rows: int, bounded: Bounded, repeats: int, only: Sequence[str]) -> Iterator[Line]:
-    from dphist.sources.spark import local_session
+    from dphist.sources.databases.spark import local_session
 
     session = local_session("local[2]", spark_driver_memory="2g")
     java = session.sparkContext._gateway.proc.pid

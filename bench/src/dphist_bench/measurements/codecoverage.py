@@ -28,6 +28,7 @@ ROOMS = ("src/dphist/private", "src/dphist/sources")
 TESTS = (
     "tests/private",
     "tests/door",
+    "tests/sources",
     "tests/attacks",
 )
 # Why lines of a file are left, by the beginning of its name; the longest that fits counts.
@@ -46,16 +47,16 @@ WHY: dict[str, str] = {
     "private/records.py": "what mechanisms read and debuggers print; a refusal",
     "private/sparse.py": "answers without noise, for tests; refusals",
     "sources/": "refusals and errors of engines",
-    "sources/delimited.py": "runs in threads of DuckDB's, which coverage.py does not see "
+    "sources/files/delimited.py": "runs in threads of DuckDB's, which coverage.py does not see "
     "(`tests/attacks/test_lines.py` compares what is read)",
     "sources/frames.py": "columns of types that other tests use; polars queries that fail",
-    "sources/ibis_table.py": "types and functions for engines other than SQLite; errors of engines",
-    "sources/lines.py": "runs in threads of DuckDB's",
-    "sources/allowance.py": "limits of a control group, which this machine has not",
-    "sources/objects.py": "runs in threads of DuckDB's (`tests/attacks/test_lines.py` compares what is read)",
-    "sources/remote.py": "rows per person and ids of floats elsewhere, in slow tests; errors of engines",
-    "sources/spark.py": "types that quick tests do not use; a launcher for a Java that is installed already",
-    "sources/text.py": "runs in threads of DuckDB's",
+    "sources/databases/ibis_table.py": "types and functions for engines other than SQLite; errors of engines",
+    "sources/files/lines.py": "runs in threads of DuckDB's",
+    "sources/duck/allowance.py": "limits of a control group, which this machine has not",
+    "sources/files/objects.py": "runs in threads of DuckDB's (`tests/attacks/test_lines.py` compares what is read)",
+    "sources/databases/remote.py": "rows per person and ids of floats elsewhere, in slow tests; errors of engines",
+    "sources/databases/spark.py": "types that quick tests do not use; a launcher for a Java that is installed already",
+    "sources/files/text.py": "runs in threads of DuckDB's",
 }
 
 
@@ -166,7 +167,7 @@ def _page(rows: list[dict[str, Any]], totals: list[dict[str, Any]]) -> str:
         "# Lines and branches that tests run",
         "",
         "Made by `dphist bench run codecoverage --page docs/trust/coverage-of-code.md`, which runs the tests of both",
-        "rooms (`tests/private`, `tests/door`, `tests/attacks`, without the slow ones) under coverage.py. What",
+        "rooms (in `tests/`: `private`, `door`, `sources`, `attacks`, without the slow ones) under coverage.py. What",
         "compiled kernels, worker processes and Spark's executors run is not seen. That a line was run says little;",
         "that a bug in it is noticed is what [planted bugs](campaigns.md#planted-bugs) show.",
         "",

@@ -56,7 +56,7 @@ print(int(count({path!r}, {domain}, Unit({unit})).counts.sum()))
 _SPARK = """
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.sources import count
-from dphist.sources.spark import local_session
+from dphist.sources.databases.spark import local_session
 from dphist.model.unit import Unit
 session = local_session("local[2]", spark_driver_memory="1g", spark_sql_shuffle_partitions="64")
 print(int(count(session.read.parquet({path!r}), {domain}, Unit({unit})).counts.sum()))

@@ -31,7 +31,7 @@ _SCRIPT = """
 import json, os, sys, time
 import dphist
 from dphist.sources import count
-from dphist.sources.spark import local_session
+from dphist.sources.databases.spark import local_session
 from dphist_bench.timing import descendants, of_processes
 
 path, executors, parts = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

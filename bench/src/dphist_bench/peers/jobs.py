@@ -12,7 +12,7 @@ import numpy as np
 
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
-from dphist.sources.allowance import available_memory
+from dphist.sources.duck.allowance import available_memory
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.experiment import Experiment
 from dphist_bench.peers import outside

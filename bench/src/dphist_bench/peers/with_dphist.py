@@ -19,7 +19,7 @@ def load() -> str:
 
     import dphist as imported
     import dphist.publishing.door
-    from dphist.sources.few import MOST_ROWS
+    from dphist.sources.files.few import MOST_ROWS
 
     if _rows() > MOST_ROWS:
         import duckdb  # noqa: F401

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import SourceError
+from dphist.sources.databases.halves import added_halves, halves
+from dphist.sources.databases.remote import ibis_columns
 from dphist.sources.engine import (
     Bound,
     Column,
@@ -21,9 +23,7 @@ from dphist.sources.engine import (
     Key,
     Value,
 )
-from dphist.sources.halves import added_halves, halves
 from dphist.sources.people import DIGITS, SALT, exact_below, is_decimal, most, refuse_floats, refuse_type
-from dphist.sources.remote import ibis_columns
 from dphist.sources.tally import Tally
 
 
@@ -238,7 +238,7 @@ class IbisTable:
     def bounded(
         self, cell: Expression, bound: Bound, values: Sequence[Value] = ()
     ) -> tuple[Integers, Integers, Sequence[Integers]]:
-        """Cells, how many rows of them are kept, and sums; the places are those of `dphist.sources.sql`.
+        """Cells, how many rows of them are kept, and sums; the places are those of `dphist.sources.sql.statements`.
 
         Only where we know that texts are told apart by their bytes, and can say so.
         """
@@ -307,7 +307,7 @@ class IbisTable:
 
 
 def _chosen(placed: Any, amounts: list[str], bound: Bound) -> Any:
-    """The rows that are kept of each person: the places of `dphist.sources.sql`."""
+    """The rows that are kept of each person: the places of `dphist.sources.sql.statements`."""
     import ibis
 
     def at_a_place(start: Any, total: Any, place: Any, rows: int) -> Any:

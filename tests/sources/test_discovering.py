@@ -24,9 +24,9 @@ from dphist.private.noise.tails import gaussian_tail, laplace_tail, least_reach
 from dphist.publishing.checking import verify_file
 from dphist.sources.count import column_of
 from dphist.sources.discovering import keys_of
-from dphist.sources.duck import Duck
+from dphist.sources.duck.duck import Duck
+from dphist.sources.duck.hashed import hashed_keys
 from dphist.sources.engine import Bound
-from dphist.sources.hashed import hashed_keys
 from dphist.sources.open import open_source
 from dphist.sources.tally import Tallied
 
@@ -256,7 +256,7 @@ def test_keys_that_collide_and_the_type_of_ids_change_nobodys_cells(
     expected = reference(whole, unit, crossed=crossed, order=by_hash()(crossed))
     assert found(table, domain, unit) == expected
     with monkeypatch.context() as patched:
-        patched.setattr("dphist.sources.hashed.rows_at_once", lambda _: 50)
+        patched.setattr("dphist.sources.duck.hashed.rows_at_once", lambda _: 50)
         assert found(table, domain, unit) == expected
     coarse = "(hash(key) % 3)"
     monkeypatch.setattr(Duck, "key_bits", lambda self, size: coarse)
@@ -280,7 +280,7 @@ def test_only_keys_that_are_told_apart_by_their_bits_are_taken_as_numbers(
     whose = Bound.of(column_of(named, "user"), UNITS[1])
     assert hashed_keys(named, key, "0", whose, 1) is not None
     with monkeypatch.context() as patched:
-        patched.setattr("dphist.sources.hashed._PERSON", "(hash({}) % 7)")
+        patched.setattr("dphist.sources.duck.hashed._PERSON", "(hash({}) % 7)")
         assert hashed_keys(named, key, "0", whose, 1) is None
     monkeypatch.setattr(Duck, "key_bits", lambda self, size: "(hash(key) % 3)")
     assert hashed_keys(opened, key, "0", bound, 1) is None

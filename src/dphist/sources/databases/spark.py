@@ -16,10 +16,10 @@ import numpy as np
 
 from dphist.errors import SourceError
 from dphist.extras import kept_folder, need
+from dphist.sources.databases.executors import MOST_CELLS, counted_on_executors
+from dphist.sources.databases.remote import WRITTEN_OUT, Remote, backend_of, transposed
 from dphist.sources.engine import Bound, Column, Engine, Family, Integers, Key
-from dphist.sources.executors import MOST_CELLS, counted_on_executors
 from dphist.sources.people import DIGITS, SALT, refuse_floats
-from dphist.sources.remote import WRITTEN_OUT, Remote, backend_of, transposed
 
 _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),

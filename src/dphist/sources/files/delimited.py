@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import SourceError
-from dphist.sources.allowance import unreadable
-from dphist.sources.lines import (
+from dphist.sources.duck.allowance import unreadable
+from dphist.sources.files.lines import (
     LONGEST,
     Refused,
     files,
@@ -22,8 +22,8 @@ from dphist.sources.lines import (
     side_by_side,
     whole_lines,
 )
-from dphist.sources.sqlwords import quote
-from dphist.sources.text import Rows, Text
+from dphist.sources.files.text import Rows, Text
+from dphist.sources.sql.words import quote
 
 _VERDICTS = {1: "quote", 2: "carriage", 3: "long"}
 

@@ -11,10 +11,19 @@ from typing import IO, Any
 import numpy as np
 
 from dphist.errors import SourceError
-from dphist.sources.allowance import unreadable
-from dphist.sources.lines import LONGEST, Refused, files, is_text, pieces, refusal, side_by_side, whole_lines
-from dphist.sources.sqlwords import literal
-from dphist.sources.text import Rows, Text
+from dphist.sources.duck.allowance import unreadable
+from dphist.sources.files.lines import (
+    LONGEST,
+    Refused,
+    files,
+    is_text,
+    pieces,
+    refusal,
+    side_by_side,
+    whole_lines,
+)
+from dphist.sources.files.text import Rows, Text
+from dphist.sources.sql.words import literal
 
 _LOOKED_THROUGH = 1 << 22
 _SPACE = b" \t\r\n"
@@ -85,7 +94,7 @@ def field_names(connection: Any, source: str) -> list[str]:
 def _refuse_unheard(connection: Any, source: str, needed: Sequence[str]) -> None:
     """Refuse a field whose name stands nowhere in the files: a slip of the pen, which would count nobody.
 
-    It is a refusal on account of the records, like those of `dphist.sources.lines`; one record that has it ends it.
+    It is a refusal on account of the records, like those of `lines`; one record that has it ends it.
     """
     left = {
         name: (json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()) for name in needed

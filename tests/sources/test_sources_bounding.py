@@ -22,10 +22,11 @@ from dphist.errors import InputError, SourceError
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
-from dphist.sources import allowance, count, duck
+from dphist.sources import count
 from dphist.sources.coded import coded
 from dphist.sources.count import count_and_sum, rows_of_people
 from dphist.sources.discovering import keys_of
+from dphist.sources.duck import allowance, duck
 from dphist.sources.open import connect
 from dphist.sources.people import kept
 

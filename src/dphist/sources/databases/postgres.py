@@ -9,9 +9,9 @@ from typing import Any
 
 from dphist.errors import SourceError
 from dphist.extras import need
+from dphist.sources.databases.remote import WRITTEN_OUT, Remote, ibis_columns, transposed
 from dphist.sources.engine import Column, Engine, Family
 from dphist.sources.people import DIGITS, SALT
-from dphist.sources.remote import WRITTEN_OUT, Remote, ibis_columns, transposed
 
 SCHEMES = ("postgresql://", "postgres://")
 

@@ -19,13 +19,13 @@ import numpy.typing as npt
 from dphist.errors import SourceError
 from dphist.kernels.pairs import side_by_side
 from dphist.model.coded import code_type
-from dphist.sources.allowance import count_by_position, rows_at_once, shown_progress, unreadable
-from dphist.sources.arrow import batches_of, table_of
-from dphist.sources.binning import with_bins
+from dphist.sources.duck.allowance import count_by_position, rows_at_once, shown_progress, unreadable
+from dphist.sources.duck.arrow import batches_of, table_of
+from dphist.sources.duck.binning import with_bins
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import DIGITS, SALT, counted, is_decimal, refuse_floats
-from dphist.sources.sql import Sql
-from dphist.sources.sqlwords import literal, microseconds
+from dphist.sources.sql.statements import Sql
+from dphist.sources.sql.words import literal, microseconds
 from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class Duck(Sql):
         return f"CAST('0x' || substr(md5('{SALT}' || CAST({person} AS VARCHAR)), 1, {DIGITS}) AS BIGINT)"
 
     def key_order(self, size: int) -> str:
-        """The leading bits of a hash of the key, and the known cell behind them; see `dphist.sources.hashed`."""
+        """The leading bits of a hash of the key, and the known cell behind them; see `dphist.sources.duck.hashed`."""
         return f"CAST(({self.key_bits(size)} << {(size - 1).bit_length()}) | CAST(cell AS UBIGINT) AS BIGINT)"
 
     def key_bits(self, size: int) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dphist.errors import SourceError
-from dphist.sources.allowance import unreadable
-from dphist.sources.duck import Duck
-from dphist.sources.lines import Refused, refusal
+from dphist.sources.duck.allowance import unreadable
+from dphist.sources.duck.duck import Duck
+from dphist.sources.files.lines import Refused, refusal
 from dphist.sources.tally import Tally
 
 if TYPE_CHECKING:

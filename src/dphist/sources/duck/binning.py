@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.kernels.bins import bins_of
-from dphist.sources.allowance import count_by_position
-from dphist.sources.arrow import batches_of
-from dphist.sources.sqlwords import quote
+from dphist.sources.duck.allowance import count_by_position
+from dphist.sources.duck.arrow import batches_of
+from dphist.sources.sql.words import quote
 
 Edges = npt.NDArray[Any]
 _STREAM = "dphist rows with bins"

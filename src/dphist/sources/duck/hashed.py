@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.kernels.pairs import side_by_side
-from dphist.sources.allowance import rows_at_once
-from dphist.sources.duck import Duck
+from dphist.sources.duck.allowance import rows_at_once
+from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Integers
 from dphist.sources.people import counted
 

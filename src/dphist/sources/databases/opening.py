@@ -7,11 +7,11 @@ from typing import Any
 
 from dphist.errors import SourceError
 from dphist.model.unit import Unit
-from dphist.sources.duck import Duck
+from dphist.sources.databases.expressions import check_expression, made_in_memory
+from dphist.sources.databases.ibis_table import IbisTable
+from dphist.sources.databases.remote import backend_of
+from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Engine
-from dphist.sources.expressions import check_expression, made_in_memory
-from dphist.sources.ibis_table import IbisTable
-from dphist.sources.remote import backend_of
 
 
 def frame_of(table: Any, needed: Sequence[str]) -> Any:
@@ -32,11 +32,11 @@ def open_table(table: Any, unit: Unit) -> Engine:
     if backend is None or backend.name == "duckdb":
         return _duck(table, backend)
     if backend.name == "postgres":
-        from dphist.sources.postgres import Postgres
+        from dphist.sources.databases.postgres import Postgres
 
         return Postgres(table)
     if backend.name == "pyspark":
-        from dphist.sources import spark
+        from dphist.sources.databases import spark
 
         return spark.open_table(table)
     return IbisTable(table, backend)

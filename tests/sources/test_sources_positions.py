@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.sources import allowance, count, duck
+from dphist.sources import count
+from dphist.sources.duck import allowance, duck
 
 
 @pytest.fixture

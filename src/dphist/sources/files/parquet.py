@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dphist.errors import SourceError
-from dphist.sources.sqlwords import literal, microseconds, quote
+from dphist.sources.sql.words import literal, microseconds, quote
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _FLOATS = ("FLOAT", "DOUBLE")

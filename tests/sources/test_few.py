@@ -14,7 +14,8 @@ import pytest
 
 import dphist
 from dphist.model.unit import Unit
-from dphist.sources import count, few
+from dphist.sources import count
+from dphist.sources.files import few
 from dphist.sources.tally import Tallied
 
 AGE, SEX = dphist.Ordinal("age", range(10, 60, 5)), dphist.Ordinal("sex", range(2))

@@ -1,6 +1,6 @@
 """The statements of counting in SQL: one GROUP BY, of a person no more rows than promised; what three engines all run.
 
-`dphist.sources.sqlwords` has the words. What is kept of a person, and why, says `dphist.sources.people`.
+`dphist.sources.sql.words` has the words. What is kept of a person, and why, says `dphist.sources.people`.
 """
 
 # ruff: noqa: S608 -- SQL is what this file writes; names and public values go through quote() and literal()
@@ -13,7 +13,7 @@ from typing import Any
 
 from dphist.sources.engine import LARGEST_SUM, Bound, Column, Key, Value
 from dphist.sources.people import most
-from dphist.sources.sqlwords import SqlWords
+from dphist.sources.sql.words import SqlWords
 from dphist.sources.tally import Tally
 
 

@@ -2,7 +2,7 @@
 
 Only files that leave nothing to interpret are taken: one file on this machine, columns of whole numbers that a signed
 one of 64 bits holds, without a missing value, attributes that list whole numbers. An engine would read the same numbers
-and find the same cells (`tests/door/test_few.py` holds it against DuckDB). Whatever else it is, and whatever goes
+and find the same cells (`tests/sources/test_few.py` holds it against DuckDB). Whatever else it is, and whatever goes
 wrong, is for the engine, so errors are the engine's as well.
 
 Which way was gone depends on how many rows there are, and changes nothing but the time that it takes.

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from dphist.errors import SourceError
-from dphist.sources.sqlwords import literal
+from dphist.sources.sql.words import literal
 
 _PIECE = _HEADER = 1 << 22
 LONGEST = 1 << 24

@@ -19,9 +19,11 @@ from dphist import publish
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
-from dphist.sources import count, duck, remote
+from dphist.sources import count
 from dphist.sources.coded import coded
 from dphist.sources.count import count_and_sum
+from dphist.sources.databases import remote
+from dphist.sources.duck import duck
 from dphist.sources.people import kept_by_cell
 
 UNITS = [Unit(cells=1, id="user"), Unit(cells=2, per_cell=1, id="user"), Unit(cells=3, per_cell=2, id="user")]

@@ -22,9 +22,9 @@ import dphist
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.sources import count
+from dphist.sources.databases.spark import Spark, find_java
 from dphist.sources.engine import Bound
 from dphist.sources.keys import place
-from dphist.sources.spark import Spark, find_java
 
 pytestmark = [
     pytest.mark.spark,
@@ -171,7 +171,7 @@ DRIVER = """
 import json, os, sys
 import pyarrow as pa
 import dphist
-from dphist.sources.spark import local_session
+from dphist.sources.databases.spark import local_session
 from watched import Watched
 
 master, folder, fatal = sys.argv[1], sys.argv[2], sys.argv[3] == "fatal"
@@ -328,8 +328,8 @@ def test_tables_are_counted_by_executors_in_one_pass(
     spark_session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Partitions add up to the tables of all rows; without workers, GROUP BY says the same."""
-    from dphist.sources import spark as spark_module
     from dphist.sources.coded import coded
+    from dphist.sources.databases import spark as spark_module
 
     table, unit = rows(700), Unit(rows=2, id="user")
     frame = spark_session.createDataFrame(table.to_pandas()).repartition(3)

@@ -15,7 +15,7 @@ import numpy as np
 from dphist.errors import SourceError
 from dphist.sources.engine import Bound, Column, Family, Groups, Integers, Key, Value
 from dphist.sources.people import most, refuse_floats
-from dphist.sources.sql import Sql
+from dphist.sources.sql.statements import Sql
 from dphist.sources.tally import Tally
 
 # Places that are written out one by one: sooner done than a list of numbers that is gone through.

@@ -1,0 +1,4 @@
+"""Tables that stay where they are: `postgres` and `spark` are spoken to in SQL (`remote`), others through `ibis_table`.
+
+`opening` finds out which; `expressions` refuses plans in which one person's rows would move another's.
+"""
