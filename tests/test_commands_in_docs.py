@@ -54,9 +54,9 @@ def options_of(command: Any) -> set[str]:
 def options_of_measurement(name: str) -> set[str]:
     """By its source: importing all of them would take longer than all else here."""
     home = Path(catalogue.__file__).parent
-    places = (home / "measurements" / f"{name}.py", home / f"{name}.py", *sorted((home / name).glob("*.py")))
+    places = (*home.glob(f"measurements/*/{name}.py"), *sorted((home / name).glob("*.py")))
     found = {"--help"}
-    for source in (place.read_text(encoding="utf-8") for place in places if place.exists()):
+    for source in (place.read_text(encoding="utf-8") for place in places):
         found |= set(re.findall(r"\"(--[\w-]+)\"", source))
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef) and node.name == "measure":

@@ -24,7 +24,7 @@ from dphist.sources import count
 from dphist.sources.databases.ibis_table import IbisTable
 from dphist.sources.duck.duck import Duck
 from dphist.sources.open import open_source
-from dphist_bench.neighbours import UNITS, campaign, main, one_connection
+from dphist_bench.measurements.trust.neighbours import UNITS, campaign, main, one_connection
 from dphist_bench.records import sources
 from dphist_bench.records.towns import compare_towns
 
@@ -314,7 +314,7 @@ def test_expressions_in_which_one_row_moves_others_are_refused() -> None:
 
 
 def test_every_row_of_a_person_is_as_likely_to_be_kept() -> None:
-    from dphist_bench.fairness import chi_square, table
+    from dphist_bench.measurements.trust.fairness import chi_square, table
 
     rows = table(20_000)
     assert chi_square(rows, 20_000) < 27.88

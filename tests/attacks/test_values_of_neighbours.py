@@ -11,7 +11,7 @@ from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.mechanisms.spec import parse
 from dphist.private.queries import Identity
 from dphist_bench.audit.campaign import claims
-from dphist_bench.measurements.precision import look
+from dphist_bench.measurements.trust.precision import look
 
 # Seeds are fixed, so nothing here can flicker; with fresh ones a false alarm had a probability below 10⁻⁶ an event.
 FREQUENT = 40

@@ -10,10 +10,10 @@ from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.testing import run
 from dphist_bench import catalogue
-from dphist_bench.coverage_data import Data, lines
-from dphist_bench.crosstabs import drawn_crosstab
-from dphist_bench.drawn_data import drawn_cube, drawn_line, drawn_people, drawn_plane, drawn_space
-from dphist_bench.measurements.coverage import LEVELS, _Tally, intervals, outcomes, questions
+from dphist_bench.data.coverage import Data, lines
+from dphist_bench.data.crosstabs import drawn_crosstab
+from dphist_bench.data.drawn import drawn_cube, drawn_line, drawn_people, drawn_plane, drawn_space
+from dphist_bench.measurements.accuracy.coverage import LEVELS, _Tally, intervals, outcomes, questions
 
 
 def test_the_quick_form_writes_a_page(tmp_path):

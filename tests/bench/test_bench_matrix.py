@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dphist_bench.coverage_data import adult_cube
-from dphist_bench.measurements.matrix import _beside, _Run, populations
+from dphist_bench.data.coverage import adult_cube
+from dphist_bench.measurements.accuracy.matrix import _beside, _Run, populations
 
 FACTS = (1, "groups", 1000, "1", True, "cells")
 

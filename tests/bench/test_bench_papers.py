@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from dphist_bench import catalogue, competitors, files
+from dphist_bench import catalogue, competitors
 from dphist_bench.cases import Case, Reading, Setting
+from dphist_bench.data import files
 from dphist_bench.papers import xu2013_setup
 from dphist_bench.results import Results, Row
-from dphist_bench.skylines import SkylinePlot, SkylineTable, appearances
 from dphist_bench.views import Lines
+from dphist_bench.views.skylines import SkylinePlot, SkylineTable, appearances
 
 
 @pytest.mark.parametrize(

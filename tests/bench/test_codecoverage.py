@@ -1,9 +1,9 @@
-"""The page of lines and branches (`dphist_bench.measurements.codecoverage`) is made from what coverage.py wrote."""
+"""The page of lines and branches (`measurements.trust.codecoverage`) is made from what coverage.py wrote."""
 
 import json
 
 from dphist_bench import catalogue
-from dphist_bench.measurements.codecoverage import ROOT, places
+from dphist_bench.measurements.trust.codecoverage import ROOT, places
 
 
 def file(lines, missing, branches=0, taken=0):

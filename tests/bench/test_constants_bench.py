@@ -2,7 +2,7 @@
 
 from dphist.mechanisms import adaptivetree
 from dphist.mechanisms.trees import planning
-from dphist_bench.measurements.constants import measure
+from dphist_bench.measurements.accuracy.constants import measure
 
 
 def test_the_short_form_runs():

@@ -8,7 +8,7 @@ import pytest
 from dphist import Domain, Ordinal, Workload
 from dphist.mechanisms import Gaussian, Laplace
 from dphist.planning import limit
-from dphist_bench.measurements.currencies import BUDGETS, error, measure
+from dphist_bench.measurements.accuracy.currencies import BUDGETS, error, measure
 
 
 def test_the_short_form_runs():

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dphist.model.domain import Domain, Ordinal
-from dphist_bench import people
 from dphist_bench.cases import Case, Reading, Setting
-from dphist_bench.heatmap import Maps
+from dphist_bench.data import people
 from dphist_bench.papers.dpcube_histograms import rectangles
 from dphist_bench.results import Results, Row
+from dphist_bench.views.heatmap import Maps
 
 
 @pytest.mark.parametrize("largest", [None, 1, 40])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,8 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dphist.errors import InputError
-from dphist_bench import catalogue, files, measuring
+from dphist_bench import catalogue, measuring
 from dphist_bench.command import app
+from dphist_bench.data import files
 from dphist_bench.measuring import Failure, Line
 
 # Options beside --quick, and words that must be printed.
@@ -59,6 +61,9 @@ ELSEWHERE = {
     "constants": "test_constants_bench.py",
     "currencies": "test_currencies_bench.py",
     "publicfuzz": "test_publicfuzz.py",
+    "textfuzz": "test_textfuzz.py",
+    "neighbours": "../attacks/test_neighbouring_tables.py",
+    "fairness": "../attacks/test_neighbouring_tables.py",
 }
 
 
@@ -80,7 +85,7 @@ def test_every_measurement_runs_quickly_and_is_kept(name, tmp_path, capsys):
 
 def test_the_list_is_whole():
     here = Path(measuring.__file__).parent / "measurements"
-    modules = {path.stem for path in here.glob("*.py")} - {
+    modules = {path.stem for path in here.glob("*/*.py")} - {
         "__init__",
         "precision",
         "executors",
@@ -91,7 +96,8 @@ def test_the_list_is_whole():
     assert modules == {*QUICK, *ELSEWHERE}
     assert not {*QUICK} & {*ELSEWHERE}
     for name, file in ELSEWHERE.items():
-        assert f"measurements.{name}" in Path(__file__).with_name(file).read_text(encoding="utf-8"), file
+        words = (Path(__file__).parent / file).read_text(encoding="utf-8")
+        assert re.search(rf"measurements\.\w+(\.| import ){name}\b", words), file
     assert modules <= set(catalogue.MEASUREMENTS)
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dphist_bench.measurements import noise
+from dphist_bench.measurements.speed import noise
 
 
 @pytest.mark.parametrize("scale", [1, 10, 100])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dphist
 from dphist_bench.fuzz import calling, crew, pool, surface
-from dphist_bench.measurements.publicfuzz import measure
+from dphist_bench.measurements.trust.publicfuzz import measure
 
 
 def test_a_worker_that_dies_is_told():

@@ -1,6 +1,6 @@
 """The fuzzing of text files runs, and sees a reader that one record leads astray."""
 
-from dphist_bench import textfuzz
+from dphist_bench.measurements.trust import textfuzz
 
 
 def test_no_record_changes_how_another_is_read(capsys):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dphist_bench.measurements import mistakes
+from dphist_bench.measurements.trust import mistakes
 
 # What may go on, because it is what somebody may want; said in a warning where that is wise.
 ACCEPTED = (

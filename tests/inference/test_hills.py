@@ -16,7 +16,7 @@ from dphist.model.workload import Workload
 from dphist.testing import open_counts, run
 from dphist.testing.gates import as_histogram
 from dphist_bench.data import sample
-from dphist_bench.plane_data import heaped, smooth_hills
+from dphist_bench.data.planes import heaped, smooth_hills
 
 
 def _errors(counts, epsilon, draws, ways=({}, {"hills": True})):

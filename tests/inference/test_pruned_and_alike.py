@@ -15,7 +15,7 @@ from dphist.inference.predictive.engine import Engine
 from dphist.mechanisms import AdaptiveTree
 from dphist.mechanisms.trees.planning import _pruned, counts_of_boxes
 from dphist.testing import run
-from dphist_bench.drawn_data import drawn_plane
+from dphist_bench.data.drawn import drawn_plane
 
 
 def _boxes(shape, leaning):

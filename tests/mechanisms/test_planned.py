@@ -34,7 +34,7 @@ from dphist.private.noise import Noise
 from dphist.private.noise.keystream import Keystream
 from dphist.testing import open_counts, run
 from dphist_bench.data import sample
-from dphist_bench.plane_data import planes, roads
+from dphist_bench.data.planes import planes, roads
 
 
 def _domain(shape):

@@ -28,7 +28,7 @@ from dphist.private.queries.wavelet import Wavelet
 from dphist.publishing.door import publish
 from dphist.testing import check_mechanism, open_counts, run
 from dphist_bench import data
-from dphist_bench.measurements.census import census_domain
+from dphist_bench.measurements.speed.census import census_domain
 from dphist_bench.papers import privelet
 from dphist_bench.zoo.mutants import Mutant
 

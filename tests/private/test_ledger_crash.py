@@ -15,7 +15,7 @@ import pytest
 
 from dphist import errors
 from dphist.private.ledger import Head, Ledger
-from dphist_bench.measurements import ledger as experiment
+from dphist_bench.measurements.trust import ledger as experiment
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform has no kill -9")
 

@@ -46,7 +46,7 @@ from test_ledger_totals import (  # noqa: F401 -- the same
 from dphist import errors
 from dphist.private.ledger import Ledger
 from dphist.private.ledger.postgres import shown
-from dphist_bench.measurements import ledger as experiment
+from dphist_bench.measurements.trust import ledger as experiment
 
 pytestmark = pytest.mark.postgres
 _numbers = count()

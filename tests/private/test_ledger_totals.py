@@ -14,7 +14,7 @@ from dphist.private.ledger import Ledger
 from dphist.private.ledger.lines import Fund
 from dphist.private.ledger.totals import Spend, Sums, Total, most_epsilon
 from dphist.private.ledger.units import changes, charged
-from dphist_bench.measurements import composition
+from dphist_bench.measurements.trust import composition
 
 TINY = Fraction(1, 10**9)
 

@@ -44,7 +44,7 @@ SEEDS = 30
 
 def paths() -> None:
     """Write down what ledgers accept, one path a seed."""
-    from dphist_bench.measurements import composition
+    from dphist_bench.measurements.trust import composition
 
     made = []
     for name, total in composition.TOTALS:

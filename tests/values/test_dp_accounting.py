@@ -14,7 +14,7 @@ import pytest
 
 from dphist.model.conversion import delta_of_rho, epsilon_of_rho, rho_for
 from dphist.private.ledger.totals import Spend
-from dphist_bench.measurements import composition
+from dphist_bench.measurements.trust import composition
 
 RECORDED: dict[str, Any] = json.loads(
     Path(__file__).with_name("dp_accounting.json").read_text(encoding="utf-8")

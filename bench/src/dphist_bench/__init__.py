@@ -1,1 +1,1 @@
-"""Measurements that anyone can rerun: ``python -m dphist_bench NAME``."""
+"""Measurements that anyone can rerun: ``dphist bench run NAME``."""

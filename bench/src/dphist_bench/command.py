@@ -30,12 +30,13 @@ _EVERY = 30.0
 @app.command("list")
 def list_() -> None:
     """Name every experiment and measurement."""
-    from dphist_bench.catalogue import GROUPS, MEASUREMENTS, group
+    from dphist_bench.catalogue import GROUPS, ROOMS, group
 
     rows = [(name, found.title) for one in GROUPS for name, found in group(one).items()]
     screen.table(["experiment", "what it shows"], rows)
-    screen.line("")
-    screen.table(["measurement", "what it shows"], sorted(MEASUREMENTS.items()))
+    for room, measurements in ROOMS.items():
+        screen.line("")
+        screen.table([f"measurement of {room}", "what it shows"], sorted(measurements.items()))
 
 
 # A measurement has options of its own, and its own help about them.

@@ -81,7 +81,7 @@ class AdaptiveTreeConstants:
     """Of averaged counts, the part that handed-down totals have where there is much to tell; the law has the rest."""
     little: float = 100.0
     """Of a total of so many deviations they have half of that, and of next to nothing none: on 80 lines drawn by number
-    (``dphist_bench.drawn_data``, 4 draws) the law's mean alone has 0.86 to 0.90 of their error on prefixes below 300
+    (``dphist_bench.data.drawn``, 4 draws) the law's mean alone has 0.86 to 0.90 of their error on prefixes below 300
     noise scales of records, 0.98 above 3,000, where it was up to 1.5 times as far off on single lines; half of each has
     0.92 to 0.98, and 1.14 at worst. [not measured]"""
 

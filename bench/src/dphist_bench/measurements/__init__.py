@@ -1,1 +1,1 @@
-"""Speed and endurance, each a module with ``measure(*, quick, …)``: what there is to be printed, line by line."""
+"""What dphist is worth: how accurate it is, how fast, and what its promises stand on; a module a question."""

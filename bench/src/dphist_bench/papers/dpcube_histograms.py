@@ -23,12 +23,12 @@ from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
 from dphist.testing import run
-from dphist_bench import people
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import grows
+from dphist_bench.data import people
 from dphist_bench.experiment import Claim, Experiment
-from dphist_bench.heatmap import Maps
 from dphist_bench.views import Lines, Table
+from dphist_bench.views.heatmap import Maps
 
 PLANE = ("age", "hours_per_week")
 

@@ -16,8 +16,8 @@ from dphist.publishing.door import publish
 from dphist.uses.classify import ReleaseID3
 from dphist.uses.linkage import Blocking
 from dphist.uses.private_id3 import private_id3
-from dphist_bench import people
 from dphist_bench.cases import Case, Reading, Setting
+from dphist_bench.data import people
 from dphist_bench.experiment import Claim, Experiment, Finding
 from dphist_bench.results import Results
 from dphist_bench.views import Lines

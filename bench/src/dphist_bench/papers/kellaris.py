@@ -14,9 +14,10 @@ from dphist.mechanisms.blocks import Blocks
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.smooth import Smooth
 from dphist.mechanisms.spec import parse
-from dphist_bench import competitors, data, files
+from dphist_bench import competitors, data
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import Check, beats, best, every
+from dphist_bench.data import files
 from dphist_bench.experiment import (
     Claim,
     DataSet,
@@ -29,11 +30,11 @@ from dphist_bench.experiment import (
     apply,
     counts_of,
 )
-from dphist_bench.measurements.blocks import run
+from dphist_bench.measurements.speed.blocks import run
 from dphist_bench.metrics import interval_error, mean_squared_error, sliding_range_error
 from dphist_bench.results import Results, geometric_mean
-from dphist_bench.skylines import SkylinePlot, SkylineTable, appearances
 from dphist_bench.views import Lines
+from dphist_bench.views.skylines import SkylinePlot, SkylineTable, appearances
 
 _PRINTED = "s-approx, printed (leaks)"
 # Scheme and how often it is on a skyline in the paper's Table 2 (16 of them).

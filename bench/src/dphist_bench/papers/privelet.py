@@ -26,7 +26,7 @@ from dphist_bench import data
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import Check, exponents, power
 from dphist_bench.experiment import Claim, Experiment, Finding
-from dphist_bench.measurements.census import census_domain
+from dphist_bench.measurements.speed.census import census_domain
 from dphist_bench.papers import privelet_time
 from dphist_bench.papers.privelet_time import BASIC, PLUS, STAR
 from dphist_bench.results import Results, geometric_mean

@@ -19,7 +19,7 @@ from dphist.testing import open_counts
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.claims import every, power
 from dphist_bench.experiment import Claim, Experiment, Finding
-from dphist_bench.measurements.census import square_domain
+from dphist_bench.measurements.speed.census import square_domain
 from dphist_bench.results import Results, geometric_mean
 from dphist_bench.views import Lines
 

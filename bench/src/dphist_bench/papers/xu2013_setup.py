@@ -7,8 +7,9 @@ from typing import Literal
 
 from dphist.mechanisms.structurefirst import StructureFirst
 from dphist.testing import run
-from dphist_bench import data, files
+from dphist_bench import data
 from dphist_bench.cases import Reading
+from dphist_bench.data import files
 from dphist_bench.experiment import DataSet, FloatArray, IntArray, Method
 from dphist_bench.metrics import SlidingRanges, mean_absolute_error, mean_relative_error, mean_squared_error
 

@@ -11,7 +11,7 @@ any one pair on the way from one table to the other: a person could move others'
 is stricter there than the promise.) The other way round the test is weaker than pairs
 one by one in one respect: what a stranger does to everybody may be hidden by what another one did before (a column that
 is text already cannot become text again). Hence half of the towns get no stranger and must not move at all, batches are
-of all sizes from one stranger on, and some pairs are compared one by one besides (`dphist_bench.neighbours.campaign`).
+of all sizes from one stranger on, and some pairs are compared one by one besides (`neighbours.campaign`).
 
 From a batch that is refused those are sifted out with whom the table of a single town is refused already; should the
 rest be refused still, it is halved, until the strangers with whom a table is refused are alone.

@@ -22,7 +22,7 @@ _BOX_PRICE = 6.0
 # Up to here the level model runs along the curve as well; beyond, the classification tree speaks alone.
 MOST_CELLS_ON_CURVE = 1 << 20
 # On a plane the boxes' reading is averaged over so many places to begin the halving from: no boundary is special. On 84
-# made-up and drawn planes (`dphist_bench.data`, `drawn_data` 0 to 49) the mean of both readings then has 0.95 of the
+# made-up and drawn planes (`dphist_bench.data`, `data.drawn` 0 to 49) the mean of both readings then has 0.95 of the
 # error; four places give 0.96.
 _PLACES = ((0, 0), (1, 2), (3, 1), (2, 5), (5, 3), (7, 6), (6, 11), (11, 9))
 # What the level model weighs on a plane before their errors are compared: flat from 0.5 to 0.65.

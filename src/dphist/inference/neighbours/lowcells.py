@@ -6,7 +6,7 @@ neighbours (`dphist.inference.neighbours.fields`), which leaves empty land empty
 records sums mislead: sharing what their rows hold, empty cells get what they do not have. The noisy cells themselves
 tell: noise that hides nothing adds up to about nothing over all cells that it might explain.
 
-On 179 drawn cubes (`dphist_bench.drawn_data` spaces 3000 to 3119, cubes 3000 to 3299 and people 3000 to 3159 of up to
+On 179 drawn cubes (`dphist_bench.data.drawn` spaces 3000 to 3119, cubes 3000 to 3299 and people 3000 to 3159 of up to
 12,000 cells, ε up to 1, three draws) whoever chooses so is off by 1.022 of the better reading, 2.8 at worst; by how far
 blocks of attributes depend on each other, as was done before, 1.042, 8 at worst. Limits of 4 to 12 noise scales and of
 2 to 6 deviations are about as good.

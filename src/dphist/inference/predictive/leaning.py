@@ -24,7 +24,7 @@ from dphist.kernels.summed_area import box_sums
 
 FloatArray = NDArray[np.float64]
 
-# How far to go at most. On 36 drawn planes with an ε of at most 1 (`dphist_bench.drawn_data`, numbers 0 to 49) and on
+# How far to go at most. On 36 drawn planes with an ε of at most 1 (`dphist_bench.data.drawn`, numbers 0 to 49) and on
 # the 96 cases of made-up ones rectangles then have 0.90 and 1.00 of the pruned counts' error (1.07 and 1.14 at worst),
 # small ones 0.94 and 0.98 (1.00 and 1.11), single cells 0.95 and 0.97; without the second rule hills of 10⁸ records
 # have 2.3 times their error, without the first lone peaks have twice theirs.

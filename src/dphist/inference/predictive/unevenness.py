@@ -25,7 +25,7 @@ BoolArray = NDArray[np.bool_]
 # anything was seen is added, fading as splits of that size are seen. Hidden combs and teeth need it.
 _UNSEEN = 0.4
 # And so many times more, over the root of how many deviations of its noise the total is: what taught little may hide
-# much. Of 160 cases on 40 drawn planes (`dphist_bench.drawn_data`, 8 draws) one then holds in less than 0.93, four
+# much. Of 160 cases on 40 drawn planes (`dphist_bench.data.drawn`, 8 draws) one then holds in less than 0.93, four
 # without it; of those on 40 drawn lines none, three without it.
 _HIDDEN = 12.0
 # What c² is believed before anything was seen.

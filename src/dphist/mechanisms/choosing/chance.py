@@ -13,18 +13,18 @@ and set beside what the best other candidate is expected to be off by, A. If tha
 smaller ones, A hangs on δ as well: h_S(δ) ÷ (1 + h_S(δ) · precision of S) is left of what a larger S holds. As a
 constant it was as large for attributes that go together by chance, which lost much beside B and so were left to it too
 readily. The way that is expected to lose less against the better of both is gone. Choices simulated on 68 made-up cubes
-(those of the matrix, `dphist_bench.drawn_data` people 0 to 59 and cubes 300 to 344 of up to 13,000 cells, ε up to 3,
+(those of the matrix, `dphist_bench.data.drawn` people 0 to 59 and cubes 300 to 344 of up to 13,000 cells, ε up to 3,
 two draws, looks for 1/50) lost 1.065 against the better way; with a constant A and looks at all that pairs show 1.078,
 with A at most its plain forecast 1.087.
 
 **Where two attributes are all there is, or two are long and ordered**, a look has another use: blocks hide a narrow
 diagonal, or categories with habits of their own, and whoever knows of them measures another table or the cells
 (`dphist.mechanisms.choosing.cubes`). It is then bought wherever it is clear enough for little. On drawn spaces and
-tables of two attributes (`dphist_bench.drawn_data.drawn_space` 500 to 556, `dphist_bench.crosstabs` 300 to 359) every
+tables of two attributes (`dphist_bench.data.drawn`: spaces 500 to 556, `dphist_bench.data.crosstabs` 300 to 359) every
 fifth and every tenth have such pairs, and errors of half or a third are worth more than a percent.
 
 **What larger tables hold** is what `departing` says. Boxes add it up as they add up noise (`forecast`). On 35 made-up
-cubes (matrix, `dphist_bench.drawn_data` 100 to 139) products with exact tables were off by 0.77 of this on ranges of
+cubes (matrix, `dphist_bench.data.drawn` 100 to 139) products with exact tables were off by 0.77 of this on ranges of
 two attributes, 0.85 on boxes, 0.9 on cells, each within a third. All of it is reckoned with: of 36 cubes (144 cases,
 choices simulated by a script) those lost 1.05 against the better of both, with 0.8 or 1.2 of it 1.06, 1.08.
 

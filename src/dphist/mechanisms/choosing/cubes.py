@@ -2,7 +2,7 @@
 
 Each is chosen by what it is expected to be off by (`forecast`), from public facts and a first look that was paid for
 (`glimpse`). Where forecasts are known to be off in one direction, constants say so; all were chosen on made-up cubes:
-those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.drawn_data`.
+those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.data.drawn`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dphist.private.gate import PrivateCounts
 # A tree adapts to what it finds, which its forecast does not know; it also fits boxes more than tables. It wins from
 # this part of the tables' forecast on: where nothing is announced or seen, and where ranges are; and from so much more
 # where attributes depend on each other by more than a limit, and so many times as much as they do: what hangs together
-# lies in few places (`dphist_bench.drawn_data.drawn_space`, 2.3 times a tree's error at worst without, 1.2 with it; two
+# lies in few places (`dphist_bench.data.drawn.drawn_space`, 2.3 times a tree's error at worst without, 1.2 with it; two
 # to five times as much are as good). From so many attributes on it finds less than it is expected to, and is reckoned
 # with all of its noise; and so it is where no attribute is ordered and has so many values: halves of a few categories
 # are not alike. On boxes and ranges of two of eleven drawn cubes of that kind (`drawn_cube` 2000 to 2059 and

@@ -23,7 +23,7 @@ _WHOLE, _WHOLE_OF_SEVERAL, _AS_THEY_ARE = 0.5, 0.35, 0.12
 # 49) at ε = 10 rectangles are then off by 0.001 to 0.5 of what they were; at ε = 5 the tree stays.
 _NEARLY_EXACT = 0.5
 # Tables of several attributes do not adapt: cells as good as they are will do, but for announced tables, of which more
-# is inferred than noise leaves. On 22 drawn cubes (`dphist_bench.drawn_data` cubes 3400 to 3499 and people 3200 to 3229
+# is inferred than noise leaves. On 22 drawn cubes (`dphist_bench.data.drawn` cubes 3400 to 3499 and people 3200 to 3229
 # of up to 6,000 cells, three draws) cells by themselves have 0.9 of the error of whatever else was chosen at ε = 4 on
 # two-way tables and ranges of two, 1.0 on boxes, 1.9 on tables of one attribute, at ε = 6 0.4 to 0.8 of all, at ε = 10
 # less than 0.2; at ε = 3 0.9 on cells and 1.0 to 2.6 on all else.

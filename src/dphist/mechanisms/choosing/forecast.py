@@ -44,7 +44,7 @@ _MOST_WORK = 4e8
 # otherwise must not change a share.
 _GRID, _LEAST = 1000, 4
 # A cube that questions may need has at least this share: intervals of what only the cube tells stand on it, and are as
-# much wider as it is less. On drawn cubes 100 to 125 (`dphist_bench.drawn_data`, two draws) those of cells and boxes
+# much wider as it is less. On drawn cubes 100 to 125 (`dphist_bench.data.drawn`, two draws) those of cells and boxes
 # have half the width that a share of 0.05 gives, and no kind of question is off by more than 1.01 of what it was; with
 # 0.3 they have a third, and boxes are off by 1.06.
 _CUBE = 0.15
@@ -57,7 +57,7 @@ _CUBE_OF_TABLES = 0.3
 # How uneven a residual is taken to be, as a part of its mean.
 _UNEVEN = CONSTANTS.smoother * CONSTANTS.first_guess
 # The same for every attribute more, by the root of how far attributes depend on each other: so many times that, and at
-# least a little (made-up cubes, `dphist_bench.drawn_data` and `matrix`). Candidates are compared by it.
+# least a little (made-up cubes, `dphist_bench.data.drawn` and `matrix`). Candidates are compared by it.
 _TOGETHER, _LEAST_TOGETHER = 5.0, 0.1
 # Shares of tables are found by how far pairs are from chance: so many times the root of what blocks show of dependence,
 # one table less and another more, as likely as densities are.

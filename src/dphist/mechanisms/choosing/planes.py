@@ -57,7 +57,7 @@ _DOUBT, _AGAIN = 0.05, Fraction(1, 20)
 _TOTAL, _BLOCKS = Fraction(1, 256), Fraction(3, 256)
 _CELLS, _SIDES = 64, 32
 # A tree wins below this part of the wavelets' error. On 22 made-up planes with 10⁵ to 10⁷ records at two ρ and drawn
-# ones (`dphist_bench.drawn_data` 1200 to 1259, two draws; 87 of 164 cases with 0.3 records a cell and deviation) these
+# ones (`dphist_bench.data.drawn` 1200 to 1259, two draws; 87 of 164 cases with 0.3 records a cell and deviation) these
 # are so taken in 35, with 0.73 of a tree's error there, 1.7 at worst (an exactly level plane); with 0.9 and 1.1 instead
 # in 47 and 26, with 0.78 and 0.74.
 _TREE = 1.0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # What a noisy total costs, where candidates part company by how many records there are: under two percent.
 _TOTAL = Fraction(1, 64)
 # How much boxes count on a plane of which nothing was announced. On drawn planes 700 to 739 with ε up to 3
-# (`dphist_bench.drawn_data`, two draws) a tree's error beside that of a tree for boxes alone is 0.93 on cells, 0.93 on
+# (`dphist_bench.data.drawn`, two draws) a tree's error beside that of a tree for boxes alone is 0.93 on cells, 0.93 on
 # tables and 0.98 on boxes; with 3 instead 0.81, 0.89 and 1.07, and the mean error of rectangles on planes of ``bench
 # run coverage`` was a quarter larger: what is asked of a plane most should not pay for it.
 _BOXES = 20.0

@@ -77,7 +77,7 @@ class PlannedConstants:
     """All levels but the cells leave something for a next one. [0 ± 5, +20 ± 16]"""
     few: float = 100.0
     """Of a total of so many deviations, pruned counts and counts that were not pruned have equal parts. On 70 planes
-    drawn by number (``dphist_bench.drawn_data``, three releases each) errors are 0.94 to 0.96 of the pruned ones' by
+    drawn by number (``dphist_bench.data.drawn``, three releases each) errors are 0.94 to 0.96 of the pruned ones' by
     kind of question (mean over planes), 1.10 at worst; with 15 they are 0.95 to 0.96, 1.05 at worst."""
     thin: float = 1.0
     """A box with fewer records than so many for each cell, in noise scales of what it has left, is looked at from near

@@ -1,0 +1,190 @@
+# ruff: noqa: E501, S311, TID251 -- lists of odd words; made-up files, nothing that is released
+"""One record of a text file changed, and every other read the same or the file refused: tried over and over.
+
+A file of some lines (CSV with both kinds of line ends) or objects (JSON, one a line and in an array) gets one record more,
+loses one, or has one replaced by something odd: quotes, carriage returns, separators, brackets, bytes that are no text,
+in any order. The rows that our reader cuts are compared as multisets: all others must be there, and the odd record
+may be one row at most. So that a million can be tried, the reader is called without DuckDB behind it, which gets rows as values;
+``--whole`` of the tries also go through `count`, from file to histogram.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from dphist.errors import SourceError
+from dphist.model.domain import Domain, Nominal, Ordinal
+from dphist.sources import count
+from dphist.sources.files.delimited import _batch
+from dphist.sources.files.lines import Refused
+from dphist.sources.files.objects import _array, _line_by_line
+
+_RECORDS = 12
+_WORDS = [
+    b'"', b'"', b'""', b",", b",", b"\r", b" ", b"3", b"a", b"3,a", b"\x00", b"\xef\xbb\xbf", b"\xff", b"\xe2\x82", b"\xc3",
+    b"\\", b"'", b";", b"\t", b"|", b"#", b"\x1a", b"\x0b", b"\x0c", b"\xc2\x85", b"\xe2\x80\xa8", b"\xc3\xa9", b"NULL", b"nan",
+    b"x,y", b"a" * 70, b'"a"', b'"3","a"', b",,", b"-1", b"1e999",
+]  # fmt: skip
+_SIGNS = [
+    b"{", b"}", b"[", b"]", b'"', b'\\"', b"\\", b":", b",", b'"x"', b'"y"', b'"x":3', b'"y":"a"', b"\\u0022", b"\\ud800",
+    b"null", b"3", b"\r", b" ", b"\x00", b"\xff", b"\xef\xbb\xbf", b'{"x":3,"y":"a"}', b"\xc3\xa9", b"//", b"1e999", b"tru", b"\t",
+]  # fmt: skip
+_DOMAIN = Domain([Ordinal("x", range(9)), Nominal("y", ["a", "b"], other=True)])
+_PLACES = np.array([0, 1], dtype=np.int64)
+
+Rows = Counter[tuple[str | None, ...]]
+
+
+class Kind:
+    """One format: its records, how they make a file, how the file is read, and what odd records are made of."""
+
+    def __init__(
+        self, name: str, words: list[bytes], join: Callable[[list[bytes]], bytes], suffix: str
+    ) -> None:
+        self.name, self.words, self.join, self.suffix = name, words, join, suffix
+        csv = suffix == ".csv"
+        self.records = [
+            (b"%d,%s" if csv else b'{"x":%d,"y":"%s"}') % (i % 9, b"ab"[i % 2 : i % 2 + 1])
+            for i in range(_RECORDS)
+        ]
+
+    def odd(self, chance: random.Random) -> bytes:
+        """A record that nobody would write."""
+        found = b"".join(chance.choices(self.words, k=chance.randint(0, 8)))
+        if self.suffix == ".json" and chance.random() < 0.6:
+            # Brackets that fit are rare by chance.
+            found = b"{" + found + b"}"
+        elif self.suffix == ".csv" and chance.random() < 0.5:
+            found = b"3," + found
+        return found
+
+    def read(self, text: bytes) -> Rows:
+        """The rows that the reader cuts; what is refused raises."""
+        if self.suffix == ".csv":
+            head, _, rest = text.partition(b"\n")
+            batch, *_ = _batch(rest, ord(","), head.endswith(b"\r"), _PLACES, ["x", "y"])
+            return Counter(zip(batch[0].to_pylist(), batch[1].to_pylist(), strict=True))
+        if text.startswith(b"["):
+            parts = list(_array(text[1:], iter(())))
+            return Counter((found.strip(),) for part in parts for found in part.to_pylist())
+        return Counter((found.strip(),) for found in _line_by_line(text).to_pylist())
+
+
+KINDS = [
+    Kind("CSV, LF", _WORDS, lambda records: b"".join(r + b"\n" for r in [b"x,y", *records]), ".csv"),
+    Kind("CSV, CR LF", _WORDS, lambda records: b"".join(r + b"\r\n" for r in [b"x,y", *records]), ".csv"),
+    Kind("JSON, one a line", _SIGNS, lambda records: b"".join(r + b"\n" for r in records), ".json"),
+    Kind("JSON, an array", _SIGNS, lambda records: b"[" + b",\n".join(records) + b"]", ".json"),
+]
+
+
+def changed(kind: Kind, chance: random.Random) -> tuple[list[bytes], list[bytes]]:
+    """The records with one changed, and those that are the same."""
+    at = chance.randrange(_RECORDS + 1)
+    before, after = kind.records[:at], kind.records[at:]
+    way = chance.randrange(8)
+    if way == 0:
+        kept = before + after[1:]
+        return kept, kept
+    if way == 1:
+        return [*before, kind.odd(chance), *after[1:]], before + after[1:]
+    return [*before, kind.odd(chance), *after], kind.records
+
+
+def run(kind: Kind, tries: int, seed: int) -> tuple[int, int, int]:
+    """How many files were read with every other record as before, were refused, and were read otherwise."""
+    chance = random.Random(seed)
+    fine = refused = wrong = 0
+    for _ in range(tries):
+        records, others = changed(kind, chance)
+        try:
+            rows = kind.read(kind.join(records))
+        except Refused:
+            refused += 1
+            continue
+        # By themselves the others are what they are anywhere.
+        expected = kind.read(kind.join(others)) if others is not kind.records else _base(kind)
+        extra = rows.total() - expected.total()
+        good = expected <= rows and 0 <= extra <= _more(kind, records, others)
+        fine, wrong = fine + good, wrong + (not good)
+        if not good and wrong <= 3:
+            sys.stdout.write(f"  {kind.name}: read otherwise: {kind.join(records)!r}\n")
+    return fine, refused, wrong
+
+
+_BASES: dict[str, Rows] = {}
+
+
+def _base(kind: Kind) -> Rows:
+    if kind.name not in _BASES:
+        _BASES[kind.name] = kind.read(kind.join(kind.records))
+    return _BASES[kind.name]
+
+
+def _more(kind: Kind, records: list[bytes], others: list[bytes]) -> int:
+    """How many rows the odd record may be: one, but in an array it is as many objects as stand in it."""
+    if records is others:
+        return 0
+    if kind.name != "JSON, an array":
+        return 1
+    (odd,) = list((Counter(records) - Counter(others)).elements()) or [b""]
+    return max(1, odd.count(b"{"))
+
+
+def whole(kind: Kind, tries: int, seed: int, folder: str) -> tuple[int, int, int]:
+    """The same from file to histogram, through DuckDB."""
+    chance = random.Random(seed)
+    fine = refused = wrong = 0
+    path = Path(folder) / f"d{kind.suffix}"
+    for _ in range(tries):
+        records, others = changed(kind, chance)
+        counts = []
+        try:
+            for each in (records, others):
+                path.write_bytes(kind.join(each))
+                counts.append(count(str(path), _DOMAIN).counts)
+        except SourceError:
+            refused += 1
+            continue
+        moved = counts[0] - counts[1]
+        good = bool((moved >= 0).all() and moved.sum() <= _more(kind, records, others))
+        fine, wrong = fine + good, wrong + (not good)
+    return fine, refused, wrong
+
+
+def main(argv: list[str]) -> int:
+    """Print how many changed records were tried and what became of the others."""
+    parser = argparse.ArgumentParser(prog="dphist bench run textfuzz", description=__doc__)
+    parser.add_argument("--tries", type=int, default=1_000_000)
+    parser.add_argument("--whole", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="a few thousand")
+    options = parser.parse_args(argv)
+    tries, through = (4_000, 40) if options.quick else (options.tries, options.whole)
+    sys.stdout.write(
+        f"{'records changed':<34}{'tried':>12}{'as before':>12}{'refused':>12}{'otherwise':>12}\n"
+    )
+    totals = [0, 0, 0]
+    begin = time.process_time()
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in KINDS:
+            for words, found in (
+                (kind.name, run(kind, tries // len(KINDS), options.seed)),
+                (f"{kind.name}, to the histogram", whole(kind, through // len(KINDS), options.seed, folder)),
+            ):
+                row = [sum(found), *found]
+                sys.stdout.write(f"{words:<34}" + "".join(f"{each:>12,}" for each in row) + "\n")
+                totals = [one + other for one, other in zip(totals, found, strict=True)]
+    row = [sum(totals), *totals]
+    sys.stdout.write(f"{'all':<34}" + "".join(f"{each:>12,}" for each in row) + "\n")
+    sys.stdout.write(f"processor time: {time.process_time() - begin:.0f} s\n")
+    return int(totals[2] > 0)
