@@ -12,7 +12,7 @@ from dphist.cli.picture import bars
 from dphist.mechanisms import Marginals
 from dphist.release import load
 from dphist.report import figure, report_page
-from dphist.report.notebook import release_html
+from dphist.report.drawing import release_html
 from dphist.uses import Cube, ask_sql
 from dphist.web.compare import compare
 from dphist.web.view import View

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dphist.cli import plugins, screen
+from dphist.cli import screen
 from dphist.cli.application import Json, WorkloadText, app
+from dphist.errors import InputError
 
 
 @app.command()
@@ -55,7 +56,7 @@ def audit(
     if (mechanism is None) != all_of_them:
         raise typer.BadParameter("name one mechanism, or give --all")
     if mechanism is None:
-        attack_all = plugins.load("audit", "the audit of all mechanisms")
+        attack_all = _laboratory("audit", "the audit of all mechanisms")
         with screen.progress("attacking every mechanism") as say:
             fallen = attack_all(results, hours, page, say)
         if fallen:
@@ -78,7 +79,7 @@ def audit(
 )
 def bench(context: typer.Context) -> None:
     """Run the papers' experiments and our measurements again (needs dphist-bench)."""
-    command = typer.main.get_command(plugins.load("bench", "`dphist bench`"))
+    command = typer.main.get_command(_laboratory("bench", "`dphist bench`"))
     command(context.args, prog_name="dphist bench")
 
 
@@ -118,7 +119,6 @@ def plan(
         plan_on_the_web(schema, epsilon or "1", port, browser)
         return
     from dphist.cli.uses import show_plan
-    from dphist.errors import InputError
 
     if schema is None:
         raise InputError("--schema is missing: the public domain, as TOML (`dphist schema new` drafts one)")
@@ -167,3 +167,14 @@ def compare(
             source, schema, epsilon, workload=workload, names=mechanism, trials=trials, output=output,
             as_json=as_json, say=say,
         )  # fmt: skip
+
+
+def _laboratory(name: str, what: str) -> Any:
+    """What dphist-bench registered under a name, loaded when it is used; or say what to install."""
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group="dphist.commands", name=name):
+        return found.load()
+    raise InputError(
+        f"{what} is part of dphist-bench, which is not installed: `pip install ./bench` from a clone"
+    )

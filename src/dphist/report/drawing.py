@@ -1,17 +1,26 @@
-"""How releases are drawn when they are asked to show themselves."""
+"""How releases are drawn when they are asked to show themselves: as charts, as a page, as a card in a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dphist.release import Release
 from dphist.release.atomic import atomic
+from dphist.release.foreign import ForeignMechanism
+from dphist.report.cuts import cut
+from dphist.report.facts import mechanism_words
 from dphist.report.figures import figure
-from dphist.report.notebook import release_html
 from dphist.report.page import report_page
+from dphist.report.tables import tabulate
+
+# The small picture of a card, in pixels, and how many bars it has at most.
+_WIDTH, _HEIGHT, _MOST = 480, 90, 120
 
 
 class Charts:
@@ -32,3 +41,41 @@ class Charts:
             with atomic(Path(output)) as temporary:
                 temporary.write_text(page, encoding="utf-8")
         return page
+
+
+def release_html(release: Release) -> str:
+    """Write a small card: what is counted, what is promised, how it was made, and the first attribute as bars."""
+    mechanism = release.mechanism
+    foreign = isinstance(mechanism, ForeignMechanism)
+    facts = {
+        "cells": " × ".join(f"{a.name} ({a.size:,})" for a in release.domain.attributes),
+        "promise": release.guarantee.describe(),
+        "mechanism": mechanism_words(release)["name"],
+    }
+    if not foreign:
+        facts["records of keys shown" if release.guarantee.threshold else "records"] = str(release.answer())
+    rows = "".join(
+        f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    return f"<div><table>{rows}</table>{'' if foreign else _bars(release)}</div>"
+
+
+def _bars(release: Release) -> str:
+    attribute = release.domain.attributes[0]
+    numbers = tabulate(release, [cut(attribute, _MOST)])
+    answers, labels = numbers.answers, numbers.cuts[0].labels
+    top = max(float(np.nanmax([*answers.high, *answers.value], initial=1.0)), 1.0)
+    step = _WIDTH / len(labels)
+    marks = []
+    for i, label in enumerate(labels):
+        height = _HEIGHT * max(0.0, float(answers.value[i])) / top
+        marks.append(
+            f'<rect x="{i * step:.1f}" y="{_HEIGHT - height:.1f}" width="{max(0.5, step - 0.6):.1f}" '
+            f'height="{height:.1f}" fill="#4c78a8"><title>{escape(label)}: {escape(str(answers[i]))}</title></rect>'
+        )
+    title = f"{escape(attribute.name)}: estimated records"
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'aria-label="{title}"><title>{title}</title>{"".join(marks)}</svg><div><small>{title}</small></div>'
+    )

@@ -34,12 +34,12 @@ from dphist.model.coded import (
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
-from dphist.sources.count import column_of, needed_columns, occupied, pass_through
+from dphist.sources.count import column_of, grouped, needed_columns, occupied, pass_through
 from dphist.sources.databases.remote import Remote
 from dphist.sources.duck.allowance import available_memory
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Engine, Key
-from dphist.sources.keys import place, read
+from dphist.sources.keys import place
 from dphist.sources.open import lasting, open_source
 from dphist.sources.sql.statements import Sql
 from dphist.sources.tally import Tally, tally_of
@@ -241,29 +241,13 @@ def _grouped(engine: Engine, domain: Domain, unit: Unit, source: Any) -> CodedCo
                 "Parquet files, a data frame, or a table of DuckDB, PostgreSQL or Spark"
             )
         flat, rows, _ = occupied(source, domain, unit)
-        codes: tuple[IntArray, ...] = np.unravel_index(flat, domain.shape)
-        kept = np.ones(len(rows), dtype=bool)
+        codes: Sequence[IntArray] = np.unravel_index(flat, domain.shape)
     else:
-        readings = [read(a, column_of(engine, a.name), engine) for a in domain.attributes]
-        groups = engine.group([reading.key for reading in readings])
-        rows, kept, codes = groups.rows, np.ones(len(groups.rows), dtype=bool), ()
-        for attribute, reading, values, missing in zip(
-            domain.attributes, readings, groups.keys, groups.missing, strict=True
-        ):
-            other = -1 if attribute.other_cell is None else attribute.other_cell
-            cell = np.full(len(rows), other, dtype=np.int64)
-            inside = reading.cells(values[~missing])
-            cell[~missing] = np.where(inside < 0, other, inside)
-            kept &= cell >= 0
-            codes += (cell,)
-        tally = tally_of(source)
-        if tally is not None:
-            engine.watch(tally)
-            tally.placed = int(rows[kept].sum())
+        codes, rows, _ = grouped(engine, domain, tally=tally_of(source))
     return CodedColumns(
         domain,
         tuple(
-            np.repeat(cell[kept].astype(code_type(size)), rows[kept])
-            for cell, size in zip(codes, domain.shape, strict=True)
+            np.repeat(code.astype(code_type(size)), rows)
+            for code, size in zip(codes, domain.shape, strict=True)
         ),
     )

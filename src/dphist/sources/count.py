@@ -19,7 +19,7 @@ from dphist.sources.files.few import count_few
 from dphist.sources.keys import amount, place, read
 from dphist.sources.open import open_source
 from dphist.sources.people import added_up
-from dphist.sources.tally import tally_of
+from dphist.sources.tally import Tally, tally_of
 from dphist.tracebacks import closed
 
 
@@ -132,33 +132,42 @@ def _occupied(
     engine = open_source(source, needed_columns(domain, unit, quantities), unit)
     tally = tally_of(source)
     engine.watching = tally is not None
-    columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     added = [amount(each, column_of(engine, each.measure.source), engine) for each in quantities]
     if unit.id is not None:
         bound = Bound.of(column_of(engine, unit.id), unit, domain.size)
-        cells = [place(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
+        cells = [place(a, column_of(engine, a.name), engine) for a in domain.attributes]
         counted = engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
         if tally is not None:
             engine.watch(tally)
             tally.placed = engine.had_cell
         return counted
-    readings = [read(a, column, engine) for a, column in zip(domain.attributes, columns, strict=True)]
+    codes, rows, sums = grouped(engine, domain, added, tally)
+    flat = np.zeros(len(rows), dtype=np.int64)
+    for code, size in zip(codes, domain.shape, strict=True):
+        flat = flat * size + code
+    return flat, rows, sums
+
+
+def grouped(
+    engine: Engine, domain: Domain, added: Sequence[Any] = (), tally: Tally | None = None
+) -> tuple[list[IntArray], IntArray, list[IntArray]]:
+    """Rows that have a cell, alike ones together: its number on every attribute, how many they are, and their sums."""
+    readings = [read(a, column_of(engine, a.name), engine) for a in domain.attributes]
     groups = engine.group([reading.key for reading in readings], added)
-    flat = np.zeros(len(groups.rows), dtype=np.int64)
-    kept = np.ones(len(groups.rows), dtype=bool)
+    kept, codes = np.ones(len(groups.rows), dtype=bool), []
     for attribute, reading, values, missing in zip(
         domain.attributes, readings, groups.keys, groups.missing, strict=True
     ):
         other = -1 if attribute.other_cell is None else attribute.other_cell
-        cell = np.full(len(flat), other, dtype=np.int64)
+        code = np.full(len(kept), other, dtype=np.int64)
         found = reading.cells(values[~missing])
-        cell[~missing] = np.where(found < 0, other, found)
-        kept &= cell >= 0
-        flat = flat * attribute.size + cell
+        code[~missing] = np.where(found < 0, other, found)
+        kept &= code >= 0
+        codes.append(code)
     if tally is not None:
         engine.watch(tally)
         tally.placed = int(groups.rows[kept].sum())
-    return flat[kept], groups.rows[kept], [total[kept] for total in groups.sums]
+    return [code[kept] for code in codes], groups.rows[kept], [total[kept] for total in groups.sums]
 
 
 def needed_columns(domain: Domain, unit: Unit, quantities: Sequence[Quantity] = ()) -> list[str]:
