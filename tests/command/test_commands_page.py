@@ -1,8 +1,10 @@
 """The page of the command line says what the commands say."""
 
+import re
 from pathlib import Path
 
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from dphist.cli.application import PANELS, Panels
 from dphist.cli.commands import app
@@ -28,4 +30,7 @@ def test_the_help_lists_every_command_once_under_a_heading():
     assert isinstance(whole, Panels)
     listed = [name for names in PANELS.values() for name in names]
     assert list(whole.commands) == listed
-    assert {getattr(each, "rich_help_panel", None) for each in whole.commands.values()} == set(PANELS)
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+    assert re.findall(r"(?m)^([A-Z][\w ]+):$", shown) == ["Options", *PANELS]
+    assert re.findall(r"(?m)^  (\w+)  ", shown) == listed
+    assert "..." not in shown.partition("Begin:")[2]

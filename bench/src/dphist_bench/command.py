@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Run the papers' experiments and our own measurements again, on public or made-up data.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Folder = Annotated[Path, typer.Option("--results", help="Where readings are kept between runs.")]

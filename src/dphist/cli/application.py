@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,15 +23,32 @@ PANELS = {
     "Check what is promised": ("verify", "audit", "bench"),
 }
 
+# Letters of a command's first sentence that the help shows: all of them.
+_LONGEST = 200
 
-class Panels(TyperGroup):
+
+class Listed(TyperGroup):
+    """Commands under headings, each with the whole of its first sentence."""
+
+    panels: Mapping[str, Iterable[str]] | None = None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each heading and its commands."""
+        for panel, names in (self.panels or {"Commands": self.list_commands(ctx)}).items():
+            there = [(name, self.commands[name]) for name in names if name in self.commands]
+            if there:
+                with formatter.section(panel):
+                    formatter.write_dl([(name, each.get_short_help_str(_LONGEST)) for name, each in there])
+
+
+class Panels(Listed):
     """All commands, in the order and under the headings of `PANELS`."""
+
+    panels = PANELS
 
     def __init__(self, *, commands: dict[str, Any] | None = None, **rest: Any) -> None:
         given = commands or {}
-        listed = {name: panel for panel, names in PANELS.items() for name in names}
-        for name, command in given.items():
-            command.rich_help_panel = listed.get(name)
+        listed = [name for names in PANELS.values() for name in names]
         order = [name for name in listed if name in given] + [name for name in given if name not in listed]
         super().__init__(commands={name: given[name] for name in order}, **rest)
 
@@ -43,10 +61,12 @@ app = typer.Typer(
     cls=Panels,
     help="Publish histograms and data cubes with differential privacy: records in, one private release out.",
     pretty_exceptions_enable=False,
+    # Help in boxes and colours would take three times as long to load as all else that it takes to show it.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(schema_app, name="schema")
-app.add_typer(ledger_app, name="ledger")
+app.add_typer(schema_app, name="schema", cls=Listed)
+app.add_typer(ledger_app, name="ledger", cls=Listed)
 
 
 def asked_for(whole: typer.Typer, arguments: list[str]) -> typer.Typer:

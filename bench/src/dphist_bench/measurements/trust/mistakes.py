@@ -123,8 +123,7 @@ def _ended(done: Any, told: list[Any]) -> dict[str, str]:
     if isinstance(error, DphistError):
         return {"outcome": "refused", "what is said": f"{_plain(str(error))} (exit {error.exit_code})"}
     if isinstance(error, SystemExit) and done.exit_code:
-        words = [word.strip("│ ") for word in done.output.splitlines() if word.strip("│╭╮╰╯─ ")]
-        said = " ".join(words[-2:])
+        said = done.output.rpartition("Error: ")[2]
         return {"outcome": "refused", "what is said": f"{_plain(said)} (exit {done.exit_code})"}
     if error is not None and not isinstance(error, SystemExit):
         return {"outcome": "BARE", "what is said": type(error).__name__}
