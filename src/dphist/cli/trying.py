@@ -118,10 +118,10 @@ def plan(
 
         plan_on_the_web(schema, epsilon or "1", port, browser)
         return
-    from dphist.cli.uses import show_plan
-
     if schema is None:
         raise InputError("--schema is missing: the public domain, as TOML (`dphist schema new` drafts one)")
+    from dphist.cli.uses import show_plan
+
     show_plan(
         schema, epsilon, workload, mechanisms=mechanism, records=records, error=error, rows=rows,
         replace=replace, as_json=as_json, rho=rho, delta=delta,
