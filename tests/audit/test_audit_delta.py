@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from dphist import Domain, Histogram, Ordinal, Unit
+from dphist.audit import approximate
 from dphist.audit.approximate import audit_delta, audit_discovery
+from dphist.audit.betting import Contest
 from dphist.audit.neighbours import Pair
 from dphist.inference.estimate import Estimate, IndependentNoise
 from dphist.mechanisms import Gaussian
@@ -93,3 +95,28 @@ def test_a_delta_that_is_forgotten_falls() -> None:
     # Keys are found with a δ of 1/20 for the threshold, and pure ε is claimed.
     report = audit_discovery(epsilon=1, delta=0, hidden="1/20", runs=6000)
     assert not report.passed, report
+
+
+def test_a_bound_that_can_err_in_two_ways_has_half_of_the_doubt_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ladder can be wrong, and the claim that falls before its rungs: together 1 − confidence at most."""
+    doubts = []
+
+    class Lucky(Contest):
+        """One bet against the claim alone has grown by the factor of a thousand and a half."""
+
+        def fell(self, alpha: float) -> bool:
+            doubts.append(alpha)
+            return 1.0 / alpha <= 1500.0
+
+        def bound(self, alpha: float) -> float:
+            doubts.append(alpha)
+            return 0.0
+
+    monkeypatch.setattr(approximate, "Contest", Lucky)
+    report = audit_delta(Gaussian(), epsilon=1, delta="1/20", runs=300, pairs=[ONE_MORE], confidence=0.999)
+    assert report.passed
+    assert report.epsilon_lower == 0.0
+    assert doubts
+    assert max(doubts) <= 0.0005 * (1 + 1e-9)

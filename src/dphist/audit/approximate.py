@@ -184,7 +184,8 @@ def _report(
     confidence: float,
 ) -> DeltaReport:
     epsilon, delta = map(float, claim)
-    alpha = share_of_doubt(confidence, len(attacks))
+    # A bound can be wrong in two ways, by the ladder and by the claim alone: each has half of the doubt.
+    alpha = share_of_doubt(confidence, 2 * len(attacks))
     best, where = -np.inf, ""
     for pair, scores in attacks:
         contest = Contest(epsilon, delta)

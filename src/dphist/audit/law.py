@@ -27,11 +27,12 @@ a record or more. Nor may noise be smaller than it claims: its sizes have a mean
 noise of half its scale shows after some 150 numbers and four fifths of it after 900, however little of its budget a
 mechanism uses on these neighbours; looks and the finer answers behind them (`dphist.private.gradual`), whether or not
 these were told, are held against their laws apart from all others. Sizes are skewed to the right, so that sums far
-below their mean are rarer than the normal law has it.
+below their mean are rarer than the normal law has it. Where one answer alone has noise that is seen, beside a choice or
+a partition, bets tell whether it hangs on what was decided (`dphist.audit.independence`).
 
 *Prices.* What the questions of a run cost adds up to the budget at most. There is no chance in that: one run tells.
 
-A statistic beyond six deviations has a probability of 2 · 10⁻⁹ if the law is as claimed; but for choices, nearly so.
+A statistic beyond six deviations has a probability of 2 · 10⁻⁹ if the law is as claimed; but for bets, nearly so.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.audit.independence import Independence
 from dphist.audit.neighbours import Pair
 from dphist.audit.twin import BETS, Finished, Stage, Tally
 from dphist.kernels.special import chi_square_tail
@@ -90,13 +92,17 @@ class Law:
     """How much smaller noise was than it claims; noise that is too large breaks no promise."""
     bits: float = 0.0
     """How far the last bits of two answers' first draws go together."""
+    decided: float = 0.0
+    """How far noise hangs on the choice or the partition before it."""
     overspent: bool = False
     """Whether the questions of a run cost more than its budget."""
 
     @property
     def holds(self) -> bool:
         """Whether no run cost too much, and nothing lies beyond six deviations."""
-        furthest = max(abs(self.choices), abs(self.signs), self.partitions, self.sizes, abs(self.bits))
+        furthest = max(
+            abs(self.choices), abs(self.signs), self.partitions, self.sizes, abs(self.bits), self.decided
+        )
         return furthest <= BEYOND and not self.overspent
 
 
@@ -153,6 +159,7 @@ def check_law(
     # By themselves what is measured once, and what was looked at.
     missing, spread, numbers = np.zeros(2), np.zeros(2), np.zeros(2)
     together = allowed = 0.0
+    apart = Independence()
     law = Law(0, 0.0, 0.0)
     chances, seen, look = None, Counter[Partition](), 250
     for run in range(1, runs + 1):
@@ -183,6 +190,8 @@ def check_law(
             missing[looked] += lack
             spread[looked] += more
             numbers[looked] += noise.size
+        if tally.decided is not None and tally.noise[tally.decided[1] :]:
+            apart.add(tally.decided[0], tally.noise[tally.decided[1]], tally.laws[tally.decided[1]])
         partitions = law.partitions
         if partition_law is not None and tally.segmented and tally.asked[0][0] == "segment":
             costs, counts, layout, paid, starts = tally.segmented[0]
@@ -200,6 +209,7 @@ def check_law(
             partitions,
             float((missing[told] / np.sqrt(spread[told])).max()) if told.any() else 0.0,
             together / sqrt(allowed) if allowed >= _FEWEST_BITS else 0.0,
+            _deviation(apart.together),
             tally.book.spent() > stage.budget,
         )
         if not law.holds:
@@ -211,8 +221,12 @@ def _by_bets(won: FloatArray) -> float:
     """The normal deviation whose chance is that of what was won by all bets together, 35 at most; nothing if lost."""
     best = int(won.argmax())
     together = won[best] + log(float(np.exp(won - won[best]).mean()))
-    deviation = -NormalDist().inv_cdf(0.5 * exp(-min(max(together, 0.0), 600.0)))
-    return copysign(deviation, BETS[best] - 1.0)
+    return copysign(_deviation(together), BETS[best] - 1.0)
+
+
+def _deviation(won: float) -> float:
+    """The normal deviation whose chance is that of a stake which has grown so much, by its logarithm."""
+    return -NormalDist().inv_cdf(0.5 * exp(-min(max(won, 0.0), 600.0)))
 
 
 def _too_small(noise: FloatArray, claimed: NoiseLaw) -> tuple[float, float]:

@@ -81,8 +81,15 @@ class Tally:
     """What those answers claim of it."""
     finer: dict[int, tuple[NDArray[np.float64], NoiseLaw]] = field(default_factory=dict)
     """Of those that are looks, by place: the noise of the finer answers behind them, told or not, and its claim."""
+    decided: tuple[bytes, int] | None = None
+    """The first choice or partition, and how many answers with noise there were before it."""
     book: Transcript = field(default_factory=Transcript)
     unused: int = 1
+
+    def decide(self, outcome: NDArray[Any]) -> None:
+        """Write down what was decided, if it is the first decision."""
+        if self.decided is None:
+            self.decided = outcome.tobytes(), len(self.noise)
 
     def keep(self, verb: str, answer: NDArray[Any]) -> None:
         """Write an answer down; with no right left, stop."""
@@ -195,6 +202,7 @@ class Twin(PrivateCounts):
         self._tally.loss += here - _log_chance(score, _counts(self._shadow), layout, picks, rate)[0]
         self._tally.varied += varied
         self._tally.won += won
+        self._tally.decide(picks[:1, :1])
         self._tally.keep("choose", picks)
         return picks
 
@@ -207,6 +215,8 @@ class Twin(PrivateCounts):
         self._tally.segmented.append(
             (costs, counts.copy(), self._layout, self._purse.pure, tuple(int(start) for start in starts))
         )
+        # Where the first bucket ends: of whole partitions there are many, and each is seen too rarely to learn from.
+        self._tally.decide(starts[:2])
         self._tally.keep("segment", starts)
         return starts
 

@@ -139,6 +139,15 @@ def lawful(mutant: Mutant, found: Pair) -> Law:
         # tables of five cells this one told most of all eight mechanisms.
         small = np.arange(int(np.prod(shape))) % 2 + 1
         found = pair("ones and twos", small.astype(np.int64).reshape(shape), 0)
+    elif mutant.fault == "reseeded":
+        # One answer alone goes with the choice before it where that varies; with partitions it does most on a ramp.
+        varied = most_varied(mutant.inner, tables, EPSILON)
+        law = check_law(mutant, varied, EPSILON, _LAWFUL, partition_law=partition_law)
+        if not law.holds:
+            return law
+        ramp = 2 * np.arange(int(np.prod(shape)), dtype=np.int64)
+        # A partition shows little of its noise, so this takes longer.
+        return check_law(mutant, pair("a ramp", ramp.reshape(shape), 0), EPSILON, 4 * _LAWFUL)
     return check_law(mutant, found, EPSILON, _LAWFUL, partition_law=partition_law)
 
 
