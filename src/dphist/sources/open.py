@@ -48,6 +48,7 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
         from dphist.sources.databases.spark import Spark
 
         return Spark(source)
+    _refuse_alike(needed)
     found = arrow_of(source, needed, unit.id)
     if found is None:
         raise SourceError(f"source: expected {_KINDS}, not {type(source).__name__}")
@@ -113,16 +114,28 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     kind = file_kind(source)
     if kind == "duckdb":
         raise SourceError(f"{source} is a database: say which table, as in {source}::table")
+    _refuse_alike(needed or ())
     connection = connect()
     if "://" in source:
         reach_network(connection)
     elif not _named(connection, source):
         raise SourceError(f"there is no file {source}")
     if kind == "parquet":
-        return Duck(connection, parquet_files(connection, source, needed), source, sized=True)
+        relation, folders = parquet_files(connection, source, needed)
+        return Duck(connection, relation, source, undeclared=folders.__contains__, sized=True)
     if kind == "csv":
         return open_csv(connection, source, needed)
     return open_json(connection, source, field_names(connection, source) if needed is None else needed)
+
+
+def _refuse_alike(needed: Sequence[str]) -> None:
+    """DuckDB does not tell capitals apart, so of two columns that differ in nothing else it would read one twice."""
+    seen: dict[str, str] = {}
+    for name in needed:
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise SourceError(
+                f"the columns {other} and {name} differ in capitals alone, which DuckDB does not tell apart; rename one"
+            )
 
 
 def _named(connection: Any, source: str) -> bool:

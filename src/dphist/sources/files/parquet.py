@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 from dphist.errors import SourceError
@@ -17,8 +18,11 @@ _DIGITS = 38
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
 
-def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) -> str:
+def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) -> tuple[str, set[str]]:
     """How to read Parquet files: a needed column's type is that of its own file, not that of the first.
+
+    And which columns stand in the names of folders (``year=2024/``). Those are texts, each read by itself as the
+    domain says: DuckDB would find a type that fits all folders, so that one more folder made texts of all numbers.
 
     DuckDB casts every file to the types of the first one, so whose file comes first would decide how others' values
     are rounded. Where files differ in whole and broken numbers, all are read as 64-bit floats, through their digits
@@ -28,9 +32,9 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
     import duckdb
 
     path = literal(source)
-    whole = f"read_parquet({path})"
-    if needed is None:
-        return whole
+    # Drafts show whoever holds the data what DuckDB makes of it.
+    how = "" if needed is None else ", hive_types_autocast = false"
+    whole = f"read_parquet({path}{how})"
     try:
         described = connection.execute(
             f"SELECT file_name, name, duckdb_type, num_children, coalesce(precision, 0) FROM parquet_schema({path})"
@@ -38,17 +42,34 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
         there = {name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {whole}").fetchall()}
     except duckdb.Error:
         # Whatever is wrong with the files, reading them will say it.
-        return whole
+        return whole, set()
+    kinds, columns = _declared([each[:4] for each in described], needed or ())
+    lower = {file: [name.lower() for name in names] for file, names in columns.items()}
+    if any(len(set(names)) < len(names) for names in lower.values()):
+        # DuckDB calls the second x of a file x_1, and a column that has that name already something else.
+        raise SourceError(
+            f"{source} has two columns whose names differ in capitals alone, or not at all; rename one"
+        )
+    if needed is None:
+        return whole, set()
+    for file, names in lower.items():
+        folders = {part.partition("=")[0].lower() for part in PurePath(file).parts[:-1] if "=" in part}
+        for name in needed:
+            if name.lower() in folders and name.lower() in names:
+                # DuckDB reads the folder's value, and skips rows by the least and the largest value of the file's.
+                raise SourceError(
+                    f"folders and files both have a column {name}; rename one, or move the files"
+                )
+    in_folders = there.difference(*columns.values())
     for _, name, _, _, digits in described:
         if name in needed and digits > _DIGITS:
             # DuckDB reads the first bytes of such a number as if they were all of it.
             raise SourceError(
                 f"the column {name} holds decimals of {digits} digits; make it one of 38 or fewer"
             )
-    kinds = _declared([each[:4] for each in described], needed)
     distinct = {tuple(sorted(found.items())) for found in kinds.values()}
     if len(distinct) <= 1:
-        return whole
+        return whole, in_folders
     # A column that no file has may be in their folders' names.
     names = [name for name in dict.fromkeys(needed) if name in there]
     common = {name: _common(name, {dict(found).get(name, "") for found in distinct}) for name in names}
@@ -57,28 +78,34 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
         files = ", ".join(
             literal(file) for file in sorted(kinds) if tuple(sorted(kinds[file].items())) == found
         )
-        columns = ", ".join(_cast(name, dict(found).get(name, ""), common[name]) for name in names)
-        selects.append(f"SELECT {columns} FROM read_parquet([{files}])")
-    return f"({' UNION ALL '.join(selects)}) AS records"
+        casts = ", ".join(_cast(name, dict(found).get(name, ""), common[name]) for name in names)
+        selects.append(f"SELECT {casts} FROM read_parquet([{files}]{how})")
+    return f"({' UNION ALL '.join(selects)}) AS records", in_folders
 
 
 def _declared(
     described: Sequence[tuple[str, str, str, int | None]], needed: Sequence[str]
-) -> dict[str, dict[str, str]]:
-    """The types of the needed columns of each file; the schema of a file is a tree, listed from its root down."""
+) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
+    """The types of the needed columns of each file, and the names of all of them.
+
+    The schema of a file is a tree, listed from its root down.
+    """
     kinds: dict[str, dict[str, str]] = {}
+    columns: dict[str, list[str]] = {}
     open_nodes: list[int] = []
     for file, name, kind, children in described:
         if file not in kinds:
-            kinds[file], open_nodes = {}, [children or 0]
+            kinds[file], columns[file], open_nodes = {}, [], [children or 0]
             continue
-        if len(open_nodes) == 1 and name in needed:
-            kinds[file][name] = str(kind or "nested")
+        if len(open_nodes) == 1:
+            columns[file].append(name)
+            if name in needed:
+                kinds[file][name] = str(kind or "nested")
         open_nodes[-1] -= 1
         open_nodes.append(children or 0)
         while open_nodes and open_nodes[-1] == 0:
             open_nodes.pop()
-    return kinds
+    return kinds, columns
 
 
 def _common(name: str, kinds: set[str]) -> str:
