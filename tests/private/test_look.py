@@ -11,6 +11,7 @@ from test_noise_laplace import chi_square
 from dphist.errors import EpsilonError, MechanismError, RightUsed
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
+from dphist.private import gate
 from dphist.private.gate import open_gate, open_replay
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity, Totals
@@ -140,10 +141,35 @@ def test_a_look_costs_something_and_leaves_something(share):
         looked(share=share)
 
 
-def test_labels_that_change_after_the_look_are_refused():
-    """Else a part's answer would go one way, and the rest of its cells' budget the other."""
-    labels = PARTS.copy()
-    _, rest = open_counts(COUNTS, 1, seed=1).partition(labels, 3).look("1/4")
+def test_labels_and_masks_are_the_gates_own():
+    """Else a part's answer would go one way, and the rest of its budget the other: in a thread, at any moment."""
+    labels, mask = PARTS.copy(), np.array([True, False, False])
+    right = open_counts(COUNTS, 1, seed=1).partition(labels, 3)
+    assert not np.shares_memory(right.labels, labels)
+    with pytest.raises(ValueError, match="read-only"):
+        right.labels[0] = 2
     labels[0] = 2
-    with pytest.raises(MechanismError, match="stay as they were"):
-        rest.select([True, False, False])
+    _, rest = right.look("1/4")
+    labels[:] = 1
+    one, other = rest.select(mask)
+    mask[:] = [False, True, True]
+    assert (one.parts, other.parts) == (1, 2)
+    assert (one.size, other.size) == ((PARTS == 0).sum(), (PARTS != 0).sum())
+    assert (one.again().values.size, other.again().values.size) == (1, 2)
+
+
+def test_a_mask_that_changes_while_parts_are_separated_changes_nothing(monkeypatch):
+    """As another thread could: after the cells went their ways, before their fine answers do."""
+    mask = np.array([True, False, False])
+    separate = gate.two_ways
+
+    def meanwhile(labels, chosen):
+        found = separate(labels, chosen)
+        mask[:] = True
+        return found
+
+    monkeypatch.setattr(gate, "two_ways", meanwhile)
+    _, rest = looked()
+    one, other = rest.select(mask)
+    assert (one.parts, other.parts) == (1, 2)
+    assert (one.again().values.size, other.again().values.size) == (1, 2)

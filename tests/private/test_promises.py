@@ -207,14 +207,16 @@ def test_a_copy_is_made_of_plain_values_only() -> None:
         own_copy(object())
 
 
-def test_labels_changed_after_the_parts_were_made_are_refused() -> None:
-    labels = np.array([0, 1])
+def test_labels_changed_after_the_parts_were_made_change_no_part() -> None:
+    labels, order = np.array([0, 1]), np.array([1, 0])
     right = open_counts(SECRET, 1).partition(labels)
-    labels[0] = 5
-    with pytest.raises(MechanismError, match="labels"):
-        right.select([True, False])
-    with pytest.raises(MechanismError, match="labels"):
-        right.measure(Identity())
+    arranged = open_counts(SECRET, 1).arrange(order)
+    labels[0], order[:] = 5, 0
+    assert right.labels is not None
+    assert right.labels.tolist() == [0, 1]
+    assert arranged.cells.tolist() == [1, 0]
+    one, other = right.select([True, False])
+    assert (one.cells.tolist(), other.cells.tolist()) == ([0], [1])
 
 
 @pytest.mark.parametrize("index", [[0, -1], [0, 2]])

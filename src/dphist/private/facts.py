@@ -74,8 +74,12 @@ class Facts:
 
     @property
     def labels(self) -> IntArray | None:
-        """The part of every cell, or None while there is one part."""
-        return self._layout.labels
+        """The part of every cell, to be read, or None while there is one part."""
+        if self._layout.labels is None:
+            return None
+        shown = self._layout.labels.view()
+        shown.setflags(write=False)
+        return shown
 
     @property
     def cells(self) -> IntArray:

@@ -121,13 +121,11 @@ class PrivateCounts(Gradual):
 
     def select(self, mask: ArrayLike) -> tuple[PrivateCounts, PrivateCounts]:
         """Separate the chosen parts from the rest: disjoint cells, each side with the whole budget."""
-        chosen = np.asarray(mask, dtype=bool)
+        chosen = _owned(mask, bool)
         if chosen.shape != (self.parts,):
             raise MechanismError("mask must have one entry for each part")
-        self._check_labels()
-        if self._finer is not None:
-            self._finer.check(self.labels)
-        labels = np.zeros(self.size, dtype=np.int64) if self.labels is None else self.labels
+        known = self._layout.labels
+        labels = np.zeros(self.size, dtype=np.int64) if known is None else known
         counts = self._take()
         sides, separated = [], two_ways(labels, chosen)
         for side, keep in enumerate((chosen, ~chosen)):
@@ -135,7 +133,7 @@ class PrivateCounts(Gradual):
             layout = Layout((cells.size,), renumbered, int(keep.sum()), None, self.workload, cells)
             kept = None if counts is None else counts[cells]
             sides.append(self._child(kept, layout, self._purse, f"{self._path}/d{side}"))
-            sides[-1]._finer = None if self._finer is None else self._finer.of(keep, renumbered)
+            sides[-1]._finer = None if self._finer is None else self._finer.of(keep)
         return sides[0], sides[1]
 
     def separate(self, names: Sequence[str]) -> list[PrivateCounts]:
@@ -169,7 +167,7 @@ class PrivateCounts(Gradual):
 
     def arrange(self, order: ArrayLike) -> PrivateCounts:
         """Reorder the cells, or keep some of them, by public indices: new cell i is old cell ``order[i]``."""
-        cells = np.ascontiguousarray(order, dtype=np.int64)
+        cells = _owned(order, np.int64)
         if cells.ndim != 1 or not labels_ok(cells, self.size) or np.unique(cells).size != cells.size:
             # A cell named twice would move twice in one step.
             raise MechanismError("order must name distinct cells")
@@ -275,15 +273,8 @@ class PrivateCounts(Gradual):
                 "this right has been used; split the budget first to ask more than one question"
             ) from None
 
-    def _check_labels(self) -> None:
-        """Refuse labels that an array's owner has changed: they were right when the parts were made."""
-        labels = self._layout.labels
-        if labels is not None and not labels_ok(labels, self._layout.parts):
-            raise MechanismError("labels must lie in 0 … parts − 1")
-
     def _question(self, question: _Question) -> _Question:
         """Take a copy that nobody else holds, of a question whose promise has been proved for its exact type."""
-        self._check_labels()
         if self._unproven:
             return question
         if not is_proven(question):
@@ -328,7 +319,7 @@ class PrivateCounts(Gradual):
 
     def _grouped(self, labels: ArrayLike, parts: int | None) -> tuple[IntArray, int]:
         """A label for each cell, and how many parts there are; refused if one names no part."""
-        groups = np.ascontiguousarray(labels, dtype=np.int64).reshape(-1)
+        groups = _owned(labels, np.int64).reshape(-1)
         if groups.size != self.size:
             raise MechanismError("labels must have one entry for each cell")
         largest = int(largest_label(groups))
@@ -350,6 +341,11 @@ class PrivateCounts(Gradual):
     def __repr__(self) -> str:
         state = "unused" if self._right else "used"
         return f"<PrivateCounts {'×'.join(map(str, self.shape))} in {so_many(self.parts, 'part')}, {state}>"
+
+
+def _owned(given: ArrayLike, kind: type[Any]) -> NDArray[Any]:
+    """A copy that nobody else holds: what has been checked stays so, whatever its owner's threads do to theirs."""
+    return np.array(given, dtype=kind, order="C")
 
 
 def open_gate(

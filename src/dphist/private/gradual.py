@@ -37,25 +37,18 @@ from dphist.private.transcript import Book
 
 @dataclass(eq=False)
 class Finer:
-    """The fine answers behind what was looked at, and the parts that they are about: as secret as the counts.
+    """The fine answers behind what was looked at, as secret as the counts; of the parts that the right has.
 
-    Labels are copied: if their owner could move a cell to another part after the look, its answer would go one way
-    and the rest of its budget the other.
+    Those are the ones that were looked at: a right's labels are the gate's own copy. Whoever could move a cell to
+    another part after the look would have its answer go one way and the rest of its budget the other.
     """
 
     law: NoiseLaw
-    labels: IntArray | None
     values: IntArray | None = None
 
-    def of(self, parts: NDArray[np.bool_], labels: IntArray) -> Finer:
-        """The answers about some parts, whose cells have these labels now."""
-        return Finer(self.law, labels.copy(), None if self.values is None else self.values[parts])
-
-    def check(self, labels: IntArray | None) -> None:
-        """Refuse labels that are not those of the look."""
-        known = self.labels
-        if labels is not known and (labels is None or known is None or not np.array_equal(labels, known)):
-            raise MechanismError("labels must stay as they were when the parts were looked at")
+    def of(self, parts: NDArray[np.bool_]) -> Finer:
+        """The answers about some parts."""
+        return Finer(self.law, None if self.values is None else self.values[parts])
 
     def told(self) -> IntArray:
         """Give the answers."""
@@ -102,7 +95,7 @@ class Gradual(Facts):
         coarse.check()
         counts = self._take()
         later = self._child(counts, layout, self._purse.share(rest), f"{self._path}/s1")
-        later._finer = finer = Finer(fine.law, None if self.labels is None else self.labels.copy())
+        later._finer = finer = Finer(fine.law)
 
         def draw(counts: IntArray) -> IntArray:
             source = self._noise_source()
