@@ -9,6 +9,7 @@ import pytest
 from test_noise_laplace import chi_square
 
 from dphist.errors import EpsilonError, MechanismError, RightUsed
+from dphist.kernels import grouping
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
 from dphist.private import gate
@@ -161,7 +162,7 @@ def test_labels_and_masks_are_the_gates_own():
 def test_a_mask_that_changes_while_parts_are_separated_changes_nothing(monkeypatch):
     """As another thread could: after the cells went their ways, before their fine answers do."""
     mask = np.array([True, False, False])
-    separate = gate.two_ways
+    separate = grouping.two_ways
 
     def meanwhile(labels, chosen):
         found = separate(labels, chosen)
