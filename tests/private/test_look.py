@@ -146,6 +146,7 @@ def test_labels_and_masks_are_the_gates_own():
     """Else a part's answer would go one way, and the rest of its budget the other: in a thread, at any moment."""
     labels, mask = PARTS.copy(), np.array([True, False, False])
     right = open_counts(COUNTS, 1, seed=1).partition(labels, 3)
+    assert right.labels is not None
     assert not np.shares_memory(right.labels, labels)
     with pytest.raises(ValueError, match="read-only"):
         right.labels[0] = 2
