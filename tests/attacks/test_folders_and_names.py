@@ -93,3 +93,38 @@ def test_folders_and_files_of_several_types_go_together(tmp_path):
     written(tmp_path / "year=2021" / "a.parquet", x=[1.0, 2.5])
     domain = Domain([Ordinal("year", range(2020, 2022)), Ordinal("x", edges=[0, 2, 4])])
     assert count(str(tmp_path / "*" / "*.parquet"), domain).counts.tolist() == [[1, 1], [1, 1]]
+
+
+LINES = {"parquet": None, "csv": "x\n1\n2\n", "json": '{"x": 1}\n{"x": 2}\n'}
+
+
+@pytest.mark.parametrize("kind", LINES)
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_link_beside_its_file_does_not_count_records_twice(kind, link, tmp_path):
+    path = tmp_path / f"2024.{kind}"
+    if LINES[kind] is None:
+        written(path, x=[1, 2])
+    else:
+        path.write_text(LINES[kind])
+    getattr(tmp_path / f"latest.{kind}", link)(path)
+    domain = Domain([Ordinal("x", range(3))])
+    assert count(tmp_path / f"latest.{kind}", domain).counts.tolist() == [0, 1, 1]
+    with pytest.raises(SourceError, match="one file twice"):
+        count(tmp_path / f"*.{kind}", domain)
+    (tmp_path / f"other.{kind}").write_bytes(path.read_bytes())
+    (tmp_path / f"latest.{kind}").unlink()
+    assert count(tmp_path / f"*.{kind}", domain).counts.tolist() == [0, 2, 2]
+
+
+@pytest.mark.parametrize("kind", LINES)
+@pytest.mark.parametrize("name", ["a[1]", "a?", "*", "a[!b]"])
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(kind, name, tmp_path):
+    """Others' records were read in its place, and paid for by those whom its budget is about."""
+    for stem, value in ((name, 1), ("a1", 2), ("ax", 2)):
+        path = tmp_path / f"{stem}.{kind}"
+        if kind == "parquet":
+            written(path, x=[value], y=["text"])
+        else:
+            path.write_text(f"x\n{value}\n" if kind == "csv" else f'{{"x": {value}}}\n')
+    assert count(tmp_path / f"{name}.{kind}", Domain([Ordinal("x", range(3))])).counts.tolist() == [0, 1, 0]
+    assert draft_schema(tmp_path / f"{name}.{kind}")

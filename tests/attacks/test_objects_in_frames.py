@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -73,3 +74,25 @@ def test_types_that_duckdb_has_not_are_refused_by_name(tmp_path: Path) -> None:
     pq.write_table(long, path)
     with pytest.raises(SourceError, match="x holds decimals of 60 digits"):
         count(str(path), domain)
+
+
+FAR = [10**5000, -(10**5000), Decimal("1e99999999"), Decimal("-1e-99999999"), Decimal("1e999999999999")]
+
+
+@pytest.mark.parametrize("column", ["x", "id"])
+@pytest.mark.parametrize("far", FAR, ids=range(len(FAR)))
+def test_a_number_too_long_to_be_written_out_is_one_row_without_a_cell(far: Any, column: str) -> None:
+    """Python refused to write it out, or did so until the memory was full: everybody's rows were given up for it."""
+    frame = pd.DataFrame({"x": objects([1, 2, 1]), "id": objects([1, 2, 3])})
+    frame[column] = objects([1, 2, far])
+    domain = Domain([Ordinal("x", range(1, 4))])
+    assert count(frame, domain, Unit(rows=1, id="id")).counts.tolist() == [1, 1, 0]
+
+
+def test_ids_that_are_uuids_are_ids_as_objects_too() -> None:
+    people = [UUID(int=1), UUID(int=1), UUID(int=2)]
+    domain = Domain([Ordinal("x", range(2))])
+    for ids in (people, [*people, "a"], [*people, str(UUID(int=2))]):
+        frame = pd.DataFrame({"x": [1] * len(ids), "id": objects(ids)})
+        distinct = len({str(each) for each in ids})
+        assert count(frame, domain, Unit(rows=1, id="id")).counts.tolist() == [0, distinct]

@@ -19,11 +19,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from dphist.errors import SourceError
 from dphist.sources.engine import Column
 from dphist.sources.people import exact_below, refuse_floats, whole_text
 
+# The digits of a whole number, or the places of another, that are written out: no attribute and no id has more.
+_DIGITS = 4_000
+_LARGEST = 10**_DIGITS
 # Units of time that reach further than microseconds, and how many of these each has.
 _COARSE = {"s": 1_000_000, "ms": 1_000}
 
@@ -202,6 +206,8 @@ def _text(value: Any) -> str | None:
             # In UTC it is before the year 1 or after 9999, where no calendar of ours goes.
             return None
         return moment.replace(tzinfo=None).isoformat(" ")
+    if isinstance(value, UUID):
+        return str(value)
     return value.isoformat() if isinstance(value, dt.date) else None
 
 
@@ -214,6 +220,10 @@ def _number(value: Any) -> str | None:
     if isinstance(value, Decimal):
         if not value.is_finite():
             return None
+        if abs(value.adjusted()) > _DIGITS:
+            # Written out, one such number would fill the memory.
+            return str(value)
         text = format(value, "f")
         return text.rstrip("0").rstrip(".") if "." in text else text
-    return str(value) if isinstance(value, int) else None
+    # Python refuses to write longer ones out, and would give everybody's rows up for one.
+    return str(value) if isinstance(value, int) and abs(value) < _LARGEST else None

@@ -118,8 +118,8 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
     connection = connect()
     if "://" in source:
         reach_network(connection)
-    elif not _named(connection, source):
-        raise SourceError(f"there is no file {source}")
+    else:
+        source = _pattern(connection, source)
     if kind == "parquet":
         relation, folders = parquet_files(connection, source, needed)
         return Duck(connection, relation, source, undeclared=folders.__contains__, sized=True)
@@ -138,14 +138,28 @@ def _refuse_alike(needed: Sequence[str]) -> None:
             )
 
 
-def _named(connection: Any, source: str) -> bool:
-    """Whether a path or pattern names a file; one that no file can have names none."""
+def _pattern(connection: Any, source: str) -> str:
+    """A path or pattern as DuckDB will take it; refused if it names no file, or one file twice.
+
+    A file whose name has marks of a pattern in it is that file, and not those that the pattern names. A link beside
+    what it links to (``latest.parquet``) would count every record twice, and protect nobody's second row.
+    """
     import duckdb
 
     try:
-        return Path(source).is_file() or bool(connection.execute(f"FROM glob({literal(source)})").fetchall())
+        if Path(source).is_file():
+            return "".join(f"[{mark}]" if mark in "*?[" else mark for mark in source)
+        named = [name for (name,) in connection.execute(f"FROM glob({literal(source)})").fetchall()]
+        found = [Path(name).stat() for name in named]
     except (OSError, ValueError, duckdb.Error):
-        return False
+        named, found = [], []
+    if not named:
+        raise SourceError(f"there is no file {source}")
+    if len({(file.st_dev, file.st_ino) for file in found}) < len(found):
+        raise SourceError(
+            f"{source} names one file twice, by a link: its records would count twice; name each file once"
+        )
+    return source
 
 
 def _open_database(path: str, table: str) -> Engine:
