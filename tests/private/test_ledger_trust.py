@@ -442,8 +442,11 @@ def test_a_name_that_reads_like_another_gets_no_budget_of_its_own(path, name):
         with pytest.raises(errors.InputError, match="reads like 'adults'") as refusal:
             ledger.create(name, 1)
         assert str(refusal.value).isascii()
-        for other in ("adult", "adults 2", "adults-2024", "\u00e0dults"):
+        for other in ("adult", "adults 2", "adults-2024", "\u00e0dults", "Wards  2024"):
             ledger.create(other, 1)
+        # Nor does one that reads like a name which is not written plainly itself.
+        with pytest.raises(errors.InputError, match="reads like 'Wards  2024'"):
+            ledger.create("wards 2024", 1)
 
 
 @pytest.mark.parametrize("total", [{"epsilon": 10**61}, {"rho": 10**61}])
