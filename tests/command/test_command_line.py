@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -217,7 +218,10 @@ def test_the_demo_runs_and_leaves_a_picture(tmp_path):
     done = dphist("demo", "demo", "--rows", "20000", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "the same release" in done.stdout
-    assert (tmp_path / "demo" / "release.svg").read_text().startswith("<svg")
+    picture = (tmp_path / "demo" / "release.svg").read_text()
+    assert picture.startswith("<svg")
+    # Ages are labelled by tens, as people count them.
+    assert re.findall(r'text-anchor="middle">(\d+)<', picture) == [str(age) for age in range(0, 100, 10)]
     assert dphist("verify", tmp_path / "demo" / "release.parquet").returncode == 0
 
 

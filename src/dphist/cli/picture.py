@@ -25,7 +25,7 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
         return _TOP + height * (1 - max(0.0, value) / top)
 
     marks = [_axis(top, y)]
-    every = max(1, -(-len(labels) // 16))
+    every = int(_round(max(1.0, len(labels) / 16)))
     for i, label in enumerate(labels):
         x = _LEFT + i * step
         value, low, high = float(table.counts[i]), float(table.low[i]), float(table.high[i])
@@ -60,13 +60,16 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
 
 
 def _axis(top: float, y: Callable[[float], float]) -> str:
-    # Lines at 1, 2 or 5 times a power of ten, three to seven of them.
-    rough = top / 5
-    power = 10.0 ** floor(log10(rough))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
+    step = _round(top / 5)
     parts = []
     for i in range(int(top / step) + 1):
         height = y(i * step)
         parts.append(f'<path d="M{_LEFT} {height:.1f}H{_WIDTH - 20}" stroke="#ddd"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{height + 4:.1f}" text-anchor="end">{i * step:,.0f}</text>')
     return "".join(parts)
+
+
+def _round(rough: float) -> float:
+    """The next number that is 1, 2 or 5 times a power of ten: what people count by."""
+    power = 10.0 ** floor(log10(rough))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= rough)

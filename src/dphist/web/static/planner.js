@@ -9,7 +9,7 @@ const error = (value) => (value === null || value === undefined ? "–" : `±${n
 // What was simulated carries its range, and no figure where made-up populations do not agree on one.
 const shown = (said, name) => {
   if (!(said.worst[name] > said.best[name])) return error(said.errors[name]);
-  const range = `${number(said.best[name])} to ${number(said.worst[name])}`;
+  const range = `${number(said.best[name])}\u00a0to\u00a0${number(said.worst[name])}`;
   return said.agreed[name] ? `${error(said.errors[name])} (${range})` : range;
 };
 const cell = (name, text, kind = "") => Object.assign(document.createElement(name), { textContent: text, className: kind });
