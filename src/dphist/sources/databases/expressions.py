@@ -4,7 +4,9 @@ A table expression is a plan that runs before anything of ours. If a row of its 
 what `dphist.sources.people` proves of tables holds for it. Steps that look at other rows are refused by name:
 ``limit`` and ``sample`` (who is taken shifts when somebody leaves), window functions, subqueries, aggregates, set
 differences, joins that can pair different people, functions that are handed whole columns (``udf.scalar.pyarrow`` and
-``pandas``), and what was kept of any of these by ``cache()``. What is let through:
+``pandas``) or that the engine alone knows (``udf.scalar.builtin``, such as ``nextval``, which numbers rows), and what
+was kept of any of these by ``cache()``. (``udf.scalar.python`` is called row by row; that it remembers nothing is for
+its author to vouch.) What is let through:
 
 - *row by row*: select, mutate, filter, drop, fill, sort, distinct. (Adding a row adds at most one distinct row and
   takes none away.)
@@ -134,8 +136,13 @@ class _Walk:
                 if isinstance(value, kinds) or value.find(kinds, filter=ops.Value):
                     raise _refused(what)
             for made in (value, *value.find(ops.ScalarUDF, filter=ops.Value)):
-                if str(getattr(made, "__input_type__", "")).endswith(_WHOLE_COLUMNS):
+                kind = str(getattr(made, "__input_type__", ""))
+                if kind.endswith(_WHOLE_COLUMNS):
                     raise _refused("a function of whole columns")
+                if kind.endswith("BUILTIN"):
+                    raise _refused(
+                        "a function of the engine's own, of which nobody can tell what it looks at"
+                    )
 
     def _aggregated(self, op: Any, person: str | None) -> Counter[Any]:
         """Each person by themselves; only aggregates that give the same in every order of the rows."""
