@@ -36,7 +36,7 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
     if isinstance(source, Tallied):
         source = source.source
     if isinstance(source, str | Path):
-        return open_path(str(source), needed)
+        return open_path(str(source), needed, unit.id)
     if (ibis := sys.modules.get("ibis")) is not None and isinstance(source, ibis.expr.types.Table):
         from dphist.sources.databases.opening import frame_of, open_table
 
@@ -103,7 +103,7 @@ def connect(path: str = ":memory:") -> Any:
     return connection
 
 
-def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
+def open_path(source: str, needed: Sequence[str] | None = None, person: str | None = None) -> Engine:
     """Open files, or a table of a DuckDB or PostgreSQL database."""
     if source.startswith(("postgresql://", "postgres://")):
         from dphist.sources.databases.postgres import open_url
@@ -125,7 +125,9 @@ def open_path(source: str, needed: Sequence[str] | None = None) -> Engine:
         return Duck(connection, relation, source, undeclared=folders.__contains__, sized=True)
     if kind == "csv":
         return open_csv(connection, source, needed)
-    return open_json(connection, source, field_names(connection, source) if needed is None else needed)
+    return open_json(
+        connection, source, field_names(connection, source) if needed is None else needed, person
+    )
 
 
 def _refuse_alike(needed: Sequence[str]) -> None:

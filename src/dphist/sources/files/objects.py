@@ -31,14 +31,18 @@ _SPACE = b" \t\r\n"
 _LOOKED_AT = 1000
 
 
-def open_json(connection: Any, source: str, needed: Sequence[str]) -> Text:
+def open_json(connection: Any, source: str, needed: Sequence[str], person: str | None = None) -> Text:
     """Open JSON files: of every object the ``needed`` fields, as text; what else it holds is not looked at.
 
     A field that an object lacks is missing there, and an object that is no good JSON makes no row. So which fields
-    there are and what they hold in one object says nothing about another.
+    there are and what they hold in one object says nothing about another. ``person`` is the field of ids, if there are.
     """
     _refuse_unheard(connection, source, needed)
-    shape = json.dumps(dict.fromkeys(needed, "VARCHAR"))
+    shape = json.dumps({name: "JSON" if name == person else "VARCHAR" for name in needed})
+    value = "NULL" if person is None else f"struct_extract(made, {literal(person)})"
+    # TRY, because to ask first whether it is good JSON would read it twice; row by row, like any function.
+    made = f"SELECT TRY(json_transform(object, {literal(shape)})) AS made FROM pieces"  # noqa: S608
+    asked = f"SELECT made, {_person(value)} AS person, {_several(value)} AS several FROM ({made})"  # noqa: S608
 
     def parsed(objects: Any) -> Any:
         """The wanted fields of some objects; what is no JSON makes no row."""
@@ -47,12 +51,16 @@ def open_json(connection: Any, source: str, needed: Sequence[str]) -> Text:
         with connection.cursor() as cursor:
             cursor.register("pieces", pyarrow.table([objects], names=["object"]))
             # Once for an object, here: in the statement that counts, DuckDB would take it apart for every field.
-            # TRY, because to ask first whether it is good JSON would read it twice; row by row, like any function.
-            asked = f"SELECT TRY(json_transform(object, {literal(shape)})) FROM pieces"  # noqa: S608
-            fields = cursor.execute(asked).to_arrow_table().column(0).combine_chunks()
-        fields = fields.filter(fields.is_valid())
-        made = pyarrow.record_batch([fields.field(place) for place in range(len(needed))], names=list(needed))
-        return made, 0, len(objects) - len(fields)
+            table = cursor.execute(asked if person is not None else made).to_arrow_table()
+        fields = table.column(0).combine_chunks()
+        good = fields.is_valid()
+        fields = fields.filter(good)
+        columns = {name: fields.field(place) for place, name in enumerate(needed)}
+        if person is not None:
+            if table.column("several").to_pylist().count(True):
+                raise Refused("floats")
+            columns[person] = table.column("person").combine_chunks().filter(good)
+        return pyarrow.record_batch(columns), 0, len(objects) - len(fields)
 
     def batches() -> Iterator[tuple[Any, int, int]]:
         for file in files(connection, source):
@@ -62,6 +70,27 @@ def open_json(connection: Any, source: str, needed: Sequence[str]) -> Text:
         parsed(_line_by_line(b"{}"))
 
     return Text(connection, "records", Rows(needed, batches), source, warm=warm)
+
+
+def _person(value: str) -> str:
+    """An id as `dphist.sources.people` has it: 1 and 1.0 are one, "1.0" is another, lists and fractions are nobody."""
+    text, number = f"CAST({value} AS VARCHAR)", f"TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE)"
+    return (
+        f"CASE WHEN json_type({value}) = 'VARCHAR' THEN {value} ->> '$' "
+        f"WHEN json_type({value}) IN ('ARRAY', 'OBJECT') THEN NULL "
+        f"WHEN json_type({value}) <> 'DOUBLE' OR regexp_full_match({text}, '-?[0-9]+') THEN {text} "
+        f"WHEN floor({number}) = {number} AND abs({number}) < 2 ** 53 "
+        f"THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) END"
+    )
+
+
+def _several(value: str) -> str:
+    """Whether an id is a float that may stand for several whole numbers."""
+    text, number = f"CAST({value} AS VARCHAR)", f"TRY_CAST(CAST({value} AS VARCHAR) AS DOUBLE)"
+    return (
+        f"json_type({value}) = 'DOUBLE' AND NOT regexp_full_match({text}, '-?[0-9]+') "
+        f"AND isfinite({number}) AND abs({number}) >= 2 ** 53"
+    )
 
 
 def field_names(connection: Any, source: str) -> list[str]:
