@@ -474,3 +474,25 @@ def test_what_is_left_of_a_tiny_total_is_known_at_once(tmp_path):
 def test_an_address_that_is_none_is_refused_by_name():
     with pytest.raises(errors.LedgerError, match="no address"):
         Ledger.open("postgresql://[bad")
+
+
+def test_a_witness_is_a_file_of_its_own(tmp_path):
+    """In a database notes are written over, and whoever named one had no witness; a text of somebody's was spoilt."""
+    with Ledger.open(tmp_path / "other.db") as ledger:
+        ledger.create("people", 1)
+    (tmp_path / "notes.txt").write_text("my notes\n")
+    for place in ("other.db", "notes.txt"):
+        before = (tmp_path / place).read_bytes()
+        with pytest.raises(errors.LedgerError, match="is no witness"):
+            Ledger.open(tmp_path / "budget.db", witness=tmp_path / place)
+        assert (tmp_path / place).read_bytes() == before
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create("people", 1)
+    with pytest.raises(errors.LedgerError, match="is no witness"):
+        Ledger.open(tmp_path / "budget.db", witness=tmp_path / "budget.db")
+    # Notes that a crash cut short are notes.
+    (tmp_path / "cut").write_bytes(b"\n1 c5f708f6a6\0\0\0\n")
+    with Ledger.open(tmp_path / "fresh.db", witness=tmp_path / "cut") as ledger:
+        ledger.create("people", 1)
+    with Ledger.open(tmp_path / "fresh.db", witness=tmp_path / "cut") as ledger:
+        assert ledger.remaining("people") == 1

@@ -16,6 +16,9 @@ from dphist.private.ledger.lines import START, Head
 
 _NOTE = re.compile(r"(\d{1,18}) ([0-9a-f]{64})", re.ASCII)
 
+# What notes are made of, cut short or lost to a crash as they may be.
+_BEGINNING = re.compile(rb"[0-9a-f \n\0]*")
+
 # Writers may be reordered by as many notes as there are processes, so the largest is near the end.
 _TAIL = 1 << 20
 
@@ -30,6 +33,7 @@ class Witness:
         """Return the furthest line seen, or the start when there is no witness yet."""
         try:
             with self.path.open("rb") as notes:
+                foreign = not _BEGINNING.fullmatch(notes.read(128))
                 size = notes.seek(0, os.SEEK_END)
                 notes.seek(max(0, size - _TAIL))
                 text = notes.read().decode("ascii", errors="replace")
@@ -40,6 +44,12 @@ class Witness:
                 f"the ledger's witness {self.path} cannot be read ({error.strerror}); make it a readable "
                 "file, or name another place with witness=…"
             ) from error
+        if foreign:
+            # In a database, the ledger's own too, what is appended is written over sooner or later.
+            raise errors.LedgerError(
+                f"{self.path} is no witness: it holds something else, which notes would spoil; name another place with "
+                "witness=…"
+            )
         heads = [Head(int(match[1]), match[2]) for match in map(_NOTE.fullmatch, text.splitlines()) if match]
         return max(heads, default=START)
 
