@@ -9,6 +9,7 @@ from dphist.errors import QueryError
 from dphist.inference.intervals import joint_deviations, normal_quantile
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
+from dphist.mechanisms.posterior import Posterior
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
@@ -90,6 +91,18 @@ def test_where_either_may_stand_the_theorem_has_a_third_of_what_may_be_missed():
     assert (every.high - every.low <= sure.high - sure.low).all()
     stands = (every.low == sure.low) & (every.high == sure.high)
     assert 0 < stands.sum() < stands.size
+
+
+def test_those_of_a_plane_reach_beyond_the_noisy_counts():
+    """Where the law takes a cell for empty it is sure of it; of hundreds one is not."""
+    domain = Domain([Ordinal("x", range(24)), Ordinal("y", range(24))])
+    histogram = Histogram(domain, _islands(domain.size, 3.0, np.random.default_rng(5)).reshape(24, 24))
+    estimate = run(Posterior(), histogram, Budget.of("0.1"), seed=5)
+    cells, noisy = Workload.cells(domain), np.ravel(estimate.errors.noisy)
+    every = estimate.errors.interval(cells, np.ravel(estimate.counts), 0.95, simultaneous=True)
+    reach = 2.0 * np.sqrt(200.0)
+    assert (every.high >= noisy + reach - 1.0).all()
+    assert (every.low <= np.maximum(noisy - reach, 0.0) + 1.0).all()
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95, 0.99])

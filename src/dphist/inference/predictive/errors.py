@@ -203,11 +203,11 @@ class PredictiveErrors:
         boxes = by_question(workload)
         if guaranteed:
             return self._proven(boxes, published, share)
-        deviation, cells = self.deviations(*boxes, published), asked_cells(*boxes)
+        deviation = self.deviations(*boxes, published)
         if share == confidence:
-            return self.whole(published, deviation, cells, share)
+            return self.whole(published, deviation, asked_cells(*boxes), share)
         if self.prove is None:
-            return self._together(published, deviation, cells, confidence, share)
+            return self._together(boxes, published, deviation, confidence, share)
         law = rest = share
         if len(workload.domain.shape) > 1:
             # Which of two stands is known only when both are, so that both may miss: each has its part of what may be.
@@ -215,7 +215,7 @@ class PredictiveErrors:
                 shared_confidence(1.0 - (1.0 - confidence) * part, len(workload), True)
                 for part in (_OF_LAW, 1.0 - _OF_LAW)
             )
-        found = self._together(published, deviation, cells, confidence, law)
+        found = self._together(boxes, published, deviation, confidence, law)
         proof = self._proven(boxes, published, rest)
         shorter = proof.high - proof.low < found.high - found.low
         if bool(shorter.all()):
@@ -224,15 +224,15 @@ class PredictiveErrors:
 
     def _together(
         self,
+        boxes: Boxes,
         published: FloatArray,
         deviation: tuple[FloatArray, FloatArray],
-        cells: FloatArray,
         confidence: float,
         share: float,
     ) -> Interval:
         """What the law says where each must hold with this share, for all to hold with that confidence."""
         wider = joint_deviations(confidence, share) / normal_quantile(share)
-        return self.whole(published, (wider * deviation[0], wider * deviation[1]), cells, share)
+        return self.whole(published, (wider * deviation[0], wider * deviation[1]), asked_cells(*boxes), share)
 
     def _proven(self, boxes: Boxes, published: FloatArray, confidence: float) -> Interval:
         """What holds for any data, with what is published inside."""

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import Interval
-from dphist.inference.intervals import normal_quantile
-from dphist.inference.predictive.errors import PLAIN, PredictiveErrors, asked_cells
+from dphist.inference.intervals import joint_deviations, normal_quantile
+from dphist.inference.predictive.errors import PLAIN, Boxes, PredictiveErrors, asked_cells
 from dphist.kernels.summed_area import add_box_sums, running_sums
 
 FloatArray = NDArray[np.float64]
@@ -43,6 +43,11 @@ _FAR, _MOST = 1.5, 2.0
 # (12 draws), combs of 5 and islands hold in 0.90 to 0.94 instead of 0.86 to 0.93, and widths are 1.01 to 1.05 times as
 # large; with 2 noise scales each 1.00 to 1.02.
 _FEW, _FEW_IN_ORDER = 512, 64
+# Of several attributes no interval that holds at once with others ends before so many deviations of noise beyond the
+# noisy sum. On six made-up shapes of 24 × 24 and 20 × 60 cells with 3 records each at ε = 0.1 (10 draws) all cells then
+# hold together in 0.98 of releases instead of 0.89 (islands in all instead of 0.70) at 1.04 times the width; with 1 in
+# 0.97 at 1.01.
+_BEYOND = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,7 @@ class HiddenErrors(PredictiveErrors):
 
     Of several attributes the tables of one are what is asked most, and what repeats along an attribute adds up in them:
     how far all cells of such a table are from the noisy ones, beyond noise, is added to the squared error of each.
+    Where many are to hold at once they reach two deviations of noise beyond the noisy sum.
     """
 
     noisy: NDArray[Any] | None = None
@@ -150,6 +156,29 @@ class HiddenErrors(PredictiveErrors):
             far = (cells == 1.0) & (np.abs(apart) > _FAR * np.sqrt(noise))
             wider = np.where(far, np.maximum(wider, reach), wider)
         return np.where(apart < 0.0, wider, deviation), np.where(apart > 0.0, wider, deviation)
+
+    def _together(
+        self,
+        boxes: Boxes,
+        published: FloatArray,
+        deviation: tuple[FloatArray, FloatArray],
+        confidence: float,
+        share: float,
+    ) -> Interval:
+        """What the law says of each, and what noise may have hidden from it.
+
+        The law is surest where it takes what it sees for noise, and the worst of many cells is one where it should not
+        have. So of several attributes intervals reach beyond the noisy sums, which know of no law, on either side.
+        """
+        if self.counts is not None and self.counts.ndim > 1:
+            plain, noise = self.engine.least_squares(boxes[0], boxes[1], None, boxes[2])
+            apart, times = plain - published, joint_deviations(confidence, share)
+            reach = _BEYOND * np.sqrt(noise)
+            deviation = (
+                np.maximum(deviation[0], (reach - apart) / times),
+                np.maximum(deviation[1], (reach + apart) / times),
+            )
+        return super()._together(boxes, published, deviation, confidence, share)
 
     @property
     def _lumps(self) -> bool:

@@ -42,6 +42,10 @@ _LONGEST = 400
 _BLOCKS = 256
 # From so many deviations of noise on, what was inferred from cells is taken to be wrong.
 _REFUTED = 4.0
+# What inference may have missed of a sum, in variances of its noise, where nothing is seen of it. On 18 made-up shapes of
+# 40 values by groups (30 records each, ε = 0.1, 32 draws) sums and means hold in 0.947 and 0.969, where noise alone
+# would in 0.942 and 0.941; by 1 in 0.938 and 0.962, by 3 in 0.951 and 0.970 and are 1.02 times as wide.
+_UNSEEN = 2.0
 # The end of a mean's interval is looked for at so many places, and again between two of them, so many times.
 _PLACES, _TIMES = 65, 6
 
@@ -199,22 +203,32 @@ class Line:
         apart = float(weights @ (self._noisy[0] - self._cells[1])) ** 2
         return apart > _REFUTED**2 * noise or float(self._variance(weights[None])[0]) >= noise
 
-    def _told(self, weights: FloatArray, *, plain: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weighted sums of cells, one for each row, and expected squares of how far truths lie below and above them.
+    def _possible(
+        self, weights: FloatArray, confidence: float, *, plain: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Between what weighted sums of cells may lie, one for each row.
 
-        Inferred cells are drawn towards what their neighbours say, and weighed by values that adds up. How far their
-        sum is from the noisy one is taken for such a bias, all of it: the truth may lie on that side. So it is of
-        counts of a large part of the cells. Where inference promises no less error than noise has, or is refuted
-        (`_REFUTED` deviations of noise), the noisy sum is taken alone.
+        Inferred cells are drawn towards what their neighbours say, and weighed by values that adds up to a bias of
+        which a single sum hardly tells: noise hides what is smaller. So with V what inference promises of its squared
+        error, N the variance of the noisy sum and d how far that lies from the inferred one, truths are taken to lie
+        about the inferred sum with variance Q = V + max(2N, d² − N − V): as far as noise could hide, or as far as it is
+        seen to be. Given the noisy sum they then lie Q/(Q + N) of the way to it, give or take √(QN/(Q + N)). What
+        inference allows stays possible, too: either may be right. Where it promises no less error than noise has, or is
+        refuted (`_REFUTED` deviations of noise), the noisy sum is taken alone.
         """
         at, variance = weights @ self._cells[1], self._variance(weights)
         if self._noisy is None:
-            return at, variance, variance
-        noisy, noise = weights @ self._noisy[0], weights**2 @ self._noisy[1]
+            reach = self._reach(variance, confidence)
+            return at - reach, at + reach
+        noise, apart = weights**2 @ self._noisy[1], weights @ self._noisy[0] - at
         if plain:
-            return noisy, noise, noise
-        wider = variance + (noisy - at) ** 2
-        return at, np.where(noisy < at, wider, variance), np.where(noisy > at, wider, variance)
+            reach = self._reach(noise, confidence)
+            return at + apart - reach, at + apart + reach
+        prior = variance + np.maximum(_UNSEEN * noise, apart**2 - noise - variance)
+        part = prior / np.maximum(prior + noise, np.finfo(np.float64).tiny)
+        middle, reach = at + part * apart, self._reach(part * noise, confidence)
+        inferred = self._reach(np.minimum(variance, noise), confidence)
+        return np.minimum(at - inferred, middle - reach), np.maximum(at + inferred, middle + reach)
 
     @cached_property
     def measured(self) -> bool:
@@ -260,11 +274,10 @@ class Line:
         """Add the values up over the records."""
         numbers = self._numbers()
         plain = self._plain(numbers)
-        (at,), below, above = self._told(numbers[None], plain=plain)
-        released = float(at if plain else numbers @ self._cells[0])
+        released = float(numbers @ (self._noisy[0] if plain and self._noisy is not None else self._cells[0]))
         if not self.measured:
             return released, np.nan, np.nan
-        low, high = at - self._reach(below, confidence)[0], at + self._reach(above, confidence)[0]
+        (low,), (high,) = self._possible(numbers[None], confidence, plain=plain)
         ends = possible_sums(min(low, released), max(high, released), numbers.min(), numbers.max())
         return released, float(ends[0]), float(ends[1])
 
@@ -287,8 +300,8 @@ class Line:
             return middle, np.nan, np.nan
 
         def possible(means: FloatArray) -> NDArray[np.bool_]:
-            at, below, above = self._told(numbers - means[:, None], plain=self._balanced)
-            return (at <= self._reach(below, confidence)) & (-at <= self._reach(above, confidence))
+            low, high = self._possible(numbers - means[:, None], confidence, plain=self._balanced)
+            return (low <= 0.0) & (high >= 0.0)
 
         return middle, _furthest(possible, middle, least), _furthest(possible, middle, most)
 
