@@ -15,8 +15,9 @@ import pytest
 
 import dphist
 from dphist.errors import DomainError, EngineError, InputError, MechanismError, VerificationError
+from dphist.inference.pieces import PartErrors
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.bypart import ByPart, PartErrors
+from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.spec import parse
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 import dphist
+from dphist.inference.pieces import PartNoise
 from dphist.inference.tables.published import ResidualNoise, StagedNoise, noise_after
 from dphist.inference.tables.residuals import Measured, TableResiduals
-from dphist.mechanisms.bypart import PartNoise
 from dphist.mechanisms.mixture import Mixture
+from dphist.model.pieces import ByValues
 
 DOMAIN = dphist.Domain([dphist.Nominal("x", ["a", "b"]), dphist.Nominal("y", ["c", "d", "e"])])
 ONE = dphist.Workload(DOMAIN, np.array([[0, 0]]), np.array([[1, 3]]))
@@ -90,7 +91,7 @@ def test_parts_that_were_measured_in_stages_are_guaranteed_part_by_part():
         for part in range(2)
     )
     domain = dphist.Domain([*DOMAIN.attributes, dphist.Nominal("part", ["p", "q"])])
-    errors = PartNoise(domain, ("part",), laws)
+    errors = PartNoise(ByValues(domain, ("part",)), laws)
     both = dphist.Workload(domain, np.array([[0, 0, 0], [0, 0, 1]]), np.array([[1, 3, 2], [1, 3, 2]]))
     found = errors.interval(both, np.array([200.0, 100.0]), 0.95, guaranteed=True)
     half = [law.allowed(ONE, 0.975, guaranteed=True) for law in laws]

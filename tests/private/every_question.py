@@ -26,6 +26,7 @@ from dphist.private.scores.boundaries import Boundaries
 from dphist.private.scores.decisions import BestAttributes
 from dphist.private.scores.disagreements import Disagreements
 from dphist.private.scores.frequencies import LowFrequencies
+from dphist.private.scores.heaps import Heaps
 from dphist.private.scores.medians import Medians
 from dphist.private.scores.tables import TableErrors
 from dphist.private.segments.deviation import AbsoluteDeviation
@@ -141,6 +142,7 @@ SCORES: dict[type, list[tuple[Any, Layout]]] = {
             TABLE,
         ),
     ],
+    Heaps: [(Heaps((1, 2), 2), TABLE), (Heaps((3,), 1), LINE), (Heaps((0, 5, 2), 3), Layout((2, 3, 2)))],
     Medians: [
         (Medians(np.arange(4), np.array([4])), LINE),
         (Medians(np.array([0, 0, 1, 1]), np.array([3, 3])), PAIRS),

@@ -54,6 +54,15 @@ WAYS: dict[str, tuple[Any, Fraction]] = {
     "coarser": (lambda d: d.coarsen(np.arange(12) // 2), Fraction(1)),
     "sorted, split": (lambda d: d.sorted().split("9/10", "1/10")[1], Fraction(1, 10)),
     "separated": (lambda d: d.separate(["x0"])[1], Fraction(1)),
+    "one part, called a line, split": (
+        lambda d: (
+            d.partition(np.arange(12) % 3)
+            .select([True, False, False])[0]
+            .of(Domain([Ordinal("x", range(4))]))
+            .split("1/5", "4/5")[1]
+        ),
+        Fraction(4, 5),
+    ),
 }
 
 

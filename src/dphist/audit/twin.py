@@ -32,6 +32,7 @@ from dphist.model.exact import Number, exact
 from dphist.model.histogram import Histogram
 from dphist.model.law import Kind, NoiseLaw
 from dphist.model.unit import Unit
+from dphist.model.workload import Workload
 from dphist.private.gate import Noisy, PrivateCounts, open_gate
 from dphist.private.pricing import Purse
 from dphist.private.queries.counting import Totals
@@ -127,6 +128,10 @@ class Twin(PrivateCounts):
     def separate(self, names: Any) -> list[PrivateCounts]:
         """Separate by attributes on both sides."""
         return self._pair(super().separate(names), self._shadow.separate(names))
+
+    def of(self, domain: Domain, workload: Workload | None = None) -> PrivateCounts:
+        """Say what the cells are on both sides."""
+        return self._pair([super().of(domain, workload)], [self._shadow.of(domain, workload)])[0]
 
     def measure(self, query: Query, noise: Kind | None = None, *, floats: bool = False) -> Noisy:
         """Let the gate answer, then compare."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dphist.mechanisms.dpcube import DPCube
     from dphist.mechanisms.fourier import EFPA, FPA, SPA
     from dphist.mechanisms.grids import AdaptiveGrid, UniformGrid
+    from dphist.mechanisms.heap import Heap
     from dphist.mechanisms.hpartition import HPartition, PHPartition
     from dphist.mechanisms.isotonic import Isotonic
     from dphist.mechanisms.marginals import Marginals
@@ -59,6 +60,7 @@ __all__ = [
     "Entry",
     "Gaussian",
     "HPartition",
+    "Heap",
     "HierarchicalKD",
     "Isotonic",
     "KDHybrid",

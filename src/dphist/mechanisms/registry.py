@@ -126,6 +126,8 @@ MECHANISMS: dict[str, Entry] = _table(
           "baseline:Uniform"),
     Entry("sparselaplace", "baselines", "recommended", "domains too large to visit: the cells above a threshold",
           "sparselaplace:SparseLaplace"),
+    Entry("heap", "baselines", "paper", "one value of an attribute by itself, and the others beside it",
+          "heap:Heap"),
     Entry("bypart", "baselines", "paper", "each value of public attributes by itself, all with the whole budget",
           "bypart:ByPart"),
     Entry("noisefirst", "buckets", "paper", "histograms with flat stretches, when cells are asked for",

@@ -173,6 +173,14 @@ class PrivateCounts(Gradual):
             raise MechanismError("order must name distinct cells")
         return self._view(lambda counts: counts[cells], (cells.size,), None, 1, None, cells)
 
+    def of(self, domain: Domain, workload: Workload | None = None) -> PrivateCounts:
+        """Say what these cells are: those of a domain, in C order. Public words: nothing about a count changes."""
+        if domain.size != self.size or self.parts != 1:
+            raise MechanismError("one part with as many cells as the domain has can be called its cells")
+        return self._child(
+            self._take(), Layout(domain.shape, None, 1, domain, workload), self._purse, self._path
+        )
+
     def coarsen(self, labels: ArrayLike, parts: int | None = None) -> PrivateCounts:
         """Merge cells: new cell g is the sum of the cells labelled g, so one step stays one step."""
         groups, count = self._grouped(labels, parts)

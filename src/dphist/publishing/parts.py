@@ -27,11 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import EngineError, InputError
-from dphist.mechanisms.bypart import ByPart, joined
+from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
+from dphist.model.pieces import ByValues
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
 from dphist.private.facts import part_workload
@@ -135,7 +136,8 @@ def run_parts(
     for entry in entries:
         entry.answer.setflags(write=False)
     named = recipe.named([outcome.made_by for outcome in outcomes]) or recipe
-    return joined(domain, recipe.by, [outcome.counts for outcome in outcomes]), Transcript(entries), named
+    counts = ByValues(domain, recipe.by).joined([outcome.counts for outcome in outcomes])
+    return counts, Transcript(entries), named
 
 
 def _here(job: Job, workers: int | None) -> list[Done]:

@@ -73,6 +73,7 @@ class Glimpse:
             nobody asked them.
         elsewhere: The total variation from chance that blocks show of a pair that is not of two long attributes, beyond
             what noise makes of it.
+        heaps: Attributes and their values on which records heap up; none also if nobody looked.
     """
 
     records: float | None = None
@@ -84,6 +85,7 @@ class Glimpse:
     blur: float = 0.0
     apart: float | None = None
     elsewhere: float = 0.0
+    heaps: tuple[tuple[int, int], ...] = ()
 
     @property
     def beyond(self) -> float:
@@ -116,6 +118,7 @@ class Look:
             of it for those that are low, one for how many are tall.
         height: This height.
         again: The share of what is left then that buys the same once more, where the first left doubt.
+        heap: The share of what is left then that buys on which value of an attribute records heap up; see `find_heaps`.
 
     Example:
         >>> from dphist.testing import open_counts
@@ -134,6 +137,7 @@ class Look:
     heights: Fraction = Fraction(0)
     height: int = 0
     again: Fraction = Fraction(0)
+    heap: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if not (0 < self.total < 1 and 0 <= self.blocks < 1 - self.total):
@@ -148,6 +152,8 @@ class Look:
             raise MechanismError("look: heights must be a share below 1, and height says up to which")
         if not 0 <= self.again < 1 or (self.again and not self.heights):
             raise MechanismError("look: again must be a share below 1, of a look at heights")
+        if not 0 <= self.heap < 1:
+            raise MechanismError("look: heap must be a share below 1")
 
     def at(self, data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
         """Look, and give back what is left of the right."""
@@ -159,7 +165,9 @@ class Look:
         seen = self._blocks(second[0], records) if second else Glimpse(records)
         if self.heights:
             seen, rest = self.higher(rest, seen)
-            return self.higher(rest, seen) if self.again else (seen, rest)
+            seen, rest = self.higher(rest, seen) if self.again else (seen, rest)
+        if self.heap:
+            return self.heaped(rest, seen)
         return self.further(rest, seen) if self.pairs else (seen, rest)
 
     def further(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
@@ -185,7 +193,14 @@ class Look:
             new = seen.blur**2 / (seen.blur**2 + blur**2)
             low, tall = new * low + (1.0 - new) * seen.low, new * tall + (1.0 - new) * seen.tall
             blur *= math.sqrt(new)
-        return Glimpse(seen.records, low=low, tall=tall, blur=blur), rest
+        return replace(seen, low=low, tall=tall, blur=blur), rest
+
+    def heaped(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
+        """See on which values of attributes records heap up too, once they were counted."""
+        from dphist.mechanisms.choosing.heaps import find_heaps
+
+        heaps, rest = find_heaps(data, seen.records or 0.0, self.heap)
+        return replace(seen, heaps=heaps), rest
 
     def count(self, data: PrivateRecords) -> PrivateRecords:
         """Count records of very many columns, and give back what is left of the right."""

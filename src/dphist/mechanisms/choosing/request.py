@@ -211,6 +211,13 @@ class Request:
         return plane and self.long_ranges
 
     @cached_property
+    def heaped(self) -> bool:
+        """Whether a tree or wavelets would serve a space, of which one value may have a large part of the records."""
+        told = self.long_ranges or (self.kind is None and self.space and self.nearly_exact is None)
+        small = self.data.size <= LARGEST_TABULAR and self.data.parts == 1
+        return small and told and not self.guaranteed and self.compact is None
+
+    @cached_property
     def curve(self) -> bool:
         """Whether prefixes of a line are asked for, under a law of noise that makes their root the best question."""
         longest = _LONGEST_ROOT if self.guaranteed else _LONGEST_CURVE

@@ -42,14 +42,14 @@ def first_look(request: Request) -> Look | None:
         return Look()
     if request.doubted_tables:
         return Look(blocks=Fraction(0))
-    if request.few:
-        from dphist.mechanisms.choosing.planes import counted_look
-
-        return counted_look()
     if request.waves and not request.guaranteed:
         from dphist.mechanisms.choosing.planes import crowded_look
 
         return crowded_look(request.data.shape)
+    if request.few or request.heaped:
+        from dphist.mechanisms.choosing.planes import counted_look
+
+        return counted_look()
     return Look(total=_TOTAL, blocks=Fraction(0)) if request.pays_for_total else None
 
 
@@ -65,6 +65,16 @@ def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse,
         All that was asked, what it showed, and what is left of the right.
     """
     data = request.data
+    if request.few:
+        from dphist.mechanisms.choosing.planes import cells_if_few, look_higher
+
+        look, seen, data = look_higher(look, seen, data, request.kind)
+        if cells_if_few(data, request.kind, seen):
+            return look, seen, data
+    if request.heaped:
+        from dphist.mechanisms.choosing.heaps import look_for_heaps
+
+        return look_for_heaps(look, seen, data)
     if look.blocks or request.doubted_tables:
         from dphist.mechanisms.choosing.chance import look_at_pairs
         from dphist.mechanisms.choosing.cubes import chance_of, may_hide
@@ -74,10 +84,6 @@ def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse,
             return look, seen, data
         hidden = bool(look.blocks) and not request.space and may_hide(data)
         return look_at_pairs(look, seen, data, found, hidden=hidden)
-    if request.few:
-        from dphist.mechanisms.choosing.planes import look_higher
-
-        return look_higher(look, seen, data, request.kind)
     return look, seen, data
 
 
@@ -92,6 +98,10 @@ def choose(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         The mechanism, and why.
     """
     data, better = request.data, None
+    if seen.heaps:
+        from dphist.mechanisms.choosing.heaps import set_apart
+
+        return set_apart(data, request.workload, seen.heaps)
     if seen.low is not None:
         from dphist.mechanisms.choosing.planes import cells_if_few
 

@@ -1,0 +1,137 @@
+"""Where one value of an attribute has a large part of the records, it is published by itself.
+
+Capital gains are mostly nothing, and people work 40 hours a week: a row of a plane is as full as many others together,
+a *wall*. A tree must cut it from its neighbours all along, with boxes as narrow as it is, and pays for each. So the
+fullest value is asked for, for little (`dphist.private.scores.heaps`), and set apart. What is left is looked at again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dphist.mechanisms.order import long_axes
+from dphist.mechanisms.protocol import Mechanism
+from dphist.model.workload import Kind
+from dphist.private.gate import PrivateCounts
+from dphist.private.queries import Heights, Totals
+from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
+
+if TYPE_CHECKING:
+    from dphist.mechanisms.choosing.glimpse import Glimpse, Look
+
+# From so many noise scales of records on a heap is worth looking for: for one part of the budget in so many, and less
+# by the root of the records where these are more than a few.
+_ENOUGH, _PRICE, _FEW = 500.0, 32, 2000.0
+# Beside the choice, what it costs to ask how many records there are but for tall cells, and what values beside have.
+_BUT_TALL, _NEIGHBOURS = Fraction(1, 4), Fraction(1, 2)
+# Of a cell one in so many of all records is counted at most, so that it is no heap by itself. A heap has so large a
+# part of what is counted, and so many times what it would have if all values were alike; it takes so many nats more
+# than luck to say so. And it has so many times what values beside it have: the top of a hill is no wall.
+_TALL, _PART, _FULLER, _SURE, _BESIDE = 16, 0.1, 4.0, 3.0, 2.0
+
+
+def look_for_heaps(look: Look, seen: Glimpse, data: PrivateCounts) -> tuple[Look, Glimpse, PrivateCounts]:
+    """See on which values records heap up too, if there are enough of them.
+
+    Args:
+        look: What was asked so far: a noisy total.
+        seen: What that showed.
+        data: What is left of the right.
+
+    Returns:
+        All that was asked, what it showed, and what is left of the right.
+    """
+    records = (seen.records or 0.0) / float(data.unit_scale)
+    if records < _ENOUGH:
+        return look, seen, data
+    look = replace(look, heap=Fraction(1, round(_PRICE * math.sqrt(max(records / _FEW, 1.0)))))
+    return look, *look.heaped(data, seen)
+
+
+def find_heaps(
+    data: PrivateCounts, records: float, price: Fraction
+) -> tuple[tuple[tuple[int, int], ...], PrivateCounts]:
+    """Ask on which value of an attribute records heap up, and after each that is found for another attribute.
+
+    Private because it is questions with their proofs, each for its own share of the right.
+
+    Args:
+        data: The right.
+        records: About how many there are.
+        price: The share that one choice costs.
+
+    Returns:
+        Attributes and their values, and what is left of the right.
+    """
+    height, left = max(1, math.floor(records / _TALL)), Fraction(1)
+
+    def pay(part: Fraction) -> PrivateCounts:
+        nonlocal data, left
+        asked, data = data.split(part / left, 1 - part / left)
+        left -= part
+        return asked
+
+    low = max(float(pay(_BUT_TALL * price).measure(Heights(height)).values.sum()), 0.0)
+    axes = set(range(len(data.shape)) if data.domain is None else long_axes(data.domain))
+    heaps: list[tuple[int, int]] = []
+    while axes:
+        asked = pay(price)
+        # What luck makes of the fullest among so many values, and some.
+        luck = (math.log(sum(data.shape)) + _SURE) * float(asked.unit_scale)
+        scores = Heaps(
+            tuple(
+                math.ceil(max(_PART, _FULLER / size) * low + luck) if axis in axes else HIGHEST
+                for axis, size in enumerate(data.shape)
+            ),
+            height,
+        )
+        heap = heap_at(int(asked.choose(scores)[0, 0]), data.shape)
+        if heap is None or not _wall(pay(_NEIGHBOURS * price), *heap):
+            break
+        heaps.append(heap)
+        axes.remove(heap[0])
+    return tuple(heaps), data
+
+
+def _wall(data: PrivateCounts, axis: int, value: int) -> bool:
+    """Whether a value has far more records than those beside it."""
+    place = np.full(data.shape[axis], 3, dtype=np.int64)
+    beside = [each for each in (value - 1, value + 1) if 0 <= each < place.size]
+    place[[value, *beside]] = range(1 + len(beside))
+    along = [-1 if other == axis else 1 for other in range(len(data.shape))]
+    labels = np.broadcast_to(place.reshape(along), data.shape)
+    own, *others = data.partition(labels, 4).measure(Totals()).values[: 1 + len(beside)].tolist()
+    return bool(own > _BESIDE * max(others))
+
+
+def set_apart(
+    data: PrivateCounts, workload: Kind | None, heaps: tuple[tuple[int, int], ...]
+) -> tuple[Mechanism, str]:
+    """Publish values by themselves and the others beside them, each piece as is best there; and why.
+
+    Args:
+        data: A right, of which only public facts are read.
+        workload: What will be asked, where the right was not told.
+        heaps: Attributes and their values, each attribute once.
+
+    Returns:
+        The mechanism and the reason.
+    """
+    from dphist.mechanisms.auto import Auto
+    from dphist.mechanisms.heap import Heap
+
+    assert data.domain is not None  # noqa: S101 -- spaces have one
+    mechanism: Mechanism = Auto(workload=workload)
+    for axis, value in reversed(heaps):
+        mechanism = Heap(of=data.domain.names[axis], value=value, inner=mechanism)
+    names = " and of ".join(data.domain.names[axis] for axis, _ in heaps)
+    return (
+        mechanism,
+        f"one value of {names} has a large part of the records, so it is published by itself and the others beside it "
+        "(heap), each as is best there",
+    )

@@ -1,0 +1,182 @@
+"""A domain cut into disjoint pieces, each a domain of its own: what is asked of each, and all put back."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dphist.model.domain import Domain, Ordinal
+from dphist.model.workload import Workload
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Pieces(ABC):
+    """Disjoint pieces that hold every cell of a domain once. Public: no count decides what they are."""
+
+    domain: Domain
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Say what the domain was cut by."""
+
+    @abstractmethod
+    def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Put the cells of the pieces back where they belong."""
+
+    @abstractmethod
+    def meetings(self, workload: Workload) -> Iterator[tuple[int, IntArray, Workload]]:
+        """The pieces that any question meets, which questions those are, and what they ask there."""
+
+
+@dataclass(frozen=True)
+class ByValues(Pieces):
+    """A piece for every combination of values of some attributes, over the others.
+
+    Args:
+        domain: What is cut.
+        by: The attributes, by name; none leaves the domain in one piece.
+
+    Example:
+        >>> from dphist.model.domain import Nominal
+        >>> domain = Domain([Ordinal("x", range(3)), Nominal("part", ["a", "b"])])
+        >>> ByValues(domain, ("part",)).joined([np.arange(3.0), np.full(3, 9.0)]).tolist()
+        [[0.0, 9.0], [1.0, 9.0], [2.0, 9.0]]
+    """
+
+    domain: Domain
+    by: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Name the attributes."""
+        return ", ".join(self.by)
+
+    @cached_property
+    def _axes(self) -> tuple[list[int], list[int]]:
+        axes = [self.domain.axis(name) for name in self.by]
+        return axes, [axis for axis in range(len(self.domain.shape)) if axis not in axes]
+
+    def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Put the cells of the pieces back where they belong."""
+        axes, kept = self._axes
+        order = [*axes, *kept]
+        stacked = np.stack([np.asarray(part, dtype=np.float64).reshape(-1) for part in parts])
+        shaped = stacked.reshape([self.domain.shape[axis] for axis in order])
+        return np.ascontiguousarray(shaped.transpose(np.argsort(order)))
+
+    def meetings(self, workload: Workload) -> Iterator[tuple[int, IntArray, Workload]]:
+        """The pieces that any question meets, which questions those are, and what they ask there."""
+        axes, kept = self._axes
+        inner = self.domain.project([self.domain.names[axis] for axis in kept])
+        low, high = workload.low, workload.high
+        shape = tuple(self.domain.shape[axis] for axis in axes)
+        for part in range(math.prod(shape)):
+            place = np.unravel_index(part, shape) if shape else ()
+            met = np.ones(len(low), dtype=bool)
+            for axis, cell in zip(axes, place, strict=True):
+                met &= (low[:, axis] <= cell) & (cell < high[:, axis])
+            if met.any():
+                yield part, *_asked(workload, met, inner, low[:, kept], high[:, kept])
+
+
+@dataclass(frozen=True)
+class OneApart(Pieces):
+    """Two pieces: one value of an attribute, over the other attributes; and all other values of it, as neighbours.
+
+    A range of values less one in its middle is a range of those that are left, so a box stays a box in both pieces.
+
+    Args:
+        domain: What is cut: two attributes or more.
+        axis: The attribute.
+        value: Which of its values is set apart, by its place; there is another one.
+
+    Example:
+        >>> plane = Domain([Ordinal("x", range(2)), Ordinal("y", range(3))])
+        >>> pieces = OneApart(plane, 1, 0)
+        >>> [each.shape for each in pieces.domains]
+        [(2,), (2, 2)]
+        >>> pieces.joined([np.array([7.0, 8.0]), np.zeros(4)]).tolist()
+        [[7.0, 0.0, 0.0], [8.0, 0.0, 0.0]]
+    """
+
+    domain: Domain
+    axis: int
+    value: int
+
+    @property
+    def words(self) -> str:
+        """Name the attribute."""
+        return f"one value of {self.domain.names[self.axis]} and the others"
+
+    @cached_property
+    def _kept(self) -> list[int]:
+        return [axis for axis in range(len(self.domain.shape)) if axis != self.axis]
+
+    @cached_property
+    def domains(self) -> tuple[Domain, Domain]:
+        """What either piece is about; values that are left are numbered, since their order is all that is read."""
+        left = Ordinal(self.domain.names[self.axis], range(self.domain.shape[self.axis] - 1))
+        others = [left if axis == self.axis else each for axis, each in enumerate(self.domain.attributes)]
+        return self.domain.project([self.domain.names[axis] for axis in self._kept]), Domain(others)
+
+    @property
+    def labels(self) -> IntArray:
+        """Which piece every cell lies in, in the order of the cells."""
+        labels = np.ones(self.domain.shape, dtype=np.int64)
+        labels[(slice(None),) * self.axis + (self.value,)] = 0
+        return labels.reshape(-1)
+
+    def joined(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Put the cells of the pieces back where they belong."""
+        apart, others = (
+            np.asarray(part, dtype=np.float64).reshape(each.shape)
+            for part, each in zip(parts, self.domains, strict=True)
+        )
+        return np.insert(others, self.value, apart, axis=self.axis)
+
+    def asked(self, workload: Workload | None) -> tuple[Workload | None, Workload | None]:
+        """What is asked of either piece; a kind of questions that has a name stays that kind."""
+        if workload is None:
+            return None, None
+        if workload.kind in ("cells", "prefixes", "all_ranges"):
+            one, other = (Workload.from_json(each, {"kind": workload.kind}) for each in self.domains)
+            return one, other
+        plain = Workload(self.domain, workload.low, workload.high)
+        inside = {part: asked for part, _, asked in self.meetings(plain)}
+        nothing = [
+            Workload(each, *np.zeros((2, 0, len(each.shape)), dtype=np.int64)) for each in self.domains
+        ]
+        return inside.get(0, nothing[0]), inside.get(1, nothing[1])
+
+    def meetings(self, workload: Workload) -> Iterator[tuple[int, IntArray, Workload]]:
+        """The pieces that any question meets, which questions those are, and what they ask there."""
+        low, high = workload.low, workload.high
+        met = (low[:, self.axis] <= self.value) & (self.value < high[:, self.axis])
+        if met.any():
+            yield 0, *_asked(workload, met, self.domains[0], low[:, self._kept], high[:, self._kept])
+        low, high = low.copy(), high.copy()
+        low[:, self.axis] -= low[:, self.axis] > self.value
+        high[:, self.axis] -= high[:, self.axis] > self.value
+        met = low[:, self.axis] < high[:, self.axis]
+        if met.any():
+            yield 1, *_asked(workload, met, self.domains[1], low, high)
+
+
+def _asked(
+    workload: Workload, met: NDArray[np.bool_], inner: Domain, low: IntArray, high: IntArray
+) -> tuple[IntArray, Workload]:
+    """Which questions have boxes in a piece, and what they ask there."""
+    if workload.query is None:
+        asked, query = np.flatnonzero(met), None
+    else:
+        asked, query = np.unique(workload.query[met], return_inverse=True)
+    return asked, Workload(inner, low[met], high[met], query)
