@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.tables.measured import Axes
+from dphist.mechanisms.choosing.heaps import find_heaps, tall_from
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.wide.outlook import SAMPLING
@@ -73,6 +74,7 @@ class Glimpse:
             nobody asked them.
         elsewhere: The total variation from chance that blocks show of a pair that is not of two long attributes, beyond
             what noise makes of it.
+        spread: How many records there are but for tall cells, about; None if nobody looked.
         heaps: Attributes and their values on which records heap up; none also if nobody looked.
     """
 
@@ -85,6 +87,7 @@ class Glimpse:
     blur: float = 0.0
     apart: float | None = None
     elsewhere: float = 0.0
+    spread: float | None = None
     heaps: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -118,7 +121,9 @@ class Look:
             of it for those that are low, one for how many are tall.
         height: This height.
         again: The share of what is left then that buys the same once more, where the first left doubt.
-        heap: The share of what is left then that buys on which value of an attribute records heap up; see `find_heaps`.
+        spread: The share of what is left then that buys how many records there are but for tall cells.
+        heap: The share of what is left then that buys on which value of an attribute these heap up; after each that is
+            found the same once more.
 
     Example:
         >>> from dphist.testing import open_counts
@@ -137,6 +142,7 @@ class Look:
     heights: Fraction = Fraction(0)
     height: int = 0
     again: Fraction = Fraction(0)
+    spread: Fraction = Fraction(0)
     heap: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
@@ -152,8 +158,8 @@ class Look:
             raise MechanismError("look: heights must be a share below 1, and height says up to which")
         if not 0 <= self.again < 1 or (self.again and not self.heights):
             raise MechanismError("look: again must be a share below 1, of a look at heights")
-        if not 0 <= self.heap < 1:
-            raise MechanismError("look: heap must be a share below 1")
+        if not 0 <= self.spread < 1 or not 0 <= self.heap < 1 or (self.heap and not self.spread):
+            raise MechanismError("look: spread must be a share below 1, and so must heap, which follows it")
 
     def at(self, data: PrivateCounts) -> tuple[Glimpse, PrivateCounts]:
         """Look, and give back what is left of the right."""
@@ -166,6 +172,8 @@ class Look:
         if self.heights:
             seen, rest = self.higher(rest, seen)
             seen, rest = self.higher(rest, seen) if self.again else (seen, rest)
+        if self.spread:
+            seen, rest = self.lower(rest, seen)
         if self.heap:
             return self.heaped(rest, seen)
         return self.further(rest, seen) if self.pairs else (seen, rest)
@@ -195,11 +203,15 @@ class Look:
             blur *= math.sqrt(new)
         return replace(seen, low=low, tall=tall, blur=blur), rest
 
-    def heaped(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
-        """See on which values of attributes records heap up too, once they were counted."""
-        from dphist.mechanisms.choosing.heaps import find_heaps
+    def lower(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
+        """See how many records there are but for tall cells, once they were counted."""
+        first, rest = data.split(self.spread, 1 - self.spread)
+        query = Heights(tall_from(seen.records or 0.0))
+        return replace(seen, spread=float(first.measure(query).values.sum())), rest
 
-        heaps, rest = find_heaps(data, seen.records or 0.0, self.heap)
+    def heaped(self, data: PrivateCounts, seen: Glimpse) -> tuple[Glimpse, PrivateCounts]:
+        """See on which values of attributes these heap up, then."""
+        heaps, rest = find_heaps(data, seen.records or 0.0, seen.spread or 0.0, self.heap)
         return replace(seen, heaps=heaps), rest
 
     def count(self, data: PrivateRecords) -> PrivateRecords:

@@ -18,17 +18,17 @@ from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.workload import Kind
 from dphist.private.gate import PrivateCounts
-from dphist.private.queries import Heights, Totals
+from dphist.private.queries import Totals
 from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
 
 if TYPE_CHECKING:
     from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 
-# From so many noise scales of records on a heap is worth looking for: for one part of the budget in so many, and less
-# by the root of the records where these are more than a few.
-_ENOUGH, _PRICE, _FEW = 500.0, 32, 2000.0
-# Beside the choice, what it costs to ask how many records there are but for tall cells, and what values beside have.
-_BUT_TALL, _NEIGHBOURS = Fraction(1, 4), Fraction(1, 2)
+# From so many noise scales of records on, but for tall cells, a heap is worth looking for. What it costs to ask for
+# these; then so many nats tell all of them from none, for no less and no more than so much of the budget; and beside
+# the choice it costs so much to ask what values beside the chosen one have.
+_ENOUGH, _SPREAD = 500.0, Fraction(1, 128)
+_NATS, _LEAST, _MOST, _NEIGHBOURS = 100.0, 256, 32, Fraction(1, 2)
 # Of a cell one in so many of all records is counted at most, so that it is no heap by itself. A heap has so large a
 # part of what is counted, and so many times what it would have if all values were alike; it takes so many nats more
 # than luck to say so. And it has so many times what values beside it have: the top of a hill is no wall.
@@ -46,15 +46,25 @@ def look_for_heaps(look: Look, seen: Glimpse, data: PrivateCounts) -> tuple[Look
     Returns:
         All that was asked, what it showed, and what is left of the right.
     """
-    records = (seen.records or 0.0) / float(data.unit_scale)
-    if records < _ENOUGH:
+    scale = float(data.unit_scale)
+    if (seen.records or 0.0) < _ENOUGH * scale:
         return look, seen, data
-    look = replace(look, heap=Fraction(1, round(_PRICE * math.sqrt(max(records / _FEW, 1.0)))))
+    look = replace(look, spread=_SPREAD)
+    seen, data = look.lower(data, seen)
+    spread = (seen.spread or 0.0) / scale
+    if spread < _ENOUGH:
+        return look, seen, data
+    look = replace(look, heap=Fraction(1, min(max(round(spread / _NATS), _MOST), _LEAST)))
     return look, *look.heaped(data, seen)
 
 
+def tall_from(records: float) -> int:
+    """How many records of a cell are counted at most, if there are about so many in all."""
+    return max(1, math.floor(records / _TALL))
+
+
 def find_heaps(
-    data: PrivateCounts, records: float, price: Fraction
+    data: PrivateCounts, records: float, spread: float, price: Fraction
 ) -> tuple[tuple[tuple[int, int], ...], PrivateCounts]:
     """Ask on which value of an attribute records heap up, and after each that is found for another attribute.
 
@@ -63,12 +73,13 @@ def find_heaps(
     Args:
         data: The right.
         records: About how many there are.
+        spread: And but for tall cells.
         price: The share that one choice costs.
 
     Returns:
         Attributes and their values, and what is left of the right.
     """
-    height, left = max(1, math.floor(records / _TALL)), Fraction(1)
+    height, left = tall_from(records), Fraction(1)
 
     def pay(part: Fraction) -> PrivateCounts:
         nonlocal data, left
@@ -76,7 +87,6 @@ def find_heaps(
         left -= part
         return asked
 
-    low = max(float(pay(_BUT_TALL * price).measure(Heights(height)).values.sum()), 0.0)
     axes = set(range(len(data.shape)) if data.domain is None else long_axes(data.domain))
     heaps: list[tuple[int, int]] = []
     while axes:
@@ -85,7 +95,7 @@ def find_heaps(
         luck = (math.log(sum(data.shape)) + _SURE) * float(asked.unit_scale)
         scores = Heaps(
             tuple(
-                math.ceil(max(_PART, _FULLER / size) * low + luck) if axis in axes else HIGHEST
+                math.ceil(max(_PART, _FULLER / size) * spread + luck) if axis in axes else HIGHEST
                 for axis, size in enumerate(data.shape)
             ),
             height,
