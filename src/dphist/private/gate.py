@@ -17,7 +17,7 @@ loss. Neighbouring data differ by one step in one cell, so
 * `partition` and `select` regroup cells into disjoint parts: one step touches one part, so every part may spend
   the whole budget (parallel composition). All cells of a right hold the same remaining budget, so any public
   regrouping of them is allowed at any time;
-* `arrange`, `coarsen` and `sorted` are maps under which one step stays one step;
+* `arrange`, `coarsen` and `sorted` are maps under which one step stays one step; `of` changes public words alone;
 * `measure`, `choose` and `segment` lose at most the budget by the promises of `dphist.private.questions`. Only
   questions with a proof are asked, and of each the gate asks a copy of its own, so that the promise is computed from
   the very numbers that are used;
