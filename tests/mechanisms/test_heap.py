@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from attacking import stands
 
 import dphist
 from dphist import Domain, Histogram, Ordinal, Workload
+from dphist.audit.neighbours import Pair
 from dphist.errors import MechanismError
 from dphist.inference.pieces import PartErrors
 from dphist.mechanisms import AdaptiveTree, Auto, Heap, Laplace
@@ -131,7 +133,7 @@ def test_nothing_is_set_apart_where_no_value_stands_out_or_records_are_few() -> 
 def test_a_wall_set_apart_is_far_closer_to_the_truth() -> None:
     weights = np.full((128, 128), 0.3 / 128**2)
     weights[:, 40] += 0.7 / 128
-    counts = np.random.default_rng(1).multinomial(3000, weights.reshape(-1)).reshape(128, 128)  # noqa: TID251 -- data only
+    counts = np.random.default_rng(1).multinomial(3000, weights.reshape(-1)).reshape(128, 128)
     data = Histogram(Domain([Ordinal("x", range(128)), Ordinal("y", range(128))]), counts)
     workload = Workload.random(data.domain, 300, seed=6)
     truth = workload.answer(data.counts)
@@ -142,3 +144,15 @@ def test_a_wall_set_apart_is_far_closer_to_the_truth() -> None:
 
     tree = np.mean([error(AdaptiveTree(estimator="averaged", hills=True), seed) for seed in range(4)])
     assert np.mean([error(Auto(), seed) for seed in range(4)]) < 0.5 * tree
+
+
+@pytest.mark.audit
+def test_the_audit_finds_nothing_in_a_plane_with_a_wall() -> None:
+    counts = np.zeros((20, 20), dtype=np.int64)
+    counts[:, 11] = 200
+    counts[3, 10], counts[5] = 9, 3
+    domain = Domain([Ordinal("x", range(20)), Ordinal("y", range(20))])
+    larger = counts.copy()
+    larger[3, 10] += 1
+    pair = Pair("beside a wall", Histogram(domain, counts), Histogram(domain, larger))
+    assert stands(Auto(workload="all_ranges"), 150, [pair])
