@@ -24,15 +24,16 @@ from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
 if TYPE_CHECKING:
     from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 
-# From so many noise scales of records on, but for tall cells, a heap is worth looking for. What it costs to ask for
-# these; then so many nats tell all of them from none, for no less and no more than so much of the budget; and beside
-# the choice it costs so much to ask what values beside the chosen one have.
-_ENOUGH, _SPREAD = 500.0, Fraction(1, 128)
+# From so many noise scales of records on, but for tall cells, a heap is worth looking for, up to so many a cell: where
+# all cells are full they are measured one by one, and a wall costs nothing. What it costs to ask for these; then so
+# many nats tell all of them from none, for no less and no more than so much of the budget; and beside the choice it
+# costs so much to ask what values beside the chosen one have.
+_ENOUGH, _FULL, _SPREAD = 500.0, 3.0, Fraction(1, 128)
 _NATS, _LEAST, _MOST, _NEIGHBOURS = 100.0, 256, 32, Fraction(1, 2)
 # Of a cell one in so many of all records is counted at most, so that it is no heap by itself. A heap has so large a
 # part of what is counted, and so many times what it would have if all values were alike; it takes so many nats more
 # than luck to say so. And it has so many times what values beside it have: the top of a hill is no wall.
-_TALL, _PART, _FULLER, _SURE, _BESIDE = 16, 0.1, 4.0, 3.0, 2.0
+_TALL, _PART, _FULLER, _SURE, _BESIDE = 64, 0.1, 4.0, 3.0, 2.0
 
 
 def look_for_heaps(look: Look, seen: Glimpse, data: PrivateCounts) -> tuple[Look, Glimpse, PrivateCounts]:
@@ -52,7 +53,7 @@ def look_for_heaps(look: Look, seen: Glimpse, data: PrivateCounts) -> tuple[Look
     look = replace(look, spread=_SPREAD)
     seen, data = look.lower(data, seen)
     spread = (seen.spread or 0.0) / scale
-    if spread < _ENOUGH:
+    if not _ENOUGH <= spread < _FULL * data.size:
         return look, seen, data
     look = replace(look, heap=Fraction(1, min(max(round(spread / _NATS), _MOST), _LEAST)))
     return look, *look.heaped(data, seen)
