@@ -119,7 +119,7 @@ class Auto:
         return rule.choose(self._request(data), seen or Glimpse())
 
     def _request(self, data: PrivateCounts) -> Request:
-        return Request(data, self.workload, self.guaranteed)
+        return Request(data, self.workload, self.guaranteed, again=Auto(workload=self.workload))
 
     def goes_wide(self, domain: Domain, workload: Workload | None) -> bool:
         """Whether tables of few attributes are published rather than every cell: public facts decide."""

@@ -8,55 +8,22 @@ fullest value is asked for, for little (`dphist.private.scores.heaps`), and set 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.protocol import Mechanism
-from dphist.model.workload import Kind
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
 
-if TYPE_CHECKING:
-    from dphist.mechanisms.choosing.glimpse import Glimpse, Look
-
-# From so many noise scales of records on, but for tall cells, a heap is worth looking for, up to so many a cell: where
-# all cells are full they are measured one by one, and a wall costs nothing. What it costs to ask for these; then so
-# many nats tell all of them from none, for no less and no more than so much of the budget; and beside the choice it
-# costs so much to ask what values beside the chosen one have.
-_ENOUGH, _FULL, _SPREAD = 500.0, 3.0, Fraction(1, 128)
-_NATS, _LEAST, _MOST, _NEIGHBOURS = 100.0, 256, 32, Fraction(1, 2)
 # Of a cell one in so many of all records is counted at most, so that it is no heap by itself. A heap has so large a
 # part of what is counted, and so many times what it would have if all values were alike; it takes so many nats more
 # than luck to say so. And it has so many times what values beside it have: the top of a hill is no wall.
 _TALL, _PART, _FULLER, _SURE, _BESIDE = 64, 0.1, 4.0, 3.0, 2.0
-
-
-def look_for_heaps(look: Look, seen: Glimpse, data: PrivateCounts) -> tuple[Look, Glimpse, PrivateCounts]:
-    """See on which values records heap up too, if there are enough of them.
-
-    Args:
-        look: What was asked so far: a noisy total.
-        seen: What that showed.
-        data: What is left of the right.
-
-    Returns:
-        All that was asked, what it showed, and what is left of the right.
-    """
-    scale = float(data.unit_scale)
-    if (seen.records or 0.0) < _ENOUGH * scale:
-        return look, seen, data
-    look = replace(look, spread=_SPREAD)
-    seen, data = look.lower(data, seen)
-    spread = (seen.spread or 0.0) / scale
-    if not _ENOUGH <= spread < _FULL * data.size:
-        return look, seen, data
-    look = replace(look, heap=Fraction(1, min(max(round(spread / _NATS), _MOST), _LEAST)))
-    return look, *look.heaped(data, seen)
+# What it costs to ask what values beside the chosen one have, beside the choice.
+_NEIGHBOURS = Fraction(1, 2)
 
 
 def tall_from(records: float) -> int:
@@ -121,23 +88,22 @@ def _wall(data: PrivateCounts, axis: int, value: int) -> bool:
 
 
 def set_apart(
-    data: PrivateCounts, workload: Kind | None, heaps: tuple[tuple[int, int], ...]
+    data: PrivateCounts, inner: Mechanism, heaps: tuple[tuple[int, int], ...]
 ) -> tuple[Mechanism, str]:
-    """Publish values by themselves and the others beside them, each piece as is best there; and why.
+    """Publish values by themselves and the others beside them; and why.
 
     Args:
         data: A right, of which only public facts are read.
-        workload: What will be asked, where the right was not told.
+        inner: What runs on every piece.
         heaps: Attributes and their values, each attribute once.
 
     Returns:
         The mechanism and the reason.
     """
-    from dphist.mechanisms.auto import Auto
     from dphist.mechanisms.heap import Heap
 
     assert data.domain is not None  # noqa: S101 -- spaces have one
-    mechanism: Mechanism = Auto(workload=workload)
+    mechanism = inner
     for axis, value in reversed(heaps):
         mechanism = Heap(of=data.domain.names[axis], value=value, inner=mechanism)
     names = " and of ".join(data.domain.names[axis] for axis, _ in heaps)

@@ -52,6 +52,14 @@ _NOTHING, _LOW, _GUESSES = 0.3, np.geomspace(4.0, 4e6, 40), 29
 # the same is asked once more, for so much.
 _DOUBT, _AGAIN = 0.05, Fraction(1, 20)
 
+# ---- heaps ----
+# From so many noise scales of records on, but for tall cells, a heap is worth looking for, up to so many a cell: where
+# all cells are full they are measured one by one, and a wall costs nothing. What it costs to ask for these; then so
+# many nats tell all of them from none, for no less and no more than one part in so many of the budget.
+_HEAPS, _FULLEST, _SPREAD_OUT = 500.0, 3.0, Fraction(1, 128)
+_NATS, _CHEAPEST, _DEAREST = 100.0, 256, 32
+
+# ---- full planes ----
 # What a look at the blocks costs: under two percent together, so under one of the error. They have about so many cells,
 # and there are at most so many along an axis.
 _TOTAL, _BLOCKS = Fraction(1, 256), Fraction(3, 256)
@@ -118,6 +126,29 @@ def look_higher(
         return look, seen, data
     look = replace(look, again=_AGAIN)
     return look, *look.higher(data, seen)
+
+
+def look_for_heaps(look: Look, seen: Glimpse, data: PrivateCounts) -> tuple[Look, Glimpse, PrivateCounts]:
+    """See on which values records heap up too, if there are enough of them.
+
+    Args:
+        look: What was asked so far: a noisy total.
+        seen: What that showed.
+        data: What is left of the right.
+
+    Returns:
+        All that was asked, what it showed, and what is left of the right.
+    """
+    scale = float(data.unit_scale)
+    if (seen.records or 0.0) < _HEAPS * scale:
+        return look, seen, data
+    look = replace(look, spread=_SPREAD_OUT)
+    seen, data = look.lower(data, seen)
+    spread = (seen.spread or 0.0) / scale
+    if not _HEAPS <= spread < _FULLEST * data.size:
+        return look, seen, data
+    look = replace(look, heap=Fraction(1, min(max(round(spread / _NATS), _DEAREST), _CHEAPEST)))
+    return look, *look.heaped(data, seen)
 
 
 def cells_if_few(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> tuple[Mechanism, str] | None:

@@ -49,6 +49,7 @@ class Request:
         data: The right.
         workload: What will be asked, where the right was not told.
         guaranteed: Whether guaranteed intervals should be narrow.
+        again: Who chooses for pieces of it.
 
     Example:
         >>> from dphist.testing import open_counts
@@ -59,6 +60,7 @@ class Request:
     data: PrivateCounts
     workload: Kind | None = None
     guaranteed: bool = False
+    again: Mechanism | None = None
 
     @cached_property
     def kind(self) -> Kind | None:
@@ -215,7 +217,8 @@ class Request:
         """Whether a tree or wavelets would serve a space, of which one value may have a large part of the records."""
         told = self.long_ranges or (self.kind is None and self.space and self.nearly_exact is None)
         small = self.data.size <= LARGEST_TABULAR and self.data.parts == 1
-        return small and told and not self.guaranteed and self.compact is None
+        able = self.again is not None and not self.guaranteed
+        return small and told and able and self.compact is None
 
     @cached_property
     def curve(self) -> bool:

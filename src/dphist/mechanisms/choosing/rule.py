@@ -72,7 +72,7 @@ def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse,
         if cells_if_few(data, request.kind, seen):
             return look, seen, data
     if request.heaped:
-        from dphist.mechanisms.choosing.heaps import look_for_heaps
+        from dphist.mechanisms.choosing.planes import look_for_heaps
 
         return look_for_heaps(look, seen, data)
     if look.blocks or request.doubted_tables:
@@ -98,10 +98,10 @@ def choose(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         The mechanism, and why.
     """
     data, better = request.data, None
-    if seen.heaps:
+    if seen.heaps and request.again is not None:
         from dphist.mechanisms.choosing.heaps import set_apart
 
-        return set_apart(data, request.workload, seen.heaps)
+        return set_apart(data, request.again, seen.heaps)
     if seen.low is not None:
         from dphist.mechanisms.choosing.planes import cells_if_few
 
