@@ -116,7 +116,7 @@ def test_auto_sets_a_wall_apart_and_the_release_says_so_and_can_be_verified(tmp_
 @pytest.mark.parametrize("budget", [{"epsilon": 1}, {"rho": "1/2"}])
 def test_a_wall_is_found_whatever_is_announced_and_in_either_currency(workload, budget) -> None:
     told = {} if workload is None else {"workload": workload}
-    release = dphist.publish(wall(20_000, side=80), **budget, **told)
+    release = dphist.publish(wall(10_000, side=80), **budget, **told)
     assert isinstance(release.mechanism, Auto)
     assert isinstance(release.mechanism.chosen, Heap)
     release.verify()
