@@ -74,12 +74,9 @@ class Facts:
 
     @property
     def labels(self) -> IntArray | None:
-        """The part of every cell, to be read, or None while there is one part."""
-        if self._layout.labels is None:
-            return None
-        shown = self._layout.labels.view()
-        shown.setflags(write=False)
-        return shown
+        """The part of every cell, or None while there is one part."""
+        # A copy: of a view whoever wants to write finds the array behind it, and a flag can be switched back.
+        return None if self._layout.labels is None else self._layout.labels.copy()
 
     @property
     def cells(self) -> IntArray:
