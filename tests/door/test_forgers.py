@@ -470,12 +470,12 @@ def test_rows_that_stand_for_billions_are_not_read(form: str, tmp_path: Path, mo
 
 
 def test_what_does_not_fit_in_memory_is_not_called_damaged(tmp_path: Path, monkeypatch: Any) -> None:
+    from dphist import memory
     from dphist.release.file import description
-    from dphist.sources.duck import allowance
 
     publish().save(tmp_path / "out.parquet")
     monkeypatch.setattr(description, "_MUCH", 1)
-    monkeypatch.setattr(allowance, "available_memory", lambda: 10)
+    monkeypatch.setattr(memory, "available_memory", lambda: 10)
     with pytest.raises(ReleaseError, match=r"cannot be read here: its numbers take .* bytes of memory"):
         dphist.load(tmp_path / "out.parquet")
 

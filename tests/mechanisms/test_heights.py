@@ -12,7 +12,7 @@ from dphist.inference.predictive.few import places
 from dphist.mechanisms import Auto, Posterior
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
-from dphist.mechanisms.choosing.planes import cells_if_few, counted_look, look_higher
+from dphist.mechanisms.choosing.tall import cells_if_few, counted_look, look_higher
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload

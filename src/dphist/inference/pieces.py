@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,11 +49,7 @@ class PartErrors:
     @property
     def words(self) -> Words:
         """Say how the pieces' intervals are obtained."""
-        words = self.errors[0].words
-        return Words(
-            words.short,
-            f"piece by piece of {self.pieces.words}: {words.details}" if self.pieces.words else words.details,
-        )
+        return _words(self.pieces, self.errors[0])
 
     def variance(self, workload: Workload) -> FloatArray:
         """Add the variances of the pieces that each question meets."""
@@ -115,20 +111,13 @@ class PartErrors:
         return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
 
     def _sure(self, workload: Workload, confidence: float) -> Interval:
-        """What is guaranteed in every piece that a question meets, each with its part of the error probability."""
-        low, high, met = np.zeros(len(workload)), np.zeros(len(workload)), np.zeros(len(workload))
-        for _, asked, _ in self.pieces.meetings(workload):
-            met[asked] += 1
-        for number in np.unique(met).tolist():
-            here = np.flatnonzero(met == number)
-            for part, asked, inside in self.pieces.meetings(some_of(workload, met == number)):
-                sure = each_of(confidence, int(number))
-                found = self.errors[part].interval(
-                    inside, self._answered(part, inside), sure, guaranteed=True
-                )
-                low[here[asked]] += found.low
-                high[here[asked]] += found.high
-        return Interval(low, high)
+        """What is guaranteed in every piece that a question meets."""
+
+        def ask(part: int, inside: Workload, sure: float) -> Interval:
+            answered = self._answered(part, inside)
+            return self.errors[part].interval(inside, answered, sure, guaranteed=True)
+
+        return _added_up(self.pieces, workload, confidence, ask)
 
     def _answered(self, part: int, inside: Workload) -> FloatArray:
         """What one piece answers."""
@@ -147,11 +136,7 @@ class PartNoise(NoiseErrors):
     @property
     def words(self) -> Words:
         """Say how the pieces' intervals are obtained."""
-        words = self.laws[0].words
-        return Words(
-            words.short,
-            f"piece by piece of {self.pieces.words}: {words.details}" if self.pieces.words else words.details,
-        )
+        return _words(self.pieces, self.laws[0])
 
     @property
     def theorem(self) -> bool:  # type: ignore[override]  # read off the pieces
@@ -210,23 +195,16 @@ class PartNoise(NoiseErrors):
         return total
 
     def _allowed(self, workload: Workload, confidence: float, guaranteed: bool) -> Interval:
-        """Bounds in every piece that a question meets, each with its part of the error probability, added up."""
-        low, high, met = np.zeros(len(workload)), np.zeros(len(workload)), np.zeros(len(workload))
-        for _, asked, _ in self.pieces.meetings(workload):
-            met[asked] += 1
-        for number in np.unique(met).tolist():
-            here = np.flatnonzero(met == number)
-            sure = each_of(confidence, int(number))
-            for part, asked, inside in self.pieces.meetings(some_of(workload, met == number)):
-                law = self.laws[part]
-                if not isinstance(law, LeastSquaresNoise):
-                    # Only tables bound what they do not hold.
-                    low[here[asked]] = high[here[asked]] = np.nan
-                    continue
-                each = law.allowed(inside, sure, guaranteed=guaranteed)
-                low[here[asked]] += each.low
-                high[here[asked]] += each.high
-        return Interval(low, high)
+        """Bounds in every piece that a question meets; only tables bound what they do not hold."""
+
+        def ask(part: int, inside: Workload, sure: float) -> Interval:
+            law = self.laws[part]
+            if isinstance(law, LeastSquaresNoise):
+                return law.allowed(inside, sure, guaranteed=guaranteed)
+            unknown = np.full(len(inside), np.nan)
+            return Interval(unknown, unknown)
+
+        return _added_up(self.pieces, workload, confidence, ask)
 
     def spread(self, workload: Workload) -> Spread:
         """Add the spreads of the pieces that each box meets."""
@@ -244,6 +222,30 @@ class PartNoise(NoiseErrors):
         if len(laws) == 1 and (law := laws.pop()) is not None:
             return Spread(variance, largest, terms, law)
         return Spread(variance, largest)
+
+
+def _words(pieces: Pieces, errors: Errors) -> Words:
+    """How intervals are obtained in every piece."""
+    words = errors.words
+    return Words(
+        words.short, f"piece by piece of {pieces.words}: {words.details}" if pieces.words else words.details
+    )
+
+
+def _added_up(
+    pieces: Pieces, workload: Workload, confidence: float, ask: Callable[[int, Workload, float], Interval]
+) -> Interval:
+    """Ends in every piece that a question meets, each with its part of the error probability, added up."""
+    low, high, met = np.zeros(len(workload)), np.zeros(len(workload)), np.zeros(len(workload))
+    for _, asked, _ in pieces.meetings(workload):
+        met[asked] += 1
+    for number in np.unique(met).tolist():
+        here, sure = np.flatnonzero(met == number), each_of(confidence, int(number))
+        for part, asked, inside in pieces.meetings(some_of(workload, met == number)):
+            found = ask(part, inside, sure)
+            low[here[asked]] += found.low
+            high[here[asked]] += found.high
+    return Interval(low, high)
 
 
 def part_errors(pieces: Pieces, estimates: Sequence[Estimate]) -> Errors:

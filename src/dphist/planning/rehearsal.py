@@ -16,6 +16,7 @@ from typing import Any
 from dphist.arguments import explained
 from dphist.errors import DphistError, InputError
 from dphist.mechanisms.auto import Auto
+from dphist.memory import available_memory
 from dphist.model.domain import Attribute, Domain, Nominal, Ordinal
 from dphist.model.exact import Number, exact
 from dphist.model.histogram import Histogram
@@ -27,7 +28,6 @@ from dphist.planning.forecast import plan
 from dphist.planning.reasons import reason
 from dphist.private.discovery import price_of, terms, threshold
 from dphist.sources.discovering import keys_of
-from dphist.sources.duck.allowance import available_memory
 from dphist.sources.unmatched import Unmatched, measure_name, unmatched
 
 PRIVATE = "PRIVATE: for whoever holds the records; as secret as they are, and in no release. Do not share or log it."

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import DphistError, SourceError
+from dphist.memory import available_memory
 from dphist.model.coded import (
     Axes,
     CodedColumns,
@@ -36,7 +37,6 @@ from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.sources.count import column_of, grouped, needed_columns, occupied, pass_through
 from dphist.sources.databases.remote import Remote
-from dphist.sources.duck.allowance import available_memory
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Engine, Key
 from dphist.sources.keys import place

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dphist.errors import DphistError, SourceError, TooLargeError
+from dphist.memory import available_memory
 from dphist.model.domain import Domain
 from dphist.model.domain.scales import IntArray
 from dphist.model.histogram import Histogram
 from dphist.model.measure import Quantity
 from dphist.model.unit import Unit
-from dphist.sources.duck.allowance import available_memory
 from dphist.sources.engine import Bound, Column, Engine
 from dphist.sources.files.few import count_few
 from dphist.sources.keys import amount, place, read

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dphist.memory import available_memory
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
-from dphist.sources.duck.allowance import available_memory
 from dphist_bench.cases import Case, Reading, Setting
 from dphist_bench.experiment import Experiment
 from dphist_bench.peers import outside

@@ -1,4 +1,4 @@
-"""Where one value of an attribute has a large part of the records, it is published by itself.
+"""On which value of an attribute records heap up: questions that find it.
 
 Capital gains are mostly nothing, and people work 40 hours a week: a row of a plane is as full as many others together,
 a *wall*. A tree must cut it from its neighbours all along, with boxes as narrow as it is, and pays for each. So the
@@ -13,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 
 from dphist.mechanisms.order import long_axes
-from dphist.mechanisms.protocol import Mechanism
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.scores.heaps import HIGHEST, Heaps, heap_at
@@ -41,7 +40,7 @@ def find_heaps(
     Args:
         data: The right.
         records: About how many there are.
-        spread: And but for tall cells.
+        spread: About how many there are but for tall cells.
         price: The share that one choice costs.
 
     Returns:
@@ -85,30 +84,3 @@ def _wall(data: PrivateCounts, axis: int, value: int) -> bool:
     labels = np.broadcast_to(place.reshape(along), data.shape)
     own, *others = data.partition(labels, 4).measure(Totals()).values[: 1 + len(beside)].tolist()
     return bool(own > _BESIDE * max(others))
-
-
-def set_apart(
-    data: PrivateCounts, inner: Mechanism, heaps: tuple[tuple[int, int], ...]
-) -> tuple[Mechanism, str]:
-    """Publish values by themselves and the others beside them; and why.
-
-    Args:
-        data: A right, of which only public facts are read.
-        inner: What runs on every piece.
-        heaps: Attributes and their values, each attribute once.
-
-    Returns:
-        The mechanism and the reason.
-    """
-    from dphist.mechanisms.heap import Heap
-
-    assert data.domain is not None  # noqa: S101 -- spaces have one
-    mechanism = inner
-    for axis, value in reversed(heaps):
-        mechanism = Heap(of=data.domain.names[axis], value=value, inner=mechanism)
-    names = " and of ".join(data.domain.names[axis] for axis, _ in heaps)
-    return (
-        mechanism,
-        f"one value of {names} has a large part of the records, so it is published by itself and the others beside it "
-        "(heap), each as is best there",
-    )

@@ -47,7 +47,7 @@ def first_look(request: Request) -> Look | None:
 
         return crowded_look(request.data.shape)
     if request.few or request.heaped:
-        from dphist.mechanisms.choosing.planes import counted_look
+        from dphist.mechanisms.choosing.tall import counted_look
 
         return counted_look()
     return Look(total=_TOTAL, blocks=Fraction(0)) if request.pays_for_total else None
@@ -66,13 +66,13 @@ def look_on(request: Request, look: Look, seen: Glimpse) -> tuple[Look, Glimpse,
     """
     data = request.data
     if request.few:
-        from dphist.mechanisms.choosing.planes import cells_if_few, look_higher
+        from dphist.mechanisms.choosing.tall import cells_if_few, look_higher
 
         look, seen, data = look_higher(look, seen, data, request.kind)
         if cells_if_few(data, request.kind, seen):
             return look, seen, data
     if request.heaped:
-        from dphist.mechanisms.choosing.planes import look_for_heaps
+        from dphist.mechanisms.choosing.walls import look_for_heaps
 
         return look_for_heaps(look, seen, data)
     if look.blocks or request.doubted_tables:
@@ -99,11 +99,11 @@ def choose(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     """
     data, better = request.data, None
     if seen.heaps and request.again is not None:
-        from dphist.mechanisms.choosing.heaps import set_apart
+        from dphist.mechanisms.choosing.walls import set_apart
 
         return set_apart(data, request.again, seen.heaps)
     if seen.low is not None:
-        from dphist.mechanisms.choosing.planes import cells_if_few
+        from dphist.mechanisms.choosing.tall import cells_if_few
 
         better = cells_if_few(data, request.kind, seen)
     elif request.waves:

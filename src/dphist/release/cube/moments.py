@@ -1,45 +1,25 @@
-"""Counts along one ordered attribute, and what follows from them: sums, means, quantiles, distributions.
-
-The noise of neighbouring cells is correlated in most releases. Its covariances are read off the variances of ranges,
-which a release knows.
-
-A long line has too many pairs of cells. There covariances are those of blocks of cells: weights are the mean ones of
-each block, and what they differ by inside of it adds standard deviations, which is never too narrow and, as
-neighbours differ little in value, little.
-"""
+"""What follows from counts along one ordered attribute: sums, means, quantiles, distributions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
-from dphist.inference.covariances import covariances
-from dphist.inference.estimate import NoiseErrors
-from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.predictive import PredictiveErrors
-from dphist.inference.predictive.errors import asked_cells, by_question
-from dphist.inference.predictive.hidden import HiddenErrors
 from dphist.kernels.isotonic import isotonic
-from dphist.model.domain import Nominal, Ordinal
-from dphist.model.domain.scales import Bins, Integers
-from dphist.model.workload import Workload
-from dphist.release.answers import spoken
-from dphist.release.cells import TableCells
+from dphist.model.domain import Nominal
 from dphist.release.contents import Contents
+from dphist.release.cube.line import NoisyLine
 from dphist.release.sums import possible_sums
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Interval = tuple[float, float, float]
 
-# Of a longer line all ranges of cells are too many to ask for, and so many blocks of cells take their place.
-_LONGEST = 400
-_BLOCKS = 256
 # From so many deviations of noise on, what was inferred from cells is taken to be wrong.
 _REFUTED = 4.0
 # What inference may have missed of a sum, in variances of its noise, where nothing is seen of it. On 18 made-up shapes
@@ -50,150 +30,8 @@ _UNSEEN = 2.0
 _PLACES, _TIMES = 65, 6
 
 
-@dataclass(frozen=True, eq=False)
-class Line:
-    """The cells ``start`` up to ``stop`` of an ordered attribute, inside boxes ``low … high`` of the others."""
-
-    release: Contents
-    axis: int
-    start: int
-    stop: int
-    low: IntArray
-    high: IntArray
-
-    @property
-    def _attribute(self) -> Ordinal:
-        attribute = self.release.domain.attributes[self.axis]
-        assert isinstance(attribute, Ordinal)  # noqa: S101 -- `read_line` makes sure
-        return attribute
-
-    @property
-    def labels(self) -> Sequence[str]:
-        """A text for every cell."""
-        return self._attribute.labels[self.start : self.stop]
-
-    @property
-    def values(self) -> FloatArray | None:
-        """A number for every cell: the integer, or the middle of the bin; None where cells are not numbers."""
-        scale = self._attribute.scale
-        if isinstance(scale, Integers):
-            return np.array(scale.values[self.start : self.stop], dtype=np.float64)
-        if isinstance(scale, Bins):
-            edges = np.array(list(scale.edges[self.start : self.stop + 1]), dtype=np.float64)
-            middles: FloatArray = (edges[1:] + edges[:-1]) / 2.0
-            return middles
-        return None
-
-    def said(self, confidence: float) -> tuple[str, str]:
-        """How intervals are obtained: a plain sentence, and the details."""
-        return spoken(self.release._estimate.errors.words, confidence)[0], self._details
-
-    @property
-    def _details(self) -> str:
-        how = "covariances read off the variances of ranges"
-        if not self._single:
-            how = "standard deviations added"
-        elif self._size > _LONGEST:
-            how += " of blocks, standard deviations inside of them added"
-        known = f"{how}; {self.release._estimate.errors.words.details}"
-        if isinstance(self._attribute.scale, Bins):
-            return f"{known}; not covered: where in its bin a record lies"
-        return known
-
-    # ---- the counts and their noise ----
-
-    def _ranges(self, first: IntArray, last: IntArray) -> Workload:
-        """Ranges of this line as questions."""
-        boxes, ranges = len(self.low), len(first)
-        low = np.repeat(self.low, ranges, axis=0)
-        high = np.repeat(self.high, ranges, axis=0)
-        low[:, self.axis] = np.tile(self.start + first, boxes)
-        high[:, self.axis] = np.tile(self.start + last, boxes)
-        owner = np.tile(np.arange(ranges, dtype=np.int64), boxes) if boxes > 1 else None
-        return Workload(self.release.domain, low, high, owner)
-
-    def _ask(self, first: IntArray, last: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Released answers, what intervals stand on, how far that leans, and variances, for ranges of this line."""
-        workload, estimate = self._ranges(first, last), self.release._estimate
-        cells = self.release.cells
-        if isinstance(cells, TableCells):
-            # There are no counts of the whole product: the table of the attributes that are bounded answers.
-            value = estimated = cells.sums(self.release, workload)
-        else:
-            value = np.asarray(workload.answer(self.release.counts), dtype=np.float64)
-            estimated = np.asarray(workload.answer(estimate.counts), dtype=np.float64)
-        stand, lean = estimate.errors.stand(workload, estimated)
-        return value, stand, lean, estimate.errors.variance(workload)
-
-    @property
-    def _size(self) -> int:
-        return self.stop - self.start
-
-    @property
-    def _single(self) -> bool:
-        """Whether ranges of this line are single boxes: variances of lists of boxes are no quadratic form."""
-        return len(self.low) == 1
-
-    @cached_property
-    def _cells(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Counts of the single cells: released, to stand on, how far they lean, standard deviations."""
-        place = np.arange(self._size)
-        value, centre, lean, variance = self._ask(place, place + 1)
-        return value, centre, lean, np.sqrt(variance)
-
-    @cached_property
-    def _edges(self) -> IntArray:
-        """Where blocks begin and end: single cells, unless there are too many."""
-        blocks = self._size if self._size <= _LONGEST else _BLOCKS
-        return np.arange(blocks + 1) * self._size // blocks
-
-    @cached_property
-    def _covariance(self) -> FloatArray:
-        """Covariances of the blocks' noise."""
-        n = self._edges.size - 1
-        first, last = np.triu_indices(n)
-        variance = np.zeros((n + 1, n + 1))
-        spread = self._ask(self._edges[first], self._edges[last + 1])[3]
-        variance[first, last + 1] = spread
-        variance[last + 1, first] = spread
-        return covariances(variance)
-
-    def _reach(self, variance: FloatArray, confidence: float) -> FloatArray:
-        """How far a number of this variance may be off; what was not measured may be anything."""
-        known = np.isfinite(variance)
-        variance = np.where(known, variance, 0.0)
-        # Of noise, one draw may carry all: the widest that a variance allows. A predictive law was measured as normal.
-        noise = isinstance(self.release._estimate.errors, NoiseErrors)
-        widest = np.sqrt(variance / 2.0) if noise else np.zeros(variance.shape)
-        return np.where(known, half_widths(Spread(variance, widest), confidence), np.inf)
-
-    def _anywhere(self, variance: FloatArray) -> FloatArray:
-        """Variances of counts up to each cell that allow for all of a block's records in any cell of it.
-
-        Inside a block that was never divided a count up to a cell is the less uncertain the nearer the cell is to the
-        block's ends, as if records were spread over the block. But a quantile lies where records are: if they are all
-        in one cell, it is that one. So inside a block the largest variance is taken for all of it.
-        """
-        errors = self.release._estimate.errors
-        if not isinstance(errors, PredictiveErrors) or errors.blocks is None:
-            return variance
-        starts = errors.blocks - self.start
-        starts = np.concatenate([[0], starts[(starts > 0) & (starts < self._size)]])
-        sizes = np.diff(starts, append=self._size)
-        return np.repeat(np.maximum.reduceat(variance, starts), sizes)
-
-    @cached_property
-    def _noisy(self) -> tuple[FloatArray, FloatArray] | None:
-        """Noisy cells with their variances, if cells were noised one by one and then inferred; else None."""
-        errors = self.release._estimate.errors
-        if not isinstance(errors, HiddenErrors) or errors.noisy is None:
-            return None
-        place = np.arange(self._size)
-        asked = self._ranges(place, place + 1)
-        cells = asked_cells(*by_question(asked))
-        return np.asarray(
-            asked.answer(errors.noisy.reshape(asked.domain.shape)), dtype=np.float64
-        ), errors.noise * cells
+class Line(NoisyLine):
+    """A line and what people ask of it."""
 
     def _plain(self, weights: FloatArray) -> bool:
         """Whether a weighted sum stands on the noisy cells."""
@@ -229,39 +67,6 @@ class Line:
         middle, reach = at + part * apart, self._reach(part * noise, confidence)
         inferred = self._reach(np.minimum(variance, noise), confidence)
         return np.minimum(at - inferred, middle - reach), np.maximum(at + inferred, middle + reach)
-
-    @cached_property
-    def measured(self) -> bool:
-        """Whether the line's counts have intervals at all: then what follows from them has, too."""
-        return not bool(np.isnan(self._cells[3]).any())
-
-    def _variance(self, weights: FloatArray) -> FloatArray:
-        """What the release expects of the squared errors of weighted sums of its cells, one for each row."""
-        if self._single:
-            size = np.diff(self._edges)
-            mean = np.add.reduceat(weights, self._edges[:-1], axis=1) / size
-            inside = np.abs(weights - np.repeat(mean, size, axis=1)) @ self._cells[3]
-            square = np.maximum(((mean @ self._covariance) * mean).sum(axis=1), 0.0)
-            variance = (np.sqrt(square) + inside) ** 2
-        else:
-            steps = np.abs(np.diff(weights, append=0.0, axis=1))
-            variance = np.minimum(np.abs(weights) @ self._cells[3], steps @ np.sqrt(self._prefixes[2])) ** 2
-        return np.asarray(variance + (weights @ self._cells[2]) ** 2, dtype=np.float64)
-
-    @cached_property
-    def _prefixes(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Counts up to each cell: released, to stand on, variances; variances of what lies beyond; leanings."""
-        place = np.arange(1, self._size + 1)
-        value, centre, lean, variance = self._ask(np.zeros_like(place), place)
-        beyond = self._ask(place, np.full_like(place, self._size))[3]
-        if self._noisy is not None:
-            # How far they are from the noisy ones beyond noise is taken for a bias, as it is of weighted sums.
-            apart = np.cumsum(self._noisy[0]) - centre
-            bias = np.sign(apart) * np.sqrt(np.maximum(apart**2 - np.cumsum(self._noisy[1]), 0.0))
-            lean = np.where(np.abs(bias) > np.abs(lean), bias, lean)
-        return value, centre, variance, beyond, lean
-
-    # ---- what people ask ----
 
     def _numbers(self) -> FloatArray:
         if self.values is None:
@@ -310,6 +115,21 @@ class Line:
         """Between these every mean lies."""
         numbers = self._numbers()
         return float(numbers.min()), float(numbers.max())
+
+    def _anywhere(self, variance: FloatArray) -> FloatArray:
+        """Variances of counts up to each cell that allow for all of a block's records in any cell of it.
+
+        Inside a block that was never divided a count up to a cell is the less uncertain the nearer the cell is to the
+        block's ends, as if records were spread over the block. But a quantile lies where records are: if they are all
+        in one cell, it is that one. So inside a block the largest variance is taken for all of it.
+        """
+        errors = self.release._estimate.errors
+        if not isinstance(errors, PredictiveErrors) or errors.blocks is None:
+            return variance
+        starts = errors.blocks - self.start
+        starts = np.concatenate([[0], starts[(starts > 0) & (starts < self._size)]])
+        sizes = np.diff(starts, append=self._size)
+        return np.repeat(np.maximum.reduceat(variance, starts), sizes)
 
     def cells(self, levels: FloatArray) -> IntArray:
         """The quantiles as they were released."""

@@ -85,7 +85,7 @@ def insist_on_room(size: int) -> None:
     if size < _MUCH:
         return
     # Loaded here: few releases are so large.
-    from dphist.sources.duck.allowance import available_memory
+    from dphist.memory import available_memory
 
     if size > (free := available_memory()):
         raise TooLargeError(f"its numbers take {size:,} bytes of memory, of which {free:,} are free")

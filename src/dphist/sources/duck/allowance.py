@@ -16,10 +16,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from dphist.errors import InputError, SourceError
+from dphist.memory import available_memory
 
 # Whatever is counted sooner than this needs no bar.
 _PATIENCE = 2.0
@@ -133,20 +133,3 @@ def _allowed(connection: Any) -> int:
     number, _, unit = str(limit).partition(" ")
     units = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
     return min(available_memory(), int(float(number) * units.get(unit, 2**30)))
-
-
-def available_memory() -> int:
-    """Bytes this process may still take: what the system can free, within the container's limit."""
-    free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                free = int(line.split()[1]) * 1024
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        if limit != "max":
-            free = min(free, max(int(limit) - used, 0))
-    except (OSError, ValueError):
-        # Other systems have no such files; all of the memory is then the bound.
-        pass
-    return free

@@ -52,7 +52,6 @@ WHY: dict[str, str] = {
     "sources/frames.py": "columns of types that other tests use; polars queries that fail",
     "sources/databases/ibis_table.py": "types and functions for engines other than SQLite; errors of engines",
     "sources/files/lines.py": "runs in threads of DuckDB's",
-    "sources/duck/allowance.py": "limits of a control group, which this machine has not",
     "sources/files/objects.py": "runs in threads of DuckDB's (`tests/attacks/test_lines.py` compares what is read)",
     "sources/databases/remote.py": "rows per person and ids of floats elsewhere, in slow tests; errors of engines",
     "sources/databases/spark.py": "types that quick tests do not use; a launcher for a Java that is installed already",
