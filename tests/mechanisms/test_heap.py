@@ -10,11 +10,15 @@ import dphist
 from dphist import Domain, Histogram, Ordinal, Workload
 from dphist.audit.neighbours import Pair
 from dphist.errors import MechanismError
+from dphist.inference.estimate import Estimate
 from dphist.inference.pieces import PartErrors
-from dphist.mechanisms import AdaptiveTree, Auto, Heap, Laplace
+from dphist.inference.predictive import PredictiveErrors
+from dphist.inference.predictive.hidden import HiddenErrors
+from dphist.mechanisms import AdaptiveTree, Auto, Heap, Laplace, Posterior
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.pieces import OneApart
+from dphist.release.cube.moments import read_line
 from dphist.testing import check_mechanism, open_counts, run
 
 SPACE = Domain([Ordinal("a", range(3)), Ordinal("b", range(4)), Ordinal("c", range(2))])
@@ -156,3 +160,65 @@ def test_the_audit_finds_nothing_in_a_plane_with_a_wall() -> None:
     larger[3, 10] += 1
     pair = Pair("beside a wall", Histogram(domain, counts), Histogram(domain, larger))
     assert stands(Auto(workload="all_ranges"), 150, [pair])
+
+
+def pieces_of(*each: Mechanism, seed: int = 3) -> Estimate:
+    return run(Heap(of="hours", value=11, inner=Laplace(), each=each), wall(side=24), "1/2", seed=seed)
+
+
+def test_pieces_whose_noise_has_a_known_law_do_not_lean() -> None:
+    made = pieces_of(Laplace(), AdaptiveTree())
+    assert isinstance(made.errors, PartErrors)
+    some = Workload.random(wall(side=24).domain, 50, seed=2)
+    alone = Workload(some.domain, some.low * [1, 0] + [0, 11], some.high * [1, 0] + [0, 12])
+    for workload in (alone, some):
+        published = np.asarray(workload.answer(made.counts), dtype=np.float64)
+        stand, lean = made.errors.stand(workload, published)
+        noisy = np.asarray(alone.answer(made.counts), dtype=np.float64)
+        if workload is alone:
+            assert np.abs(stand + lean - noisy).max() < 1e-6
+        # They would lean by all that the piece holds, if it stood on nothing.
+        assert np.abs(lean).max() < 0.5 * noisy.max()
+
+
+def test_noisy_cells_of_pieces_are_known_where_all_that_are_met_were_noised_one_by_one() -> None:
+    domain = wall(side=24).domain
+    cells = np.arange(24, dtype=np.int64)
+    alone = Workload(domain, np.stack([cells, cells * 0 + 11], 1), np.stack([cells + 1, cells * 0 + 12], 1))
+    rows = Workload(domain, np.stack([cells, cells * 0], 1), np.stack([cells + 1, cells * 0 + 24], 1))
+    both, one = pieces_of(Posterior(), Posterior()).errors, pieces_of(Posterior(), AdaptiveTree()).errors
+    assert isinstance(both, PartErrors)
+    assert isinstance(one, PartErrors)
+    noise = 0.0
+    for errors in (both, one):
+        line, inside = errors.only(alone)
+        assert isinstance(line, HiddenErrors)
+        assert inside.domain.names == ("age",)
+        assert line.noisy is not None
+        noise, found = line.noise, errors.noisy_sums(alone)
+        assert found is not None
+        assert found[0].tolist() == line.noisy.reshape(-1).tolist()
+        assert found[1].tolist() == [noise] * 24
+        assert errors.only(rows) == (errors, rows)
+    assert one.noisy_sums(rows) is None
+    found = both.noisy_sums(rows)
+    assert found is not None
+    assert found[1].tolist() == pytest.approx([24 * noise] * 24)
+
+
+def test_a_wall_is_asked_for_quantiles_as_the_line_that_it_is() -> None:
+    counts = np.zeros((64, 24), dtype=np.int64)
+    counts[37, 5] = 40
+    domain = Domain([Ordinal("age", range(64)), Ordinal("hours", range(24))])
+    release = dphist.publish(
+        Histogram(domain, counts), epsilon="1/10", mechanism=Heap(of="hours", value=5, inner=AdaptiveTree())
+    )
+    wall_of = read_line(release, "age", None, np.array([[0, 5]]), np.array([[64, 6]]))
+    errors, _ = wall_of._piece
+    assert isinstance(errors, PredictiveErrors)
+    assert errors.blocks is not None
+    variance = np.arange(64, dtype=np.float64)
+    blocks = np.split(wall_of._anywhere(variance), errors.blocks[1:])
+    assert [set(block.tolist()) for block in blocks] == [
+        {float(last - 1)} for last in [*errors.blocks[1:].tolist(), 64]
+    ]

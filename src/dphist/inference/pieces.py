@@ -62,9 +62,30 @@ class PartErrors:
         """Stand on what is published, and lean as far as the pieces' laws do together."""
         means = np.zeros(len(workload))
         for part, asked, inside in self.pieces.meetings(workload):
-            stand, lean = self.errors[part].stand(inside, np.zeros(len(inside)))
+            # A law of noise stands on what it is handed, where nothing unbiased is known: the piece's own answer.
+            stand, lean = self.errors[part].stand(inside, self._answered(part, inside))
             means[asked] += stand + lean
         return published, means - published
+
+    def only(self, workload: Workload) -> tuple[Errors, Workload]:
+        """The errors of the one piece that all questions lie in, and what they ask there; or all, and all."""
+        met = list(self.pieces.meetings(workload))
+        if len(met) != 1:
+            return self, workload
+        errors, inside = self.errors[met[0][0]], met[0][2]
+        return errors.only(inside) if isinstance(errors, PartErrors) else (errors, inside)
+
+    def noisy_sums(self, workload: Workload) -> tuple[FloatArray, FloatArray] | None:
+        """Sums of noisy cells with their variances, if all pieces that are met were noised cell by cell; else None."""
+        total, variance = np.zeros(len(workload)), np.zeros(len(workload))
+        for part, asked, inside in self.pieces.meetings(workload):
+            tell = getattr(self.errors[part], "noisy_sums", None)
+            found = None if tell is None else tell(inside)
+            if found is None:
+                return None
+            total[asked] += found[0]
+            variance[asked] += found[1]
+        return total, variance
 
     def answer(self, workload: Workload, summed: FloatArray) -> FloatArray:
         """Add up what the pieces answer."""

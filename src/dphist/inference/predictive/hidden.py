@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import Interval
 from dphist.inference.intervals import joint_deviations, normal_quantile
-from dphist.inference.predictive.errors import PLAIN, Boxes, PredictiveErrors, asked_cells
+from dphist.inference.predictive.errors import PLAIN, Boxes, PredictiveErrors, asked_cells, by_question
 from dphist.kernels.summed_area import add_box_sums, running_sums
+from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -179,6 +180,13 @@ class HiddenErrors(PredictiveErrors):
                 np.maximum(deviation[1], (reach + apart) / times),
             )
         return super()._together(boxes, published, deviation, confidence, share)
+
+    def noisy_sums(self, workload: Workload) -> tuple[FloatArray, FloatArray] | None:
+        """Sums of the noisy cells with their variances; None where nobody kept them."""
+        if self.noisy is None:
+            return None
+        sums = workload.answer(self.noisy.reshape(workload.domain.shape))
+        return np.asarray(sums, dtype=np.float64), self.noise * asked_cells(*by_question(workload))
 
     @property
     def _lumps(self) -> bool:

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.covariances import covariances
-from dphist.inference.estimate import NoiseErrors
+from dphist.inference.estimate import Errors, NoiseErrors
 from dphist.inference.intervals import Spread, half_widths
-from dphist.inference.predictive.errors import asked_cells, by_question
+from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive.hidden import HiddenErrors
 from dphist.model.domain import Ordinal
 from dphist.model.domain.scales import Bins, Integers
@@ -120,6 +120,12 @@ class NoisyLine:
         return len(self.low) == 1
 
     @cached_property
+    def _piece(self) -> tuple[Errors, Workload]:
+        """The errors of these cells and where they lie: those of a piece of the release, if all lie in one."""
+        errors, whole = self.release._estimate.errors, self._ranges(np.zeros(1, int), np.full(1, self._size))
+        return errors.only(whole) if isinstance(errors, PartErrors) else (errors, whole)
+
+    @cached_property
     def _cells(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Counts of the single cells: released, to stand on, how far they lean, standard deviations."""
         place = np.arange(self._size)
@@ -148,22 +154,17 @@ class NoisyLine:
         known = np.isfinite(variance)
         variance = np.where(known, variance, 0.0)
         # Of noise, one draw may carry all: the widest that a variance allows. A predictive law was measured as normal.
-        noise = isinstance(self.release._estimate.errors, NoiseErrors)
+        noise = isinstance(self._piece[0], NoiseErrors)
         widest = np.sqrt(variance / 2.0) if noise else np.zeros(variance.shape)
         return np.where(known, half_widths(Spread(variance, widest), confidence), np.inf)
 
     @cached_property
     def _noisy(self) -> tuple[FloatArray, FloatArray] | None:
         """Noisy cells with their variances, if cells were noised one by one and then inferred; else None."""
-        errors = self.release._estimate.errors
-        if not isinstance(errors, HiddenErrors) or errors.noisy is None:
+        errors, place = self.release._estimate.errors, np.arange(self._size)
+        if not isinstance(errors, HiddenErrors | PartErrors):
             return None
-        place = np.arange(self._size)
-        asked = self._ranges(place, place + 1)
-        cells = asked_cells(*by_question(asked))
-        return np.asarray(
-            asked.answer(errors.noisy.reshape(asked.domain.shape)), dtype=np.float64
-        ), errors.noise * cells
+        return errors.noisy_sums(self._ranges(place, place + 1))
 
     @cached_property
     def measured(self) -> bool:

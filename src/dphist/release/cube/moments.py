@@ -123,10 +123,10 @@ class Line(NoisyLine):
         block's ends, as if records were spread over the block. But a quantile lies where records are: if they are all
         in one cell, it is that one. So inside a block the largest variance is taken for all of it.
         """
-        errors = self.release._estimate.errors
+        errors, inside = self._piece
         if not isinstance(errors, PredictiveErrors) or errors.blocks is None:
             return variance
-        starts = errors.blocks - self.start
+        starts = errors.blocks - inside.low[0, 0]
         starts = np.concatenate([[0], starts[(starts > 0) & (starts < self._size)]])
         sizes = np.diff(starts, append=self._size)
         return np.repeat(np.maximum.reduceat(variance, starts), sizes)
