@@ -16,6 +16,7 @@ from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.trees.growing import grow
 from dphist.mechanisms.trees.keeping import grow_and_keep
 from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
+from dphist.model.workload import Kind
 from dphist.testing import open_counts
 
 N = 64
