@@ -81,7 +81,8 @@ class Facts:
     @property
     def cells(self) -> IntArray:
         """The place of each of these cells among those of the right that `select` or `arrange` was called on."""
-        return np.arange(self.size, dtype=np.int64) if self._layout.cells is None else self._layout.cells
+        known = self._layout.cells
+        return np.arange(self.size, dtype=np.int64) if known is None else known.copy()
 
     @property
     def unit_scale(self) -> Fraction:

@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from operator import index
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -41,7 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphist.errors import MechanismError, RightUsed
 from dphist.kernels.grouping import labels_ok, largest_label, part_sums, two_ways
 from dphist.model.budget import Budget
-from dphist.model.domain import Domain
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.exact import Number, shares
 from dphist.model.histogram import Histogram
 from dphist.model.law import Kind
@@ -174,9 +175,18 @@ class PrivateCounts(Gradual):
         return self._view(lambda counts: counts[cells], (cells.size,), None, 1, None, cells)
 
     def of(self, domain: Domain, workload: Workload | None = None) -> PrivateCounts:
-        """Say what these cells are: those of a domain, in C order. Public words: nothing about a count changes."""
+        """Say what these cells are: those of a domain, in C order. Public words: nothing about a count changes.
+
+        Promises are read off the domain (a wavelet's hangs on the hierarchy), once for the noise and once for the
+        answer, and both must find the same: so none but our own types, whose sizes and trees do not change.
+        """
+        plain = type(domain) is Domain and all(type(each) in (Ordinal, Nominal) for each in domain.attributes)
+        if not plain:
+            raise MechanismError("domain must be a Domain of Ordinal and Nominal attributes, as they are")
         if domain.size != self.size or self.parts != 1:
             raise MechanismError("one part with as many cells as the domain has can be called its cells")
+        if workload is not None and workload.domain != domain:
+            raise MechanismError("workload must be about the domain that the cells are said to be of")
         return self._child(
             self._take(), Layout(domain.shape, None, 1, domain, workload), self._purse, self._path
         )
@@ -331,7 +341,8 @@ class PrivateCounts(Gradual):
         if groups.size != self.size:
             raise MechanismError("labels must have one entry for each cell")
         largest = int(largest_label(groups))
-        count = largest + 1 if parts is None else parts
+        # A plain number: one of an author's own could compare as it likes.
+        count = largest + 1 if parts is None else int(index(parts))
         if largest >= min(count, _NO_LABEL):
             raise MechanismError("labels must lie in 0 … parts − 1")
         return groups, count

@@ -10,7 +10,8 @@ Why an author cannot make the gate believe a false promise. A promise is a state
 parameters. The class: the gate asks exact types marked `proven`, which only modules of `dphist.private` can be;
 anything else, a subclass included, is refused before it is paid for (an audit may open a gate that does not ask; a
 release cannot). The parameters: the gate asks a copy of the question that it made itself (`own_copy`), from plain
-numbers and from arrays that nobody can write to, through the constructor, which checks their structure. So whatever
+numbers and from arrays that nobody can write to, each of the kind that its annotation names (a fraction is no bar of
+whole records), through the constructor, which checks their structure. So whatever
 the author changes later, or had hidden in the object (a cached sensitivity, a method put over another), is not in the
 copy; and what the transcript describes is what was asked.
 """
@@ -21,9 +22,21 @@ import math
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,7 +106,32 @@ def own_copy(question: Question) -> Question:
             f"{type(question).__name__}: a question must be a dataclass of public parameters"
         )
     owned = {each.name: _own(getattr(question, each.name)) for each in fields(make)}
+    for name, kind in _kinds(make).items():
+        if name in owned and not _is_of(owned[name], kind):
+            raise MechanismError(
+                f"{type(question).__name__}: {name} is not of the kind that its proof is about"
+            )
     return type(question)(**owned)
+
+
+@cache
+def _kinds(question: type) -> dict[str, Any]:
+    return get_type_hints(question)
+
+
+def _is_of(value: object, kind: Any) -> bool:
+    """Whether a copied value is what a parameter's annotation says: a whole number where one is meant, and so on."""
+    outer, inner = get_origin(kind), get_args(kind)
+    if outer is Literal:
+        return isinstance(value, str) and value in inner
+    if outer in (Union, UnionType):
+        return any(_is_of(value, each) for each in inner)
+    if outer is tuple and isinstance(value, tuple):
+        each = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return len(value) == len(each) and all(map(_is_of, value, each))
+    if kind is Fraction:
+        return isinstance(value, Fraction | int) and not isinstance(value, bool)
+    return type(value) is (outer or kind)
 
 
 def _own(value: object) -> Any:

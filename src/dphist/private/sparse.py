@@ -99,8 +99,8 @@ class Above:
 
     def scales(self, layout: Layout) -> Fraction:
         """Noise of scale one at ε = 1."""
-        if self.threshold < 1:
-            raise MechanismError("threshold must be at least 1")
+        if not 1 <= self.threshold <= LARGEST_DOMAIN:
+            raise MechanismError("threshold must be at least 1, and at most 2^62")
         return Fraction(1)
 
     def perturb(self, counts: Any, layout: Layout, noise: Any) -> IntArray:

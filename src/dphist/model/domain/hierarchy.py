@@ -176,6 +176,7 @@ def flatten(root: Node) -> Hierarchy:
         np.array(depth, dtype=np.int64),
         1 + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(fanout, dtype=np.int64)]),
     ]
-    for array in arrays:
-        array.setflags(write=False)
-    return Hierarchy(tuple(node.name for node in order), *arrays)
+    # In the memory of a Python ``bytes``: a flag that forbids writing could be switched back, and the noise of wavelets
+    # is sized by one reading of a tree and used with another.
+    sealed = [np.frombuffer(array.tobytes(), dtype=np.int64) for array in arrays]
+    return Hierarchy(tuple(node.name for node in order), *sealed)

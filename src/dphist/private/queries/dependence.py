@@ -52,11 +52,11 @@ class Dependence:
 
     def scales(self, layout: Layout) -> Fraction:
         """Four for each pair."""
-        return Fraction(4 * len(self.tables))
+        return _together(layout, self.tables, len(self.tables))
 
     def variances(self, layout: Layout) -> Fraction:
         """The same, squared: there is one answer."""
-        return Fraction(4 * len(self.tables)) ** 2
+        return self.scales(layout) ** 2
 
 
 @proven
@@ -94,11 +94,11 @@ class TopDependence:
 
     def scales(self, layout: Layout) -> Fraction:
         """Four for each pair that is added up."""
-        return _together(self.top)
+        return _together(layout, self.tables, self.top)
 
     def variances(self, layout: Layout) -> Fraction:
         """The same, squared: there is one answer."""
-        return _together(self.top) ** 2
+        return self.scales(layout) ** 2
 
 
 @proven
@@ -141,11 +141,11 @@ class TopExcess:
 
     def scales(self, layout: Layout) -> Fraction:
         """Four for each pair that is added up."""
-        return _together(self.top)
+        return _together(layout, self.tables, self.top)
 
     def variances(self, layout: Layout) -> Fraction:
         """The same, squared: there is one answer."""
-        return _together(self.top) ** 2
+        return self.scales(layout) ** 2
 
 
 def _cut(answer: int) -> IntArray:
@@ -153,8 +153,9 @@ def _cut(answer: int) -> IntArray:
     return np.array([min(max(answer, -_LARGEST), _LARGEST)], dtype=np.int64)
 
 
-def _together(pairs: int) -> Fraction:
-    """How far one step moves so many distances together."""
+def _together(layout: Layout, tables: tuple[Axes, ...], pairs: int) -> Fraction:
+    """How far one step moves so many distances together; tables that are none are refused before they are paid for."""
+    table_shapes(layout, tables)
     return Fraction(4 * pairs)
 
 

@@ -117,7 +117,8 @@ def error_range(size: int) -> int:
 
 def lattice_price(price: Fraction) -> int:
     """The price of a cut on the lattice: public, so any rounding of it will do."""
-    return int(min(ceil(price * 2**LATTICE), _LARGEST_PRICE // _MOST_CELLS))
+    most = _LARGEST_PRICE // _MOST_CELLS
+    return int(max(min(ceil(price * 2**LATTICE), most), -most))
 
 
 def _check_size(layout: Layout) -> None:

@@ -18,6 +18,7 @@ from dphist.private.questions import Candidates, IntArray, Layout, proven
 
 # Levels are multiples of 2⁻³ where 53 bits leave room: beyond that a bin's cost gains less than 0.004 a cell.
 _FINEST_LEVEL = 3
+_LARGEST_EVEN = 2**60
 
 
 @proven
@@ -67,6 +68,9 @@ class Boundaries:
             )
         if self.loss == "squared" and (self.ceiling is None or self.ceiling < 1):
             raise MechanismError("ceiling must be an integer of at least 1 under squared loss")
+        if self.even is not None and not 0 <= self.even <= _LARGEST_EVEN:
+            # A bonus above zero would not be cut where 64 bits end, and scores that wrap move any distance.
+            raise MechanismError("even must lie from 0 to 2^60: it is one over the budget of a draw")
         return self.bins - 1
 
     def stages(self, counts: IntArray, layout: Layout) -> Generator[Candidates, IntArray, None]:

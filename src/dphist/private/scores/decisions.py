@@ -11,6 +11,8 @@ from dphist.errors import MechanismError
 from dphist.kernels.grouping import part_sums
 from dphist.private.questions import Candidates, IntArray, Layout, own_array, proven, seal
 
+_LARGEST_TABLE = 1 << 32
+
 
 @proven
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,8 @@ class BestAttributes:
             raise MechanismError("best attributes need candidates, each with one value for each cell")
         if bool(((self.target < 0) | (self.target >= self.classes)).any()):
             raise MechanismError("best attributes: a class lies outside its attribute")
+        if layout.parts * max(self.sizes) * self.classes > _LARGEST_TABLE:
+            raise MechanismError("best attributes: values and classes are too many to be counted")
         for place, size in zip(self.places, self.sizes, strict=True):
             if bool(((place < 0) | (place >= size)).any()):
                 raise MechanismError("best attributes: a value lies outside its attribute")

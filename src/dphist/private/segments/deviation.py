@@ -46,6 +46,8 @@ _LARGEST_TOTAL = 1 << 60
 # The deviations of a partition sum to at most twice the counts, 2⁵¹ grid units: with this many steps a unit to 2⁶¹,
 # and 2⁶³ is not reached with price and noise on top.
 _FINEST = 1 << 10
+# Blocks longer than any domain are a mistake.
+_LONGEST_BLOCK = 1 << 62
 
 
 @proven
@@ -79,8 +81,8 @@ class AbsoluteDeviation:
         levels = 1
         if not isinstance(self.sizes, str):
             levels = len(self.sizes)
-            nested = all(a > b and a % b == 0 for a, b in pairwise(self.sizes))
-            if not self.sizes or min(self.sizes) < 1 or not nested:
+            fitting = self.sizes and min(self.sizes) >= 1 and max(self.sizes) <= _LONGEST_BLOCK
+            if not fitting or not all(a > b and a % b == 0 for a, b in pairwise(self.sizes)):
                 raise MechanismError(
                     "segment: the lengths of a tree's blocks must fall, each a multiple of the next"
                 )
