@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dphist.errors import DphistError, QueryError
 from dphist.model.domain import Domain, Nominal, Ordinal
-from dphist.release.language import read_question
+from dphist.release.language import cut_bins, read_question
 
 DOMAIN = Domain(
     [
@@ -31,6 +31,27 @@ def selected(text):
             picked |= set(range(low[axis], high[axis]))
         found.append(sorted(picked) if len(picked) < n else "all")
     return dict(zip(("age", "sex", "income", "day", "home"), found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "bins"),
+    [
+        ("income > 0", ["[0, 10)"]),
+        ("income >= 10", []),
+        ("income > 10", ["[10, 100)"]),
+        ("income < 10", []),
+        ("income <= 10", []),
+        ("income < 50 and age > 3", ["[10, 100)"]),
+        ("income between 5 and 200", ["[0, 10)", "[100, 1000]"]),
+        ("income between 0 and 1000", []),
+        ("income = 5", []),
+        ("age > 3 and day < 2024-02-03 and sex = 'F'", []),
+    ],
+)
+def test_it_is_said_which_bins_are_taken_whole_though_a_bound_cuts_them(text, bins):
+    said = cut_bins(text, DOMAIN)
+    assert len(said) == len(bins)
+    assert all(f"counts all of {bin_}," in each for each, bin_ in zip(said, bins, strict=True))
 
 
 @pytest.mark.parametrize(

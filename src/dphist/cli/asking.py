@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 from dphist.cli import screen
 from dphist.errors import QueryError
 from dphist.release import Answer, Answers, load
-from dphist.release.language import read_questions, read_request
+from dphist.release.language import cut_bins, read_questions, read_request
 
 
 def query_release(
@@ -26,8 +27,9 @@ def query_release(
     questions = question or [""]
     loaded = load(release)
     kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
+    requests = [read_request(each) for each in questions]
     answers: Answers | list[Answer]
-    if any(read_request(each) is not None for each in questions):
+    if any(asked is not None for asked in requests):
         if simultaneous:
             raise QueryError("--simultaneous: intervals of measures hold each by itself")
         answers = [loaded.query(each, confidence=confidence, interval=kind) for each in questions]
@@ -38,6 +40,9 @@ def query_release(
             interval=kind,
             simultaneous=simultaneous,
         )
+    wheres = [each if asked is None else asked.where for each, asked in zip(questions, requests, strict=True)]
+    for said in dict.fromkeys(said for where in wheres for said in cut_bins(where, loaded.domain)):
+        sys.stderr.write(f"dphist: note: {said}\n")
     if as_json:
         keys = ("value", "low", "high", "confidence", "measured", "method", "details")
         # JSON has no word for "not a number": what nothing can be said of has no bounds.

@@ -58,10 +58,10 @@ def describe(release: Release) -> dict[str, Any]:
         facts["intervals"] = (
             cells.method(release, 0.95) if isinstance(cells, DenseCells) else release.answer().method
         )
-    if (named := show(release.mechanism, filled=True)) != facts["mechanism"]:
-        facts["chosen"] = named
     if release.note:
         facts["why"] = release.note
+    if (named := show(release.mechanism, filled=True)) != facts["mechanism"]:
+        facts["chosen"] = named
     if release.polish:
         facts["polish"] = ", ".join(release.polish)
     if release.receipt:

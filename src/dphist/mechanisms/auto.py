@@ -34,20 +34,24 @@ _LONGEST_REASON = 1000
 class Auto:
     """Choose what to measure from what will be asked, and what to infer from what was measured.
 
+    It reads what is public: the attributes, the budget, and what will be asked, if somebody said so. Where that does
+    not decide, a few percent of the budget first buy a noisy look at the data. The release says what was chosen, and
+    why.
+
     Single cells are noised one by one and inferred from their neighbours (`Posterior`). Prefixes, ranges and questions
     nobody announced about one attribute get a tree measured where it is full (`AdaptiveTree`). Of several attributes
     tables, the cube among them (`Marginals`), or a tree of boxes are measured, whichever is expected to be off by less
     on what will be asked, or on a mixture of cells, tables, ranges and boxes if nobody said (see
-    `dphist.mechanisms.choosing`). Of a domain with more cells than anybody can write out, tables of few attributes are
-    published with a model fitted to them (`Mixture`). The choice reads public facts only, the shape of the domain and
-    the workload, and in several dimensions a noisy total that is paid for. What else depends on the data is decided
-    inside: by noisy totals, or among models by their evidence in values that are already released.
+    `dphist.mechanisms.choosing`). A value on which records heap up is published by itself (`Heap`). Of a domain with
+    more cells than anybody can write out, tables of few attributes are published with a model fitted to them
+    (`Mixture`). What depends on the data inside of these is decided by noisy answers, too, or among models by their
+    evidence in values that are already released.
 
     Where (ε, δ) is allowed it is also chosen which promise to keep, that of the ρ it buys or that of pure ε
     (`dphist.mechanisms.choosing.currency`).
 
-    Private because a part of the right buys the total, and the rest goes to one mechanism, chosen without looking at
-    anything but that.
+    Private because a part of the right buys what is looked at, and the rest goes to one mechanism, chosen by nothing
+    but public facts and that.
 
     ``workload`` names what will be asked if it is not handed over as a workload: "cells", "prefixes", "all_ranges",
     "marginals" or "ranges". With ``guaranteed`` only mechanisms are chosen whose guaranteed intervals are narrow,

@@ -106,6 +106,31 @@ def read_questions(texts: Sequence[str], domain: Domain) -> Workload:
 
 def read_conditions(text: str, domain: Domain) -> dict[str, list[Span]]:
     """Turn one question into the cells it allows on each attribute it names, as half-open ranges in order."""
+    return _read(text, domain)[0]
+
+
+def cut_bins(text: str, domain: Domain) -> list[str]:
+    """Say which bins a question takes whole though a bound lies inside of them: nothing looks inside a bin.
+
+    Args:
+        text: The question.
+        domain: What it is asked about.
+
+    Returns:
+        A sentence for each such bound.
+
+    Example:
+        >>> domain = Domain([Ordinal("cost", edges=[0, 1, 100])])
+        >>> cut_bins("cost > 0", domain)
+        ['cost > 0 counts all of [0, 1), for nothing looks inside a bin']
+        >>> cut_bins("cost >= 1", domain)
+        []
+    """
+    return _read(text, domain)[1]
+
+
+def _read(text: str, domain: Domain) -> tuple[dict[str, list[Span]], list[str]]:
+    """The cells that a question allows, and what it takes of bins that it cuts."""
     if len(text) > _LONGEST:
         raise QueryError(f"the question is longer than {_LONGEST:,} characters")
     chosen: dict[str, list[Span]] = {}
@@ -121,7 +146,7 @@ def read_conditions(text: str, domain: Domain) -> dict[str, list[Span]]:
             tokens.expect("and")
             if tokens.done:
                 raise QueryError(f"the question ends after 'and'; {_HINT}")
-    return chosen
+    return chosen, tokens.cut
 
 
 def boxes(chosen: Mapping[str, Sequence[Span]], domain: Domain) -> Workload:
@@ -154,6 +179,7 @@ class _Tokens:
             self._tokens.append((kind, match[kind]))
             place = match.end()
         self._next = 0
+        self.cut: list[str] = []
 
     @property
     def done(self) -> bool:
@@ -210,7 +236,10 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
     if operator == "between":
         low = tokens.value()
         tokens.expect("and")
-        return [attribute.span(low, tokens.value())]
+        high = tokens.value()
+        span = attribute.span(low, high)
+        tokens.cut += [*_cut(attribute, ">=", low, span), *_cut(attribute, "<=", high, span)]
+        return [span]
     if operator == "in":
         tokens.expect("(")
         spans = [_equal(attribute, tokens.value())]
@@ -226,7 +255,9 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
     if attribute.kind == "nominal":
         raise QueryError(f"{attribute.name}: its categories have no order; use = or in (…)")
     if operator in (">=", "<="):
-        return [attribute.span(value, None) if operator == ">=" else attribute.span(None, value)]
+        span = attribute.span(value, None) if operator == ">=" else attribute.span(None, value)
+        tokens.cut += _cut(attribute, operator, value, span)
+        return [span]
     scale = attribute.scale
     if scale.form == "dates":
         # Days are whole: after one of them is from the next on.
@@ -238,6 +269,7 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
     if scale.form == "edges":
         if value >= scale.edges[-1] if operator == ">" else value <= scale.edges[0]:
             raise _no_cell(attribute)
+        tokens.cut += _cut(attribute, operator, value, (start, stop))
         return [(start, stop)]
     own = scale.span(value, value)
     left = [(start, stop)]
@@ -246,6 +278,17 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
     if not left:
         raise _no_cell(attribute)
     return left
+
+
+def _cut(attribute: Attribute, operator: str, value: Any, span: Span) -> list[str]:
+    """What is said of the bin that a bound lies inside of, if it does; of whole numbers and days nothing."""
+    if attribute.kind == "nominal" or attribute.scale.form != "edges":
+        return []
+    cell = span[0] if operator[0] == ">" else span[1] - 1
+    low, high = attribute.scale.edges[cell], attribute.scale.edges[cell + 1]
+    inside = low <= value < high if operator == ">" else low < value < high
+    said = f"{attribute.name} {operator} {value} counts all of {attribute.labels[cell]}, for nothing looks inside a bin"
+    return [said] if inside else []
 
 
 def _no_cell(attribute: Ordinal) -> QueryError:
