@@ -204,6 +204,12 @@ def test_noisy_cells_of_pieces_are_known_where_all_that_are_met_were_noised_one_
     found = both.noisy_sums(rows)
     assert found is not None
     assert found[1].tolist() == pytest.approx([24 * noise] * 24)
+    line, plane = both.errors
+    assert isinstance(line, HiddenErrors)
+    assert isinstance(plane, HiddenErrors)
+    assert line.noisy is not None
+    assert plane.noisy is not None
+    assert found[0].tolist() == (line.noisy.reshape(-1) + plane.noisy.reshape(24, 23).sum(axis=1)).tolist()
 
 
 def test_a_wall_is_asked_for_quantiles_as_the_line_that_it_is() -> None:
