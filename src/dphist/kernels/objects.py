@@ -7,8 +7,8 @@ from typing import Any
 from dphist.kernels.compile import kernel
 
 # What was found: nothing to refuse; an object that goes on past its line; something that is not an object, or one that
-# is not closed by what opened it; an object longer than any may be.
-FINE, BROKEN, OTHER, LONG = range(4)
+# is not closed by what opened it; an object longer than any may be; one with more inside each other than is followed.
+FINE, BROKEN, OTHER, LONG, DEEP = range(5)
 # Where a reader of an array stands between objects: before the first, after an object, after a comma, after the end.
 FIRST, AFTER, COMMA, OVER = range(4)
 
@@ -71,7 +71,7 @@ def split_objects(text: Any, array: bool, stand: int, longest: int, starts: Any)
                 inside = True
             elif byte == 123 or byte == 91:
                 if depth == _DEEPEST:
-                    return found, rest, stand, OTHER
+                    return found, rest, stand, DEEP
                 kinds = kinds * 2 + (byte == 91)
                 depth += 1
             elif byte == 125 or byte == 93:

@@ -43,6 +43,10 @@ class Histogram:
     def __init__(self, domain: Domain, counts: npt.ArrayLike) -> None:
         if not isinstance(domain, Domain):
             raise InputError("histogram: domain must be a Domain")
+        if isinstance(counts, np.ndarray) and hasattr(counts, "mask"):
+            raise InputError(
+                "histogram: counts must not be masked; fill in what is missing, with 0 where nobody is"
+            )
         try:
             array = np.asarray(counts)
         except ValueError:

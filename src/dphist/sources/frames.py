@@ -46,8 +46,13 @@ def arrow_of(source: Any, needed: Sequence[str], person: str | None) -> tuple[An
     names = list(table.schema.names)
     if len(set(names)) != len(names):
         raise SourceError("the table has two columns of one name")
-    if hasattr(table, "select") and set(needed) <= set(names):
-        table = _within_reach(table.select([name for name in names if name in needed]))
+    if set(needed) <= set(names):
+        chosen = [name for name in names if name in needed]
+        if hasattr(table, "select"):
+            table = _within_reach(table.select(chosen))
+        elif any(map(_zoned, (table.schema.field(name) for name in chosen))):
+            # A dataset is read into memory where DuckDB would read it otherwise.
+            table = _within_reach(table.to_table(columns=chosen))
     # A column of nothing but NULL has no type: to refuse it would tell that every value is missing.
     return table, {field.name for field in table.schema if str(field.type) == "null"}
 
@@ -61,11 +66,7 @@ def _within_reach(table: Any) -> Any:
     import pyarrow.compute
 
     for place, field in enumerate(table.schema):
-        if (
-            not pyarrow.types.is_timestamp(field.type)
-            or field.type.tz is None
-            or field.type.unit not in (*_COARSE, "ns")
-        ):
+        if not _zoned(field):
             continue
         moments = table.column(place).cast(pyarrow.int64())
         if field.type.unit == "ns":
@@ -82,6 +83,14 @@ def _within_reach(table: Any) -> Any:
             fine = pyarrow.compute.multiply(pyarrow.compute.if_else(inside, moments, None), times)
         table = table.set_column(place, field.name, fine.cast(pyarrow.timestamp("us", field.type.tz)))
     return table
+
+
+def _zoned(field: Any) -> bool:
+    """Whether a column holds times with a zone in another unit than microseconds."""
+    import pyarrow
+
+    kind = field.type
+    return bool(pyarrow.types.is_timestamp(kind) and kind.tz is not None and kind.unit in (*_COARSE, "ns"))
 
 
 def _from_polars(source: Any, needed: Sequence[str]) -> Any:
@@ -189,8 +198,8 @@ def _text(value: Any) -> str | None:
             return bytes(value).decode()
         except UnicodeDecodeError:
             return None
-    if getattr(value, "ndim", 0):
-        # An array is many values, and none of an attribute's.
+    if getattr(value, "ndim", 0) or (hasattr(value, "dtype") and bool(getattr(value, "mask", False))):
+        # An array is many values, and none of an attribute's; what NumPy masks is missing, and says that it is 0.
         return None
     if isinstance(value, bool) or str(getattr(value, "dtype", "")) == "bool":
         return "true" if value else "false"

@@ -152,6 +152,9 @@ class Ordinal:
         if not isinstance(values, np.ndarray):
             values = list(values)
         found = self.scale.cells(values)
+        if (masked := getattr(values, "mask", None)) is not None:
+            # What NumPy masks is missing, whatever lies under the mask.
+            found = np.where(masked, -1, np.asarray(found))
         return np.where(found < 0, self.scale.size, found) if self.other else found
 
     def __eq__(self, other: object) -> bool:

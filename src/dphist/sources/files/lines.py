@@ -51,6 +51,8 @@ REFUSALS = {
     "long": "a line is longer than 16 MB; write the file as Parquet",
     "object": "it is neither one JSON object a line nor one array of objects, and one record could take others with "
     "it; write every object on a line of its own, with nothing behind it",
+    "deep": "an object has more than 60 lists and objects inside each other, deeper than is followed; write the fields "
+    "that are counted on the first level, without the rest, or the file as Parquet",
     "floats": "an id is a number with a point or an exponent, of 2^53 or more, which may stand for several people's; "
     "write ids as whole numbers or as texts",
 }

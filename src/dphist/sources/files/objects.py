@@ -188,13 +188,13 @@ def _split(piece: bytes, array: bool, stand: int) -> tuple[Any, bytes, int]:
     """The objects of a piece as texts, what is left of it, and where the reader stands."""
     import pyarrow
 
-    from dphist.kernels.objects import FINE, LONG, split_objects
+    from dphist.kernels.objects import DEEP, FINE, LONG, split_objects
 
     text = np.frombuffer(piece, dtype=np.uint8).copy()
     starts = np.empty(int(np.count_nonzero(text == 123)) + 1, dtype=np.int32)
     found, rest, stand, verdict = split_objects(text, array, stand, LONGEST, starts)
     if verdict != FINE:
-        raise Refused("long" if verdict == LONG else "object")
+        raise Refused({LONG: "long", DEEP: "deep"}.get(verdict, "object"))
     starts[found] = rest
     begin = int(starts[0])
     if is_text(text[begin:rest].tobytes()):

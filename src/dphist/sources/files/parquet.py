@@ -37,7 +37,8 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
     whole = f"read_parquet({path}{how})"
     try:
         described = connection.execute(
-            f"SELECT file_name, name, duckdb_type, num_children, coalesce(precision, 0) FROM parquet_schema({path})"
+            "SELECT file_name, name, duckdb_type, num_children, coalesce(precision, 0), coalesce(logical_type, '') "
+            f"FROM parquet_schema({path})"
         ).fetchall()
         there = {name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {whole}").fetchall()}
     except duckdb.Error:
@@ -61,11 +62,19 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
                     f"folders and files both have a column {name}; rename one, or move the files"
                 )
     in_folders = there.difference(*columns.values())
-    for _, name, _, _, digits in described:
+    for _, name, _, _, digits, logical in described:
         if name in needed and digits > _DIGITS:
             # DuckDB reads the first bytes of such a number as if they were all of it.
             raise SourceError(
                 f"the column {name} holds decimals of {digits} digits; make it one of 38 or fewer"
+            )
+        zoned = name in needed and "isAdjustedToUTC=1" in logical and "NANOS=NanoSeconds" in logical
+        if zoned and not _after_1970(connection, path, name):
+            # DuckDB cuts such times towards zero: the last moments of a day before 1970 would lie in the next.
+            raise SourceError(
+                f"the column {name} holds times of nanoseconds with a zone, and {source} does not say that all are "
+                "later than the start of 1970, before which they cannot be read; write it in microseconds, or hand "
+                "over an Arrow table"
             )
     distinct = {tuple(sorted(found.items())) for found in kinds.values()}
     if len(distinct) <= 1:
@@ -106,6 +115,16 @@ def _declared(
         while open_nodes and open_nodes[-1] == 0:
             open_nodes.pop()
     return kinds, columns
+
+
+def _after_1970(connection: Any, path: str, name: str) -> bool:
+    """Whether files state, of every block of a column, that nothing in it is before 1970 or at its very start."""
+    ((open_questions,),) = connection.execute(
+        f"SELECT count(*) FROM parquet_metadata({path}) WHERE path_in_schema = {literal(name)} "
+        "AND coalesce(stats_null_count < num_values, true) AND num_values > 0 AND NOT coalesce("
+        "TRY_CAST(coalesce(stats_min_value, stats_min) AS TIMESTAMPTZ) > TIMESTAMPTZ '1970-01-01 00:00:00+00', false)"
+    ).fetchall()
+    return not open_questions
 
 
 def _common(name: str, kinds: set[str]) -> str:
