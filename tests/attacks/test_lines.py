@@ -185,7 +185,8 @@ def test_an_object_that_is_not_closed_is_refused(tmp_path, line, array):
     for at in (0, 200):
         if not array and at == 0 and line == "\ufeff{}":
             continue
-        with pytest.raises(SourceError, match="neither one JSON object"):
+        refusal = "inside each other" if "[[" in line else "neither one JSON object"
+        with pytest.raises(SourceError, match=refusal):
             counted(tmp_path / "d.json", of([*OBJECTS[:at], line, *OBJECTS[at:]]))
 
 
