@@ -10,7 +10,7 @@ import dphist
 from dphist import Domain, Histogram, Ordinal, Workload
 from dphist.audit.neighbours import Pair
 from dphist.errors import MechanismError
-from dphist.inference.estimate import Estimate
+from dphist.inference.estimate import CALIBRATED, Estimate
 from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.predictive.hidden import HiddenErrors
@@ -179,6 +179,20 @@ def test_pieces_whose_noise_has_a_known_law_do_not_lean() -> None:
             assert np.abs(stand + lean - noisy).max() < 1e-6
         # They would lean by all that the piece holds, if it stood on nothing.
         assert np.abs(lean).max() < 0.5 * noisy.max()
+
+
+def test_words_of_pieces_promise_no_more_than_the_least_sure_of_them() -> None:
+    exact, calibrated = (
+        pieces_of(Laplace(), Laplace()).errors.words,
+        pieces_of(Posterior(), Posterior()).errors.words,
+    )
+    assert calibrated.short == CALIBRATED.short != exact.short
+    for each in ((Laplace(), AdaptiveTree()), (AdaptiveTree(), Laplace())):
+        words = pieces_of(*each).errors.words
+        assert words.short == CALIBRATED.short
+        assert all(
+            pieces_of(one, one).errors.words.details.split(": ", 1)[1] in words.details for one in each
+        )
 
 
 def test_noisy_cells_of_pieces_are_known_where_all_that_are_met_were_noised_one_by_one() -> None:

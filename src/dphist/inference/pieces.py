@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.estimate import (
+    CALIBRATED,
     Errors,
     Estimate,
     Interval,
@@ -49,7 +50,7 @@ class PartErrors:
     @property
     def words(self) -> Words:
         """Say how the pieces' intervals are obtained."""
-        return _words(self.pieces, self.errors[0])
+        return _words(self.pieces, self.errors)
 
     def variance(self, workload: Workload) -> FloatArray:
         """Add the variances of the pieces that each question meets."""
@@ -157,7 +158,7 @@ class PartNoise(NoiseErrors):
     @property
     def words(self) -> Words:
         """Say how the pieces' intervals are obtained."""
-        return _words(self.pieces, self.laws[0])
+        return _words(self.pieces, self.laws)
 
     @property
     def theorem(self) -> bool:  # type: ignore[override]  # read off the pieces
@@ -245,12 +246,13 @@ class PartNoise(NoiseErrors):
         return Spread(variance, largest)
 
 
-def _words(pieces: Pieces, errors: Errors) -> Words:
-    """How intervals are obtained in every piece."""
-    words = errors.words
-    return Words(
-        words.short, f"piece by piece of {pieces.words}: {words.details}" if pieces.words else words.details
-    )
+def _words(pieces: Pieces, errors: Sequence[Errors]) -> Words:
+    """How intervals are obtained, in every way that pieces have: sums of several are no surer than the least sure."""
+    ways = [each.words for each in errors]
+    shorts = dict.fromkeys(way.short for way in ways)
+    least_sure = next(short for short in (NoiseErrors.short, CALIBRATED.short, *shorts) if short in shorts)
+    details = "; in others ".join(dict.fromkeys(way.details for way in ways))
+    return Words(least_sure, f"piece by piece of {pieces.words}: {details}" if pieces.words else details)
 
 
 def _added_up(
