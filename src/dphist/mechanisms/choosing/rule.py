@@ -203,7 +203,7 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         )
     if kind is None:
         return (
-            _tree(data, mixture=several, announced=False),
+            _tree(data, mixture=several),
             f"{'several kinds of questions' if counts_for else 'nobody said what'} will be asked, so a tree is "
             f"measured that serves {'cells, tables and ' * several}"
             "ranges of all sizes (adaptivetree)",
@@ -254,17 +254,13 @@ def _cells(*, counted: bool = False) -> Posterior:
     return Posterior(counted=counted)
 
 
-def _tree(data: PrivateCounts, *, mixture: bool = False, announced: bool = True) -> AdaptiveTree:
-    """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects.
-
-    Gentle blocks of a line are left unsplit only if sums were announced: under a pattern that repeats inside of them
-    intervals of cells hold less often.
-    """
+def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
+    """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects."""
     estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
     # In larger spaces planning for all kinds was not tried.
     plane = len(data.shape) == 2
     return AdaptiveTree(
         estimator=estimator,
         boxes=_BOXES if mixture and plane else 0.0,
-        hills=plane or (ordered_line(data) and announced),
+        hills=plane or ordered_line(data),
     )
