@@ -65,13 +65,14 @@ class AdaptiveTreeConstants:
     the error of quarters, sixteenths and cells, 0.82 if all are split. [not measured]"""
     gentle: float = 0.95
     """With ``hills``, a line is gentle where smooth surfaces have so much of the evidence."""
-    calm: float = 12.0
-    """Then blocks below so many noise scales are not split; more could hide what repeats inside of them. With 16 a comb
-    of 3,000 noise scales on 1,024 cells had 1.6 times the error on cells; with 8 half of the gain is left."""
+    calm: float = 8.0
+    """Then blocks below so many noise scales are not split; more could hide what repeats inside of them. With 12 a comb
+    of 16 with 2,000 noise scales on 1,024 cells had 3.0 times the error on cells and 1.9 on prefixes, with 8 and 6 none
+    of ten combs had more than 1.1; 14 gentle lines with 1,000 have 0.70, 0.73 and 0.77 of the error on ranges."""
     calm_gaussian: float = 6.0
-    """The same under ρ, where levels are cheap, so that single cells would show what repeats. With 12 a comb of 16 on
-    1,024 cells with 600 and 1,000 deviations of records had 1.4 and 3.0 times the error on cells, with 6 1.02 and 1.0;
-    on 14 gentle lines with 300 ranges have 0.78 instead of 0.74 (docs/results/worth.md)."""
+    """The same under ρ, where levels are cheap, so that single cells would show what repeats. With 12, 8 and 6 a comb of
+    16 on 1,024 cells with 600 deviations has 1.4, 1.3 and 1.02 times the error on cells; 14 gentle lines with 300 have
+    0.74, 0.75 and 0.78 of it on ranges."""
     around: int = 5
     """What a block holds is told by the mean of so many neighbours."""
     tall: float = 6.0
