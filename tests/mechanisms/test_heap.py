@@ -80,6 +80,17 @@ def test_a_line_or_no_attribute_is_one_piece_and_strange_values_are_refused() ->
         Heap(of="x0").estimate(open_counts([[1, 2], [3, 4]], 1).partition([0, 0, 1, 1]))
 
 
+def test_a_value_that_only_the_second_piece_would_refuse_is_refused_before_the_first_pays(tmp_path) -> None:
+    ledger = dphist.Ledger.open(tmp_path / "spent.db")
+    ledger.create("census", epsilon=1)
+    plane = Histogram(SPACE.project(["a", "b"]), np.ones((3, 4), dtype=int))
+    for value in (-1, 4):
+        nested = Heap(of="a", value=1, inner=Heap(of="b", value=value, inner=Laplace()))
+        with pytest.raises(MechanismError, match="value"):
+            dphist.publish(plane, epsilon=1, mechanism=nested, ledger=ledger, dataset="census")
+    assert ledger.spent("census") == 0
+
+
 def test_guaranteed_intervals_of_pieces_hold_together() -> None:
     data, held = wall(side=24), []
     workload = Workload.random(data.domain, 200, seed=2)

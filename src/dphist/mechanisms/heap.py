@@ -52,14 +52,15 @@ class Heap(InPieces):
         domain = data.domain
         if domain is None or data.labels is not None:
             raise MechanismError("heap: only a whole domain has a value to set apart")
-        if not self.of or tuple(domain.names) == (self.of,):
-            whole = self.runs(1)[0].estimate(data)
-            return replace(whole, made_by=self.named([whole.made_by]))
-        axis = domain.axis(self.of)
-        if not 0 <= self.value < domain.shape[axis] or domain.shape[axis] < 2:
+        axis = domain.axis(self.of) if self.of else 0
+        # Of a line too, which may be the piece of a plane that is asked first, and pays for the others.
+        if self.of and (not 0 <= self.value < domain.shape[axis] or domain.shape[axis] < 2):
             raise MechanismError(
                 "heap: value must be the place of one of two or more values of the attribute"
             )
+        if not self.of or len(domain.shape) == 1:
+            whole = self.runs(1)[0].estimate(data)
+            return replace(whole, made_by=self.named([whole.made_by]))
         pieces = OneApart(domain, axis, self.value)
         asked = pieces.asked(data.workload)
         rights = data.partition(pieces.labels, 2).select(np.array([True, False]))
