@@ -91,6 +91,13 @@ def test_a_value_that_only_the_second_piece_would_refuse_is_refused_before_the_f
     assert ledger.spent("census") == 0
 
 
+@pytest.mark.parametrize("of", ["", "x"])
+def test_a_line_around_a_choice_can_be_verified(of: str, tmp_path) -> None:
+    line = Histogram(Domain([Ordinal("x", range(20))]), np.arange(20) * 5)
+    dphist.publish(line, epsilon=1, mechanism=Heap(of=of, inner=Auto())).save(tmp_path / "line.parquet")
+    dphist.load(tmp_path / "line.parquet").verify()
+
+
 def test_guaranteed_intervals_of_pieces_hold_together() -> None:
     data, held = wall(side=24), []
     workload = Workload.random(data.domain, 200, seed=2)

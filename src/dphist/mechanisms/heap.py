@@ -60,7 +60,8 @@ class Heap(InPieces):
             )
         if not self.of or len(domain.shape) == 1:
             whole = self.runs(1)[0].estimate(data)
-            return replace(whole, made_by=self.named([whole.made_by]))
+            # What chose by itself says why but once: whoever is named here replays its choice without the reason.
+            return replace(whole, note="", made_by=self.named([whole.made_by]))
         pieces = OneApart(domain, axis, self.value)
         asked = pieces.asked(data.workload)
         rights = data.partition(pieces.labels, 2).select(np.array([True, False]))
