@@ -98,6 +98,16 @@ def test_a_line_around_a_choice_can_be_verified(of: str, tmp_path) -> None:
     dphist.load(tmp_path / "line.parquet").verify()
 
 
+def test_boxes_without_cells_hold_nobody_for_certain() -> None:
+    domain = wall(side=24).domain
+    none = Workload(domain, [[3, 11], [0, 0], [2, 5]], [[9, 11], [0, 24], [5, 9]])
+    made = pieces_of(AdaptiveTree(), AdaptiveTree())
+    published = np.asarray(none.answer(made.counts), dtype=np.float64)
+    found = made.errors.interval(none, published, 0.95, guaranteed=True)
+    assert found.low[:2].tolist() == found.high[:2].tolist() == [0.0, 0.0]
+    assert found.low[2] <= published[2] <= found.high[2] < np.inf
+
+
 def test_guaranteed_intervals_of_pieces_hold_together() -> None:
     data, held = wall(side=24), []
     workload = Workload.random(data.domain, 200, seed=2)

@@ -262,7 +262,8 @@ def _added_up(
     low, high, met = np.zeros(len(workload)), np.zeros(len(workload)), np.zeros(len(workload))
     for _, asked, _ in pieces.meetings(workload):
         met[asked] += 1
-    for number in np.unique(met).tolist():
+    # A box without cells lies in no piece, and holds nobody.
+    for number in np.unique(met[met > 0]).tolist():
         here, sure = np.flatnonzero(met == number), each_of(confidence, int(number))
         for part, asked, inside in pieces.meetings(some_of(workload, met == number)):
             found = ask(part, inside, sure)
