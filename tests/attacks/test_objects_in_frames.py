@@ -96,3 +96,28 @@ def test_ids_that_are_uuids_are_ids_as_objects_too() -> None:
         frame = pd.DataFrame({"x": [1] * len(ids), "id": objects(ids)})
         distinct = len({str(each) for each in ids})
         assert count(frame, domain, Unit(rows=1, id="id")).counts.tolist() == [0, distinct]
+
+
+class Broken:
+    """What a reader of somebody's left among the records."""
+
+    @property
+    def ndim(self) -> int:
+        raise ZeroDivisionError("12345")
+
+
+FAR = [
+    pa.array([2**30], pa.int32()).view(pa.date32())[0],
+    pa.array([2**60], pa.int64()).view(pa.timestamp("s"))[0],
+    pa.array([0], pa.timestamp("us", tz="Nowhere/Place"))[0],
+    Broken(),
+]
+
+
+@pytest.mark.parametrize("odd", FAR, ids=lambda odd: str(getattr(odd, "type", "broken")))
+def test_an_object_that_cannot_be_asked_is_a_row_without_a_cell_and_nobody(odd: Any) -> None:
+    """Python's calendar ends long before Arrow's: its error told the value, and gave up everybody's rows for it."""
+    for others in (["a", "b", "a"], ["a", 5, "a"]):
+        ids = pd.DataFrame({"x": ["a"] * 4, "id": objects([*others, odd])})
+        assert count(pd.DataFrame({"x": objects([*others, odd])}), DOMAIN).counts[0] == 2
+        assert count(ids, DOMAIN, Unit(rows=1, id="id")).counts.tolist() == [2, 0]

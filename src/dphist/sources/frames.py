@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -164,7 +164,20 @@ def _texts(series: Any, person: str | None) -> Any:
         return pyarrow.array(series, type=pyarrow.large_string(), from_pandas=True)
     except (pyarrow.ArrowException, TypeError, ValueError):
         convert = _text if person is None else partial(_id, person)
-        return pyarrow.array([convert(value) for value in series.tolist()], type=pyarrow.large_string())
+        return pyarrow.array(
+            [_alone(convert, value) for value in series.tolist()], type=pyarrow.large_string()
+        )
+
+
+def _alone(convert: Callable[[Any], str | None], value: Any) -> str | None:
+    """What is made of one object; None where it cannot be asked: it would end the counting, in words that quote it."""
+    try:
+        return convert(value)
+    except (SourceError, MemoryError):
+        raise
+    except Exception:
+        # Such as a time of Arrow's that no calendar of Python's reaches.
+        return None
 
 
 def _id(name: str, value: Any) -> str | None:
