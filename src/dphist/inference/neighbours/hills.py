@@ -63,8 +63,8 @@ _BEGIN = 0.02
 # than the second part of what is expected.
 _OFF_INSIDE, _LOW = 0.5, 0.05
 # With more deviations of noise in the whole a tree has told all that a bin can: on nine hills of 64 × 64 and 128 × 128
-# cells (`dphist_bench.data.smooth_hills`, two draws) with 4,000 boxes were off by 0.91 of what they are without, with
-# 10,000 and with 40,000 by 1.06.
+# cells (`dphist_bench.data.planes.smooth_hills`, two draws) with 4,000 boxes were off by 0.91 of what they are without,
+# with 10,000 and with 40,000 by 1.06.
 _MANY = 6000.0
 # On a line so many: 4,000 to 6,000 noise scales of records on 1,024 to 4,096 cells. With 10,000 errors were 0.98 to 1
 # of those without surfaces, and intervals of prefixes held less often.
