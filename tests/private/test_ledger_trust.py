@@ -496,3 +496,13 @@ def test_a_witness_is_a_file_of_its_own(tmp_path):
         ledger.create("people", 1)
     with Ledger.open(tmp_path / "fresh.db", witness=tmp_path / "cut") as ledger:
         assert ledger.remaining("people") == 1
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
+def test_a_witness_is_not_in_the_files_of_a_ledger_that_is_not_there_yet(tmp_path, end):
+    """Nothing in it says so before the first line, and then notes stand among the lines until they are written over."""
+    (tmp_path / "link").symlink_to(tmp_path / f"budget.db{end}")
+    for place in (f"budget.db{end}", "link"):
+        with pytest.raises(errors.LedgerError, match="is no witness"):
+            Ledger.open(tmp_path / "budget.db", witness=tmp_path / place)
+    assert [each.name for each in tmp_path.iterdir()] == ["link"]

@@ -26,6 +26,7 @@ from dphist.private.ledger.totals import Sums, Total
 from dphist.private.ledger.units import described, written
 from dphist.private.ledger.witness import Witness
 from dphist.private.ledger.wording import (
+    apart,
     beside,
     confusing,
     created_twice,
@@ -97,7 +98,8 @@ class Ledger(Readings):
         if isinstance(place, str) and place.partition("://")[0] in ("postgresql", "postgres"):
             return cls._on_postgres(place, witness, patience)
         path = path_of(place)
-        watch = Witness(beside(path) if witness is True else Path(witness).absolute()) if witness else None
+        kept = beside(path) if witness is True else apart(Path(witness).absolute(), path) if witness else None
+        watch = None if kept is None else Witness(kept)
         # Read first: whatever the witness has seen was durable before, so the ledger read next must hold it.
         seen = watch.head() if watch else START
         if seen.number and empty(path):

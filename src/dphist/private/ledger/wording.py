@@ -58,6 +58,16 @@ def beside(path: Path) -> Path:
     return path.with_name(path.name + ".witness")
 
 
+def apart(witness: Path, path: Path) -> Path:
+    """Refuse to keep the witness in a file of the ledger's own, which may not be there yet: it writes over notes."""
+    own = [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")]
+    if witness.resolve() in own:
+        raise errors.LedgerError(
+            f"{witness} is no witness: it is the ledger's own file; name another place with witness=…"
+        )
+    return witness
+
+
 def one_line(value: str, argument: str, *, blank: bool = False) -> str:
     """Accept any one-line text; the two ways to write an accented letter are one name."""
     if not isinstance(value, str):
