@@ -14,7 +14,7 @@ from dphist.inference.estimate import CALIBRATED, Estimate
 from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.predictive.hidden import HiddenErrors
-from dphist.mechanisms import AdaptiveTree, Auto, Heap, Laplace, Posterior
+from dphist.mechanisms import AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.pieces import OneApart
@@ -96,6 +96,19 @@ def test_a_line_around_a_choice_can_be_verified(of: str, tmp_path) -> None:
     line = Histogram(Domain([Ordinal("x", range(20))]), np.arange(20) * 5)
     dphist.publish(line, epsilon=1, mechanism=Heap(of=of, inner=Auto())).save(tmp_path / "line.parquet")
     dphist.load(tmp_path / "line.parquet").verify()
+
+
+def test_what_one_piece_did_not_measure_lies_between_what_it_allows() -> None:
+    made = pieces_of(Posterior(), Marginals(tables=((0,),)))
+    assert isinstance(made.errors, PartErrors)
+    cells = Workload(wall(side=24).domain, [[3, 2], [3, 11], [3, 9]], [[4, 3], [4, 12], [4, 13]])
+    published = np.asarray(cells.answer(made.counts), dtype=np.float64)
+    truth = cells.answer(wall(side=24).counts)
+    for together in (False, True):
+        found = made.errors.interval(cells, published, 0.999, simultaneous=together)
+        assert ((found.low <= truth) & (truth <= found.high)).all()
+        assert found.guessed is not None
+        assert found.guessed.tolist() == [True, False, True]
 
 
 def test_boxes_without_cells_hold_nobody_for_certain() -> None:

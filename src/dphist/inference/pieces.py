@@ -130,7 +130,16 @@ class PartErrors:
 
         wider = joint_deviations(confidence, share) / normal_quantile(share)
         low, high = whole_counts(middle, wider * np.sqrt(below + together), wider * np.sqrt(above + together))
-        return Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
+        found = Interval(np.minimum(low, np.maximum(published, 0.0)), np.maximum(high, published))
+        return or_bounds(found, workload, published, lambda rest: self._allowed(rest, share))
+
+    def _allowed(self, workload: Workload, confidence: float) -> Interval:
+        """What every piece that a question meets allows, measured there or not: such ends add up as they are."""
+
+        def ask(part: int, inside: Workload, sure: float) -> Interval:
+            return self.errors[part].interval(inside, self._answered(part, inside), sure)
+
+        return _added_up(self.pieces, workload, confidence, ask)
 
     def _sure(self, workload: Workload, confidence: float) -> Interval:
         """What is guaranteed in every piece that a question meets."""
