@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from attacking import stands
@@ -15,6 +17,7 @@ from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.predictive.hidden import HiddenErrors
 from dphist.mechanisms import AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
+from dphist.mechanisms.choosing.heaps import find_heaps
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
 from dphist.model.pieces import OneApart
@@ -173,6 +176,19 @@ def test_nothing_is_set_apart_where_no_value_stands_out_or_records_are_few() -> 
         release = dphist.publish(data, epsilon=1, workload="ranges")
         assert isinstance(release.mechanism, Auto)
         assert isinstance(release.mechanism.chosen, AdaptiveTree)
+
+
+def test_the_top_of_a_hill_is_no_wall_and_every_question_costs_what_it_is_said_to() -> None:
+    price, hill, one = Fraction(1, 32), np.ones((40, 40), dtype=np.int64), np.ones((40, 40), dtype=np.int64)
+    hill[:, 20:23], one[:, 20] = 50, 100
+    for counts, found, spent in (
+        (hill, (), price + price / 2),
+        (one, ((1, 20),), price + price / 2 + price),
+    ):
+        total = float(counts.sum())
+        heaps, rest = find_heaps(open_counts(counts, 100, seed=1), total, total, price)
+        assert heaps == found
+        assert rest.unit_scale == 1 / (100 * (1 - spent))
 
 
 def test_a_wall_set_apart_is_far_closer_to_the_truth() -> None:
