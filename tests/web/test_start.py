@@ -39,6 +39,7 @@ def visits(tmp_path):
             "dates 2024-01-01 to 2024-12-31 by 1mo",
             dphist.Ordinal("x", dates=("2024-01-01", "2025-01-01", "1mo")),
         ),
+        ("2024-01-01 to 2024-12-31 by 1mo", dphist.Ordinal("x", dates=("2024-01-01", "2025-01-01", "1mo"))),
         ("F, M", dphist.Nominal("x", ["F", "M"])),
         ('"a b" , c or other', dphist.Nominal("x", ["a b", "c"], other=True)),
         ("low < middle < high", dphist.Ordinal("x", ["low", "middle", "high"])),
@@ -59,6 +60,7 @@ def test_what_is_public_is_read_from_words(words, attribute):
         "bins a, b",
         "bins 0 to 7 by 2",
         "dates soon to later",
+        "31/12/2023 to 31/12/2024",
         "F,,M",
         "anything",
     ],
@@ -88,6 +90,7 @@ def test_the_terminal_guides_from_a_file_to_a_report(visits, tmp_path):
     schema = Schema.read(tmp_path / "visits.toml")
     assert schema.workload == dphist.Workload.marginals(schema.domain, 2)
     assert "PRIVATE" in done.stdout
+    assert "     bins 0, 18, 65, 120\n" in done.stdout, "each form of an answer has a line of its own"
     # Nothing of the records is in the schema: it is a function of the names and of the answers.
     again = Start(source=str(visits), public={"age": "0 to 99", "sex": "F, M"}, workload="marginals:2")
     assert (tmp_path / "visits.toml").read_text() == again.schema

@@ -67,8 +67,11 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
     screen.table(("column", "type"), listed)
     screen.line(
         "\n1. What is public about each? It must come from what everybody may know (a code book, the law), never from\n"
-        f"   the records. Write: {FORMS}\n"
+        "   the records. Write one of these:\n"
     )
+    for form in FORMS.split(" · "):
+        screen.line(f"     {form}")
+    screen.line("")
     public = {name: ask(f"{name} ({kind})", "", _words_of(name)) for name, kind in listed}
     start = Start(source=source, public=public, folder=folder)
     domain: Domain = start.domain

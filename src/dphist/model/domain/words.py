@@ -18,7 +18,8 @@ FORMS = (
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})\s*(?:to|\.\.|–)\s*({_NUMBER})(?:\s+by\s+(\d+))?")
 _BINS = re.compile(r"bins\b\s*(.*)", re.IGNORECASE)
-_DATES = re.compile(r"dates\s+(\S+)\s+to\s+(\S+)(?:\s+by\s+(\S+))?", re.IGNORECASE)
+# A day is known by its two separators, so the word in front of it can be left out.
+_DATES = re.compile(r"(?:dates\s+|(?=\d+[-/.]\d+[-/.]\d))(\S+)\s+to\s+(\S+)(?:\s+by\s+(\S+))?", re.IGNORECASE)
 _OTHER = re.compile(r"\s+or\s+other\s*$", re.IGNORECASE)
 
 
@@ -37,6 +38,8 @@ def attribute_from_words(name: str, words: str) -> Attribute | None:
         (Ordinal('age', range(0, 100)), Nominal('sex', ['F', 'M'], other=True))
         >>> attribute_from_words("day", "dates 2024-01-01 to 2024-12-31 by 1mo")
         Ordinal('day', dates=('2024-01-01', '2025-01-01', '1mo'))
+        >>> attribute_from_words("day", "2024-01-01 to 2024-01-31")
+        Ordinal('day', dates=('2024-01-01', '2024-02-01', '1d'))
         >>> attribute_from_words("comment", "") is None
         True
     """
