@@ -219,6 +219,34 @@ def test_nonsense_is_refused(make: object) -> None:
         make()  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("range = [100, 0]", "its end must be above its start"),
+        ("categories = []", "there are no categories; list at least one"),
+        ('categories = ["a", "other"]\nother = true', "the cell for everything else is called other"),
+        (
+            'range = [0, 9]\nworkload = "ranges"',
+            "workload is no key of an attribute; write it before the first",
+        ),
+        ('range = [0, 9]\nunit = "row"', "unit is no key of an attribute; write it before the first"),
+    ],
+)
+def test_a_mistake_in_a_schema_says_what_to_do(text: str, told: str) -> None:
+    kind = "nominal" if "categories" in text else "ordinal"
+    with pytest.raises(DomainError, match=f"^x: .*{told}"):
+        Domain.from_toml(f'[[attribute]]\nname = "x"\nkind = "{kind}"\n{text}\n')
+
+
+def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path) -> None:
+    place = tmp_path / "schema.toml"
+    place.write_bytes(b"\xef\xbb\xbf" + everything().to_toml().encode())
+    assert Domain.from_toml(place) == everything()
+    place.write_bytes("# caf\xe9".encode("latin-1"))
+    with pytest.raises(DomainError, match="save it as UTF-8"):
+        Domain.from_toml(place)
+
+
 def everything() -> Domain:
     return Domain(
         [

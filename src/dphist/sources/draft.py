@@ -31,7 +31,10 @@ _CHOICES = {
     ],
     "real": [("ordinal", "# choose: edges = [0, 10, 20, 50]     # bins [0, 10), [10, 20), [20, 50]")],
     "text": [
-        ("nominal", '# choose: categories = ["a", "b"]      # or groups: {north = ["a", "b"], south = ["c"]}')
+        (
+            "nominal",
+            '# choose: categories = ["a", "b"]      # or categories = {north = ["a", "b"], south = ["c"]}',
+        )
     ],
     "truth": [("nominal", "categories = [false, true]")],
     "date": [

@@ -79,6 +79,8 @@ class Node:
 
 def read_tree(name: str, tree: Any) -> Node:
     """Read a nested mapping or list: keys name groups, items are categories or further mappings."""
+    if isinstance(tree, list | tuple) and not tree:
+        raise DomainError("there are no categories; list at least one")
     return Node(name, None, tuple(_children(tree)))
 
 

@@ -268,5 +268,12 @@ def _spans(hierarchy: Hierarchy) -> dict[str, tuple[int, int]]:
         name = hierarchy.names[place]
         cells = int(hierarchy.start[place]), int(hierarchy.stop[place])
         if spans.setdefault(name, cells) != cells:
-            raise DomainError("a name is used twice in the hierarchy, for different categories")
+            raise DomainError(
+                "a name is used twice in the hierarchy, for different categories"
+                + (
+                    "; the cell for everything else is called other, so call yours differently"
+                    if name == OTHER
+                    else ""
+                )
+            )
     return spans

@@ -224,7 +224,7 @@ def _scale(values: object, edges: Iterable[Any] | None, dates: object) -> Scale:
         if values.step < 1:
             raise DomainError("a range must go upwards")
         if not values:
-            raise DomainError("the range is empty")
+            raise DomainError("the range is empty: its end must be above its start")
         if max(abs(values.start), abs(values[-1])) > LARGEST:
             raise DomainError("a range must fit in 64 bits")
         # range(0, 10, 3) and range(0, 12, 3) are the same values; keep one spelling of each.

@@ -57,7 +57,12 @@ def attribute_from_json(value: Any) -> Attribute:
     unknown = set(value) - {"name", "kind", "other", "discover", *_FORMS}
     if unknown:
         known = ", ".join(("name", "kind", *_FORMS, "other", "discover"))
-        raise DomainError(f"{name}: unknown key {sorted(map(str, unknown))[0]}; the keys are {known}")
+        key = sorted(map(str, unknown))[0]
+        if key in ("workload", "unit"):
+            raise DomainError(
+                f"{name}: {key} is no key of an attribute; write it before the first [[attribute]]"
+            )
+        raise DomainError(f"{name}: unknown key {key}; the keys are {known}")
     kind, other = value.get("kind"), value.get("other", False)
     if not isinstance(other, bool):
         raise DomainError(f"{name}: other must be true or false")
@@ -163,9 +168,11 @@ def parsed(source: str | Path) -> dict[str, Any]:
     text = source if isinstance(source, str) and ("\n" in source or "=" in source) else None
     if text is None:
         try:
-            text = Path(source).read_text(encoding="utf-8")
+            text = Path(source).read_text(encoding="utf-8-sig")
         except (OSError, ValueError):
-            raise DomainError(f"the schema {source} cannot be read as a text file") from None
+            raise DomainError(
+                f"the schema {source} cannot be read as a text file; save it as UTF-8"
+            ) from None
     try:
         found = tomllib.loads(text)
     except RecursionError:
