@@ -186,6 +186,19 @@ def test_force_does_not_write_over_what_is_read_or_paid_from(folder, output):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="only where pipes have names")
+@pytest.mark.parametrize("output", ["out.csv", "out.TSV", "out.xlsx"])
+def test_a_name_that_promises_another_kind_of_file_is_refused_before_payment(folder, output):
+    refused = publish(output)
+    assert refused.exception.exit_code == 2
+    assert str(refused.exception).startswith(
+        f"--output {output}: a release is a Parquet file; nothing was spent"
+    )
+    assert "out.parquet" in str(refused.exception)
+    assert spent() == 0
+    assert not (folder / output).exists()
+    assert publish("out").exit_code == 0, "a name without an ending promises nothing"
+
+
 def test_a_pipe_or_a_device_is_not_replaced_by_a_file(folder):
     """Whoever may write to its folder would have moved a file over it: /dev/null, for one, with --force."""
     os.mkfifo(folder / "pipe.parquet")

@@ -19,13 +19,15 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote
 
-from dphist.errors import OutputError
+from dphist.errors import InputError, OutputError
 from dphist.release.atomic import check_name
 
 # What a file system says that has no locks: there nobody is kept apart, and publishing goes on.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
 # A file that is written as an address.
 _FILE = "sqlite:///"
+# What `dphist export` writes: under such a name a release would be opened by what cannot read it.
+_TABLES = (".csv", ".tsv", ".xlsx")
 
 
 @contextmanager
@@ -40,9 +42,15 @@ def claimed(
         kept: Files that may not be, whatever is said: paths, patterns or ``file::table``; None stands for none.
 
     Raises:
+        InputError: if the name promises another kind of file than a release is.
         OutputError: if nothing can or may be written there, or somebody else is about to.
     """
     _refuse(output, kept)
+    if force is not None and output.suffix.lower() in _TABLES:
+        raise InputError(
+            f"--output {output}: a release is a Parquet file; nothing was spent. Call it "
+            f"{output.with_suffix('.parquet')}, and `dphist export` makes {output.suffix.lower()} of it"
+        )
     place = output.parent / f".{sha256(output.name.casefold().encode()).hexdigest()[:24]}.claim"
     try:
         handle = _locked(place)
