@@ -50,6 +50,21 @@ def test_a_report_of_any_shape_is_one_file_that_needs_no_other(names):
     assert "dphist query visits.parquet" in page
 
 
+def test_a_map_shows_what_lies_beside_a_heap():
+    """In even steps a value that most records have leaves all other squares in one colour."""
+    domain = dphist.Domain([dphist.Ordinal("age", range(30)), dphist.Ordinal("gain", range(30))])
+    even, heap = np.full((30, 30), 10), np.full((30, 30), 10)
+    heap[:, 0] = 2_000
+    colours = []
+    for counts in (even, heap):
+        made = dphist.publish(dphist.Histogram(domain, counts), epsilon=1, mechanism="laplace")
+        for spec in (figure(made, ["age", "gain"]).to_dict(), specification(table(made, ["age", "gain"]))):
+            colours.append(spec["encoding"]["color"])
+    assert [colour["scale"].get("type") for colour in colours] == [None, None, "symlog", "symlog"]
+    assert [colour["title"] for colour in colours[1:3]] == ["records", "records (log)"]
+    assert colours[3]["legend"]["values"] == [0, 10, 100, 1_000]
+
+
 def test_the_numbers_of_a_figure_are_answers(release):
     numbers = table(release, "age", chosen={"place": [(0, 2)]})
     own = [release.answer(where={"age": age, "place": "north"}) for age in range(50)]

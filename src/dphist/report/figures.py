@@ -41,6 +41,8 @@ _LETTER = 6.0
 _WIDEST = 100_000
 # About so many numbers along bars that lie.
 _NUMBERS = 8
+# A hump in the middle of a plane has some seven times the mean; a heap of one value has far more.
+_STEEP = 20
 # The first figures of many visitors are the same one; it is built for the first, and the others wait for that.
 _building = threading.Lock()
 # What nothing can be said of gets no line; bounds of what was not measured get a broken one.
@@ -117,17 +119,21 @@ def draw(
     brush: bool = False,
     colour: Colour = "estimate",
     data: Any = None,
+    magnitudes: int | None = None,
 ) -> altair.LayerChart | altair.Chart:
     """Draw a table: of one attribute as bars, of two as a heat map.
 
     ``selected`` cells stand out from the rest; with ``brush`` a range can be dragged. The chart carries its numbers,
-    unless ``data`` says where they will come from.
+    unless ``data`` says where they will come from. Colours of a map go by
+    so many ``magnitudes``, by even steps if there are none; the numbers decide unless told.
     """
     if data is None:
         rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
         data = _altair().Data(values=rows)
     if len(numbers.cuts) == 2:
-        return _squares(numbers, width, data, colour)
+        return _squares(
+            numbers, width, data, colour, _magnitudes(numbers) if magnitudes is None else magnitudes
+        )
     if isinstance(numbers.cuts[0].attribute, Nominal):
         return _lying_bars(numbers, width, data)
     return _standing_bars(numbers, width, height or 280, data, brush)
@@ -147,17 +153,17 @@ def specification(
     """
     rows = _square_rows(numbers) if len(numbers.cuts) == 2 else _bar_rows(numbers, selected)
     with _building:
-        frame = _frame(numbers.cuts, brush, colour)
+        frame = _frame(numbers.cuts, brush, colour, _magnitudes(numbers) if len(numbers.cuts) == 2 else 0)
     return {**json.loads(frame), "datasets": {"numbers": rows}}
 
 
 @lru_cache(maxsize=64)
-def _frame(cuts: tuple[Cuts, ...], brush: bool, colour: Colour) -> str:
+def _frame(cuts: tuple[Cuts, ...], brush: bool, colour: Colour, magnitudes: int) -> str:
     """A figure without its numbers, as text so that nobody can change what others are shown."""
     nothing = np.empty(0)
     empty = Table(cuts, Answers(nothing, nothing, nothing, 0.0, ""))
     data = _altair().NamedData(name="numbers")
-    chart = draw(empty, width="container", brush=brush, colour=colour, data=data)
+    chart = draw(empty, width="container", brush=brush, colour=colour, data=data, magnitudes=magnitudes)
     return json.dumps(chart.to_dict(validate=False))
 
 
@@ -215,10 +221,28 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
     return alt.layer(bars, interval).properties(width=width, height=alt.Step(22))
 
 
-def _squares(numbers: Table, width: int | str, data: Any, colour: Colour) -> altair.Chart:
+def _magnitudes(numbers: Table) -> int:
+    """How many powers of ten colours go by: none unless, in even steps, most squares would have one colour."""
+    values = np.abs(numbers.answers.value)
+    values = values[np.isfinite(values)]
+    if not values.size or values.max() <= max(10.0, _STEEP * values.mean()):
+        return 0
+    return int(np.log10(values.max()))
+
+
+def _squares(numbers: Table, width: int | str, data: Any, colour: Colour, magnitudes: int) -> altair.Chart:
     alt = _altair()
+    counted = alt.Color("estimate:Q", title="records", scale=alt.Scale(scheme="viridis"))
+    if magnitudes:
+        # In even steps near zero, where noise may have any sign.
+        counted = alt.Color(
+            "estimate:Q",
+            title="records (log)",
+            scale=alt.Scale(scheme="viridis", type="symlog"),
+            legend=alt.Legend(values=[0, *(10**power for power in range(1, magnitudes + 1))]),
+        )
     shade = (
-        alt.Color("estimate:Q", title="records", scale=alt.Scale(scheme="viridis"))
+        counted
         if colour == "estimate"
         # What nothing can be said of has no width, and stays grey.
         else alt.condition(
