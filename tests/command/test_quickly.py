@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import dphist
 from dphist.cli import main, quickly
 from dphist.cli.commands import app
 
@@ -168,3 +170,17 @@ def test_a_refusal_is_one_line_and_an_exit_code(monkeypatch, capsys, tmp_path):
         main()
     assert left.value.code == 2
     assert capsys.readouterr().err == "dphist: there is no file missing.parquet\n"
+
+
+def test_a_release_with_dates_is_read_without_pandas(tmp_path):
+    """Dates, and numbers of which some are missing, are compared in Arrow: a list made into its array loads pandas."""
+    pytest.importorskip("pandas")
+    day = dphist.Ordinal("day", dates=("2024-01-01", "2025-01-01", "1mo"), other=True)
+    domain = dphist.Domain([day, dphist.Ordinal("age", range(9), other=True)])
+    made = dphist.publish(dphist.Histogram(domain, np.full(domain.shape, 9)), epsilon=1, mechanism="laplace")
+    made.save(tmp_path / "a.parquet")
+    code = "import sys, dphist\ndphist.load('a.parquet').answer()\nprint('pandas' in sys.modules)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.stdout == "False\n", done.stderr

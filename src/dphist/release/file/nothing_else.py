@@ -155,18 +155,18 @@ def check_labels(
     Each column comes with the axis it speaks of and its value for every cell of that axis.
     """
     strides = axis_strides(domain)
-    coded = [(name, axis, _coded(known)) for name, axis, known in columns]
+    coded = [(name, axis, known, _coded(known)) for name, axis, known in columns]
     begin = 0
     for group in range(file.num_row_groups):
         table = file.read_row_group(group, columns=[name for name, _, _ in columns])
         check_stated(file, group, table)
         end = begin + table.num_rows
-        for name, axis, (values, codes) in coded:
+        for name, axis, known, (values, codes) in coded:
             wanted, done = along(codes, strides[axis], begin, end), 0
             for chunk in table.column(name).chunks:
                 here = wanted[done : done + len(chunk)]
                 done += len(chunk)
-                if not np.array_equal(_codes(chunk, values), here):
+                if not np.array_equal(_codes(chunk, values, known), here):
                     raise ReleaseError("a label does not belong to its cell")
         begin = end
 
@@ -186,7 +186,9 @@ def _coded(known: pyarrow.Array) -> tuple[pyarrow.Array | dict[Any, int] | None,
     return encoded.dictionary, _filled(encoded.indices, -1)
 
 
-def _codes(chunk: pyarrow.Array, values: pyarrow.Array | dict[Any, int] | None) -> NDArray[Any]:
+def _codes(
+    chunk: pyarrow.Array, values: pyarrow.Array | dict[Any, int] | None, known: pyarrow.Array
+) -> NDArray[Any]:
     """Which of the known values each row has: -1 where it has none, -2 for one that is not known."""
     if values is None:
         if hasattr(chunk, "dictionary") and is_plain(chunk.dictionary) and not chunk.null_count:
@@ -199,7 +201,11 @@ def _codes(chunk: pyarrow.Array, values: pyarrow.Array | dict[Any, int] | None) 
     import pyarrow.compute as pc
 
     if isinstance(values, dict):
-        values = pa.array(list(values), type=_plain(chunk.type))
+        # In the order they first come in, as in ``values``; a list made into an array would load pandas.
+        listed = None if hasattr(known, "dictionary") else known.dictionary_encode().dictionary
+        if listed is None or len(listed) != len(values) or listed.type != _plain(chunk.type):
+            listed = pa.array(list(values), type=_plain(chunk.type))
+        values = listed
     if not hasattr(chunk, "dictionary"):
         chunk = chunk.dictionary_encode()
     # Each value is looked up once, however many rows have it.
