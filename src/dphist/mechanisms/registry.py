@@ -120,7 +120,7 @@ MECHANISMS: dict[str, Entry] = _table(
           "prefixsums:PrefixSums"),
     Entry("laplace", "baselines", "recommended", "no bias and the plainest intervals: noise on every cell",
           "baseline:Laplace"),
-    Entry("gaussian", "baselines", "recommended", "the same under ρ, or ε with δ: Gaussian noise on every cell",
+    Entry("gaussian", "baselines", "recommended", "no bias under ρ, or ε with δ: Gaussian noise on every cell",
           "baseline:Gaussian"),
     Entry("uniform", "baselines", "paper", "the total alone, spread evenly: the least anyone should beat",
           "baseline:Uniform"),
