@@ -70,9 +70,9 @@ class AdaptiveTreeConstants:
     of 16 with 2,000 noise scales on 1,024 cells had 3.0 times the error on cells and 1.9 on prefixes, with 8 and 6 none
     of ten combs had more than 1.1; 14 gentle lines with 1,000 have 0.70, 0.73 and 0.77 of the error on ranges."""
     calm_gaussian: float = 6.0
-    """The same under ρ, where levels are cheap, so that single cells would show what repeats. With 12, 8 and 6 a comb of
-    16 on 1,024 cells with 600 deviations has 1.4, 1.3 and 1.02 times the error on cells; 14 gentle lines with 300 have
-    0.74, 0.75 and 0.78 of it on ranges."""
+    """The same under ρ, where levels are cheap, so that single cells would show what repeats. With 12, 8 and 6 a comb
+    of 16 on 1,024 cells with 600 deviations has 1.4, 1.3 and 1.02 times the error on cells; 14 gentle lines with 300
+    have 0.74, 0.75 and 0.78 of it on ranges."""
     around: int = 5
     """What a block holds is told by the mean of so many neighbours."""
     tall: float = 6.0
