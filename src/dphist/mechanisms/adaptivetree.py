@@ -92,7 +92,7 @@ class AdaptiveTreeConstants:
 
 
 CONSTANTS = AdaptiveTreeConstants()
-# Planes up to this are read by the predictive law as well; beyond, that takes longer than all the rest.
+# Planes and spaces up to this are read by the predictive law as well; beyond, that takes longer than all the rest.
 _LARGEST_LEANED = 1 << 18
 # Trees of more nodes are not averaged: asking a release would wait for the law of every split.
 _MOST_AVERAGED = 1 << 16
@@ -125,13 +125,14 @@ class AdaptiveTree:
     With ``estimator="averaged"`` the counts of an ordered attribute are a mean of the totals handed down and of what
     the predictive law of intervals expects of every cell (`dphist.inference.predictive`): how totals divide is learned
     from all splits, so what does not stand out of the noise is believed less. The less there is to tell, the more it is
-    the law's. The same measurements are made. On a plane boxes with few records are looked at for their cells step by
-    step, not far below them, and for less than a plan of fixed levels would spend, since what each look shows decides
-    the next; counts lean towards the law as far as its evidence goes (`dphist.inference.predictive.leaning`).
+    the law's. The same measurements are made. In several dimensions boxes with few records are looked at for their
+    cells step by step, not far below them, and for less than a plan of fixed levels would spend, since what each look
+    shows decides the next; counts lean towards the law as far as its evidence goes
+    (`dphist.inference.predictive.leaning`).
 
     Args:
-        estimator: On an ordered line or a plane, whether counts are the "totals" handed down or "averaged" with the
-            law's.
+        estimator: On an ordered line or in several dimensions, whether counts are the "totals" handed down or
+            "averaged" with the law's.
         boxes: Where nothing was announced about several attributes, how many times boxes count beside cells and tables
             of one attribute in what is planned for; 0 to plan for ranges alone, or for those that were announced.
         hills: Read counts that rise and fall gently off smooth surfaces, as far as their evidence goes
@@ -170,8 +171,7 @@ class AdaptiveTree:
 
                 kinds = mixed_boxes(data.shape, data.domain, data.workload, self.boxes)
                 planner = Planner.for_boxes(data.shape, kinds, data.law())
-            # In larger spaces planning step by step was not tried.
-            near = self.estimator == "averaged" and len(data.shape) == 2
+            near = self.estimator == "averaged"
             tree, level, kept = grow_and_keep(data, PlannedBoxes(replace(planner, near=near)))
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (

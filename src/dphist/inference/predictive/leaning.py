@@ -1,4 +1,4 @@
-"""Counts of a plane moved towards the predictive law's mean, as far as the evidence goes.
+"""Counts of a plane or a space moved towards the predictive law's mean, as far as the evidence goes.
 
 Two readings of one tree of boxes err in different ways. Pruned counts keep what stands out of noise and spread the rest
 evenly: good on a few peaks in empty land, wasteful where counts rise and fall gently. The law's mean draws every split

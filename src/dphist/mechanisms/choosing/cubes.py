@@ -205,7 +205,7 @@ def _best_other(
             )
     if tree < wins * mean and not full:
         return _Way(
-            AdaptiveTree(estimator="averaged" if few else "totals"),
+            AdaptiveTree(estimator="averaged"),
             f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
             f"few attributes by {mean:,.3g}",
             *(min(tree, mean), forecaster),

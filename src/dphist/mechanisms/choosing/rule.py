@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
@@ -255,12 +255,11 @@ def _cells(*, counted: bool = False) -> Posterior:
 
 
 def _tree(data: PrivateCounts, *, mixture: bool = False) -> AdaptiveTree:
-    """A tree; on a line or a plane its counts are averaged with what the law of its intervals expects."""
-    estimator: Literal["averaged", "totals"] = "averaged" if len(data.shape) <= 2 else "totals"
-    # In larger spaces planning for all kinds was not tried.
+    """A tree, whose counts are averaged with what the law of its intervals expects."""
+    # In larger spaces planning for all kinds gains nothing (docs/results/tried.md).
     plane = len(data.shape) == 2
     return AdaptiveTree(
-        estimator=estimator,
+        estimator="averaged",
         boxes=_BOXES if mixture and plane else 0.0,
         hills=plane or ordered_line(data),
     )
