@@ -60,9 +60,10 @@ def test_a_look_sees_tall_and_low_and_pays_what_it_says():
         Look(heights=Fraction(1, 9))
 
 
-def test_few_tall_cells_are_measured_one_by_one_and_all_else_is_not():
+@pytest.mark.parametrize("asked", [RANGES, None])
+def test_few_tall_cells_are_measured_one_by_one_and_all_else_is_not(asked):
     for counts, mechanism in ((_few(), Posterior), (_few(3), AdaptiveTree), (_even(25), AdaptiveTree)):
-        made = Auto().estimate(open_counts(counts, 1, workload=RANGES, seed=2)).made_by
+        made = Auto().estimate(open_counts(counts, 1, workload=asked, seed=2)).made_by
         assert isinstance(made, Auto)
         assert isinstance(made.chosen, mechanism)
         assert made.look is not None

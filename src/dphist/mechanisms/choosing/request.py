@@ -208,17 +208,21 @@ class Request:
 
     @cached_property
     def few(self) -> bool:
-        """Whether long ranges of a plane are announced under a law of noise for which few tall cells may be."""
+        """Whether a tree would serve a plane, under a law of noise for which few tall cells may be."""
         plane = len(self.data.shape) == 2 and not self.data.law().gaussian and not self.guaranteed
-        return plane and self.long_ranges
+        return plane and (self.long_ranges or self._untold_space)
 
     @cached_property
     def heaped(self) -> bool:
         """Whether a tree or wavelets would serve a space, of which one value may have a large part of the records."""
-        told = self.long_ranges or (self.kind is None and self.space and self.nearly_exact is None)
-        small = self.data.size <= LARGEST_TABULAR and self.data.parts == 1
-        able = self.again is not None and not self.guaranteed
-        return small and told and able and self.compact is None
+        able = self.again is not None and not self.guaranteed and self.data.parts == 1
+        return able and (self.long_ranges or self._untold_space)
+
+    @cached_property
+    def _untold_space(self) -> bool:
+        """Whether nothing was announced about a space that is too large to be served by its cells whatever is asked."""
+        untold = self.kind is None and self.space and self.nearly_exact is None
+        return untold and self.data.size <= LARGEST_TABULAR and self.compact is None
 
     @cached_property
     def curve(self) -> bool:

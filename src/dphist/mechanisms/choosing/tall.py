@@ -59,7 +59,7 @@ def look_higher(
         look: What was asked so far: a noisy total.
         seen: What that showed.
         data: What is left of the right.
-        kind: The kind of questions that was announced.
+        kind: The kind of questions that was announced, if it is one.
 
     Returns:
         All that was asked, what it showed, and what is left of the right.
@@ -81,7 +81,7 @@ def cells_if_few(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> tuple
 
     Args:
         data: A right, of which only public facts are read.
-        kind: The kind of questions that was announced.
+        kind: The kind of questions that was announced, if it is one.
         seen: What a first look showed.
 
     Returns:
@@ -109,7 +109,8 @@ def _ways(
 
     Errors are in noise scales: cell by cell, and from a tree.
     """
-    asked, law = asked_kinds(data.shape, data.domain, data.workload, kind), data.law()
+    # Where nothing was announced by what a tree is worst at, ranges.
+    asked, law = asked_kinds(data.shape, data.domain, data.workload, kind or "ranges"), data.law()
     first, last = asked[0].some
     part = float(np.prod((last - first) / np.array(data.shape), axis=1).mean())
     scale = float(law.scale)
