@@ -147,7 +147,7 @@ def test_lines_that_end_in_nothing_are_read_as_such():
 
 
 def test_blocks_of_gentle_lines_are_measured_again_with_their_neighbours():
-    counts = _hump(1024, 5_000)
+    counts = _hump(1024, 3_000)
     plain, gentle = (
         AdaptiveTree(hills=told).grow(open_counts(counts, "0.1", seed=2))[0] for told in (False, True)
     )
