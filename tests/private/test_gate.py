@@ -134,6 +134,16 @@ def test_wrong_labels_are_named_errors():
         open_counts(COUNTS, 1).select([True, False])
 
 
+def test_parts_that_no_memory_holds_are_refused_with_the_right_unused():
+    data = open_counts(COUNTS, 1)
+    for regroup in (data.partition, data.coarsen):
+        for parts in (2**62, COUNTS.size + 2**24 + 1):
+            with pytest.raises(MechanismError, match="parts"):
+                regroup([0] * 6, parts)
+    data.measure(Identity())
+    assert open_counts(COUNTS, 1).partition([0] * 6, COUNTS.size + 2**24).parts == 6 + 2**24
+
+
 def test_choice_prefers_the_best_and_keeps_parts_apart():
     data = exact_looking(COUNTS).partition([0, 0, 0, 1, 1, 1])
     assert data.choose(Largest(times=2)).tolist() == [[2, 0], [2, 0]]

@@ -78,6 +78,8 @@ _LARGEST_SUM = 2**62
 _MANY = 1 << 24
 # What `largest_label` says of labels below zero.
 _NO_LABEL = 2**63 - 1
+# Parts without a cell that there may be: every part has an answer, for which there must be memory.
+_SPARE_PARTS = 1 << 24
 
 
 class PrivateCounts(Gradual):
@@ -345,6 +347,8 @@ class PrivateCounts(Gradual):
         count = largest + 1 if parts is None else int(index(parts))
         if largest >= min(count, _NO_LABEL):
             raise MechanismError("labels must lie in 0 … parts − 1")
+        if count > self.size + _SPARE_PARTS:
+            raise MechanismError("parts must be at most 16,777,216 more than there are cells")
         return groups, count
 
     def _noise_source(self) -> Noise:
