@@ -277,6 +277,27 @@ def test_expressions_that_repeat_rows_need_a_unit_of_as_many() -> None:
         count(table.join(repeated, "age"), DOMAIN)
 
 
+def test_what_tells_no_rows_of_a_list_apart_is_no_key_of_it() -> None:
+    rows = pa.table({"age": [1, 2], "exact": [2.0**53] * 2, "zero": [0.0] * 2})
+    table = ibis.duckdb.connect().create_table("t", rows)
+    listed = ibis.memtable({"key": [1, 1, 2], "own": [1, 2, 3]})
+    whole = ibis.memtable({"exact": [2**53, 2**53 + 1], "own": [1, 2]})
+    zeros = ibis.memtable({"zero": [0.0, -0.0], "own": [1, 2]})
+    joined = {
+        2: [
+            table.join(listed, [table.age == listed.key, listed.own == listed.own]),
+            # An engine rounds the whole numbers, and both are that float.
+            table.join(whole, "exact"),
+            table.join(zeros, "zero"),
+        ],
+        3: [table.join(listed, [listed.own == listed.own])],
+    }
+    for times, expressions in joined.items():
+        for expression in expressions:
+            with pytest.raises(SourceError, match=f"up to {times} times"):
+                count(expression, DOMAIN)
+
+
 @ibis.udf.scalar.pyarrow
 def _above_least(age: int) -> int:
     """How far every age is above the least of those that are handed over together."""
@@ -294,6 +315,7 @@ def test_expressions_in_which_one_row_moves_others_are_refused() -> None:
     other = connection.create_table("u", pa.table({"age": [1, 2], "weight": [1, 2]}))
     cases = {
         "a limit": table.limit(2),
+        "limit, so": table.limit(2).alias("named"),
         "a sample": table.sample(0.5),
         "a window": table.mutate(age=table.age - table.age.min()),
         "aggregate": table.mutate(place=ibis.row_number()),
@@ -315,6 +337,13 @@ def test_expressions_in_which_one_row_moves_others_are_refused() -> None:
             count(expression, DOMAIN)
     with pytest.raises(SourceError, match="order of rows"):
         count(table.group_by("user").aggregate(age=table.age.first()), DOMAIN, ONE)
+    for says, beside in {
+        "subquery": table.age.max().as_scalar(),
+        "random": (ibis.random() * 3).cast("int64"),
+        "the engine's own": _next("ages"),
+    }.items():
+        with pytest.raises(SourceError, match=says):
+            count(table.group_by("user").aggregate(age=table.age.max() + beside), DOMAIN, ONE)
     with pytest.raises(SourceError, match="not grouped by"):
         count(table.group_by("age").aggregate(user=table.user.max()), DOMAIN, ONE)
 

@@ -13,12 +13,13 @@ its author to vouch.) What is let through:
 - *unions*: a table that occurs k times gives each of its rows k times, and the unit must allow for k rows.
 - *joins with a list*: a table made in memory (``ibis.memtable``) that is joined to the counted one is part of the
   question and so public. Each row finds at most as many partners as the list repeats a key: the factor that the
-  unit must allow for.
+  unit must allow for. A key is a column of one type on both sides, or of whole numbers.
 - *within one person*: with ``Unit(id=…)``, joins that equate the id on both sides, and counts, sums of whole
   numbers, extremes grouped by the id. Each row of the answer hangs on the rows of one person, and rows are bounded
   afterwards.
 
-A table of the database is taken as it is. It may be a *view*: then the database computes it, nobody here can see
+A table of the database is taken as it is, and so is the collation by which it compares texts: where that takes two
+ids for one, a join by the id pairs two people. It may be a *view*: then the database computes it, nobody here can see
 how, and you vouch that a person's records become that person's rows, as you do for a Spark data frame or a lazy
 polars frame, whose plans are not looked into either. SQL text inside an expression (``.sql(…)``) is refused, since
 a view says the same with a name to vouch for.
@@ -89,7 +90,8 @@ class _Walk:
                 raise _refused("SQL text")
             case ops.DatabaseTable() if op.name.startswith(_CACHED):
                 raise _refused("a cache, of which nobody can tell how it was made")
-            case ops.PhysicalTable():
+            # By name: what Ibis calls an alias of a step is a physical table to it, and holds the step.
+            case ops.DatabaseTable() | ops.InMemoryTable():
                 return Counter({op: 1})
             case ops.Project():
                 self._row_by_row(op.values.values())
@@ -120,8 +122,15 @@ class _Walk:
     def _row_by_row(self, values: Iterable[Any]) -> None:
         import ibis.expr.operations as ops
 
+        many = (ops.WindowFunction, ops.Analytic, ops.Reduction)
+        self._without(values, [("a window function or an aggregate", many)])
+
+    def _without(self, values: Iterable[Any], also: Iterable[tuple[str, Any]] = ()) -> None:
+        """Refuse what looks beyond the rows that a value is computed of, and some more."""
+        import ibis.expr.operations as ops
+
         refused: list[tuple[str, Any]] = [
-            ("a window function or an aggregate", (ops.WindowFunction, ops.Analytic, ops.Reduction)),
+            *also,
             ("a subquery", ops.Subquery),
             ("random values", (ops.RandomScalar, ops.RandomUUID)),
         ]
@@ -152,6 +161,8 @@ class _Walk:
         if not self.bounded or below is None:
             raise _refused("an aggregate that is not grouped by the unit's id")
         exact = (ops.Count, ops.CountStar, ops.CountDistinct, ops.Min, ops.Max, ops.Any, ops.All)
+        # Beside its aggregates, too: what is added to a person's count may come from everybody's rows.
+        self._without(op.metrics.values())
         for metric in op.metrics.values():
             for found in metric.find((ops.Reduction, ops.Analytic, ops.WindowFunction), filter=ops.Value):
                 whole = isinstance(found, ops.Sum) and (
@@ -202,7 +213,11 @@ def _carried(values: Any, person: str | None) -> str | None:
 
 
 def _equalities(link: Any) -> Iterable[tuple[Any, str, str]]:
-    """The equalities of a join: the other side's table and column, and the joined table's column."""
+    """The equalities of a join: the other side's table and column, and the joined table's column.
+
+    Only those that hold of equal values alone. An engine that compares a whole number with a float rounds it, so one
+    float is equal to many whole numbers. A column that is compared with one of the same side tells no rows apart.
+    """
     import ibis.expr.operations as ops
 
     for predicate in link.predicates:
@@ -210,15 +225,29 @@ def _equalities(link: Any) -> Iterable[tuple[Any, str, str]]:
             continue
         sides = (predicate.left, predicate.right)
         for there, here in (sides, sides[::-1]):
-            if isinstance(there, ops.Field) and isinstance(here, ops.Field) and here.rel == link.table:
+            if not (isinstance(there, ops.Field) and isinstance(here, ops.Field)):
+                continue
+            if here.rel == link.table != there.rel and _alike(there.dtype, here.dtype):
                 yield there.rel, there.name, here.name
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether values of two types are equal only if they are the same."""
+    return bool((one.is_integer() and other.is_integer()) or one(nullable=True) == other(nullable=True))
 
 
 def _repeats(listed: Any, columns: list[str]) -> int:
     """How often a list in memory repeats a key at most."""
+    import pyarrow.compute
+
     table = listed.data.to_pyarrow(listed.schema)
     if not columns:
         return max(1, len(table))
+    for name in columns:
+        if pyarrow.types.is_floating(table.schema.field(name).type):
+            # Two zeros are one number to an engine, and two to Arrow.
+            zeros = pyarrow.compute.add(table.column(name), 0.0)
+            table = table.set_column(table.schema.get_field_index(name), name, zeros)
     counted = table.group_by(columns).aggregate([([], "count_all")])
     times: list[int] = counted.column("count_all").to_pylist()
     return max([1, *times])
