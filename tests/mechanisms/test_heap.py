@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from attacking import stands
 
@@ -16,7 +17,7 @@ from dphist.inference.estimate import CALIBRATED, Estimate
 from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive import PredictiveErrors
 from dphist.inference.predictive.hidden import HiddenErrors
-from dphist.mechanisms import AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
+from dphist.mechanisms import FPA, AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
 from dphist.mechanisms.choosing.heaps import find_heaps
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import from_json, parse, show, to_json
@@ -91,6 +92,23 @@ def test_a_value_that_only_the_second_piece_would_refuse_is_refused_before_the_f
         nested = Heap(of="a", value=1, inner=Heap(of="b", value=value, inner=Laplace()))
         with pytest.raises(MechanismError, match="value"):
             dphist.publish(plane, epsilon=1, mechanism=nested, ledger=ledger, dataset="census")
+    assert ledger.spent("census") == 0
+
+
+@pytest.mark.parametrize("by", [None, "c"])
+@pytest.mark.parametrize("measured", [False, True])
+def test_what_one_kind_of_piece_cannot_do_is_refused_before_the_first_pays(by, measured, tmp_path) -> None:
+    ledger = dphist.Ledger.open(tmp_path / "spent.db")
+    ledger.create("census", epsilon=1)
+    domain = SPACE if by else SPACE.project(["a", "b"])
+    rows = pa.table({"a": [1, 2], "b": [3, 0], "c": [0, 1], "cost": [1, 2]})
+    measures = [dphist.Measure("cost", low=0, high=2)] if measured else []
+    # One number of frequencies for the line that is set apart; the plane beside it has two axes.
+    recipe = Heap(of="a", value=1, inner=FPA(keep=(2,)))
+    with pytest.raises(MechanismError, match="keep"):
+        dphist.publish(
+            rows, domain, 1, recipe, partition_by=by, measures=measures, ledger=ledger, dataset="census"
+        )
     assert ledger.spent("census") == 0
 
 

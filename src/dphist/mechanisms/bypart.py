@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
 
-from dphist.errors import MechanismError
+from dphist.errors import InputError, MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.pieces import part_errors
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import to_json
+from dphist.model.domain import Domain
 from dphist.model.pieces import ByValues, Pieces
+from dphist.model.workload import Workload
+from dphist.private.facts import part_workload
 from dphist.private.gate import PrivateCounts
+
+Kind = tuple[Mechanism, Domain, Workload | None]
 
 
 class InPieces:
@@ -22,6 +28,10 @@ class InPieces:
 
     inner: Mechanism
     each: tuple[Mechanism, ...]
+
+    @abstractmethod
+    def kinds(self, domain: Domain, workload: Workload | None) -> list[Kind]:
+        """What is run on which domain, with what will be asked there: once for all pieces that are alike."""
 
     def put_together(self, pieces: Pieces, rights: Sequence[PrivateCounts]) -> Estimate:
         """Run the pieces in order and put them together."""
@@ -72,6 +82,18 @@ class ByPart(InPieces):
     by: tuple[str, ...] = ()
     inner: Mechanism = field(default_factory=Laplace)
     each: tuple[Mechanism, ...] = field(default=(), compare=False)
+
+    def kinds(self, domain: Domain, workload: Workload | None) -> list[Kind]:
+        """One for every mechanism that is named: parts differ in nothing else."""
+        axes = [domain.axis(name) for name in self.by]
+        kept = [axis for axis in range(len(domain.shape)) if axis not in axes]
+        if not kept or len(set(axes)) != len(axes):
+            raise InputError(
+                "partition_by: name distinct attributes, and leave at least one to count in every part"
+            )
+        inner = domain.project([domain.names[axis] for axis in kept])
+        asked = part_workload(workload, inner, kept)
+        return [(run, inner, asked) for run in self.each or (self.inner,)]
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Run the pieces in order and put them together."""

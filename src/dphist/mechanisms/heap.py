@@ -9,10 +9,12 @@ import numpy as np
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.baseline import Laplace
-from dphist.mechanisms.bypart import InPieces
+from dphist.mechanisms.bypart import InPieces, Kind
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.domain import Domain
 from dphist.model.pieces import OneApart
+from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 
 
@@ -52,20 +54,31 @@ class Heap(InPieces):
         domain = data.domain
         if domain is None or data.labels is not None:
             raise MechanismError("heap: only a whole domain has a value to set apart")
-        axis = domain.axis(self.of) if self.of else 0
-        # Of a line too, which may be the piece of a plane that is asked first, and pays for the others.
-        if self.of and (not 0 <= self.value < domain.shape[axis] or domain.shape[axis] < 2):
-            raise MechanismError(
-                "heap: value must be the place of one of two or more values of the attribute"
-            )
-        if not self.of or len(domain.shape) == 1:
+        pieces = self._pieces(domain)
+        if pieces is None:
             whole = self.runs(1)[0].estimate(data)
             # What chose by itself says why but once: whoever is named here replays its choice without the reason.
             return replace(whole, note="", made_by=self.named([whole.made_by]))
-        pieces = OneApart(domain, axis, self.value)
         asked = pieces.asked(data.workload)
         rights = data.partition(pieces.labels, 2).select(np.array([True, False]))
         return self.put_together(
             pieces,
             [right.of(each, told) for right, each, told in zip(rights, pieces.domains, asked, strict=True)],
         )
+
+    def kinds(self, domain: Domain, workload: Workload | None) -> list[Kind]:
+        """Both pieces, or the whole where it is one."""
+        pieces = self._pieces(domain)
+        if pieces is None:
+            return [(self.runs(1)[0], domain, workload)]
+        return list(zip(self.runs(2), pieces.domains, pieces.asked(workload), strict=True))
+
+    def _pieces(self, domain: Domain) -> OneApart | None:
+        """What the domain is cut into; None where it is one piece."""
+        axis = domain.axis(self.of) if self.of else 0
+        # Of a line too, which may be the piece of a plane that is asked first, and pays for the others.
+        if self.of and (not 0 <= self.value < domain.shape[axis] or domain.shape[axis] < 2):
+            raise MechanismError(
+                "heap: value must be the place of one of two or more values of the attribute"
+            )
+        return None if not self.of or len(domain.shape) == 1 else OneApart(domain, axis, self.value)

@@ -28,7 +28,7 @@ from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account, counts_rho
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_bounds
-from dphist.publishing.preflight import empty, preflight
+from dphist.publishing.preflight import begin_pieces, empty, preflight
 from dphist.release.about import About
 from dphist.release.cells import DenseCells, SparseCells
 from dphist.release.guarantee import Guarantee
@@ -215,6 +215,7 @@ def _publish(
             unit,
             lambda dry: _release(empty(histogram.domain), budget, mechanism, unit, workload, dry),
         )
+        begin_pieces(mechanism, empty(histogram.domain), budget, unit, workload)
         if isinstance(mechanism, ByPart) and mechanism.by:
             from dphist.publishing.parts import run_parts
 

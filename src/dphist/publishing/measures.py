@@ -35,7 +35,7 @@ from dphist.model.workload import Workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.publishing.account import Account
-from dphist.publishing.preflight import empty, preflight
+from dphist.publishing.preflight import begin_pieces, empty, preflight
 from dphist.release.contents import MeasuredSums
 from dphist.release.guarantee import Guarantee
 from dphist.release.release import Release
@@ -250,9 +250,11 @@ def publish_measured(
     ]
     nobody = empty(domain)
     preflight(own, unit, partial(make, nobody, own, plan.counts, unit, workload))
+    begin_pieces(plan.counts, nobody, own, unit, workload)
     for _, paid, moved in parts:
         none = Sums(domain, nobody.counts)
         preflight(paid, moved, partial(make, none, paid, plan.mechanism, moved, workload))
+        begin_pieces(plan.mechanism, none, paid, moved, workload)
     histogram, totals = count_and_sum(source, domain, unit, plan.quantities)
     whole = noised(make, plan, budget, unit, workload, histogram, totals, pay=payer.pay, noise=noise)
     return whole if payer.receipt is None else whole.with_receipt(*payer.receipt)

@@ -35,7 +35,6 @@ from dphist.model.histogram import Histogram
 from dphist.model.pieces import ByValues
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
-from dphist.private.facts import part_workload
 from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.transcript import Entry, Transcript
@@ -101,15 +100,11 @@ def run_parts(
 ) -> tuple[NDArray[np.float64], Transcript, ByPart]:
     """Run every part and put the outcomes together: the estimate, one transcript of all, and who made what."""
     domain = histogram.domain
+    _, inner, asked = recipe.kinds(domain, workload)[0]
     axes = [domain.axis(name) for name in recipe.by]
     kept = [axis for axis in range(len(domain.shape)) if axis not in axes]
-    if not kept or len(set(axes)) != len(axes):
-        raise InputError(
-            "partition_by: name distinct attributes, and leave at least one to count in every part"
-        )
-    inner = domain.project([domain.names[axis] for axis in kept])
     rows = np.ascontiguousarray(histogram.counts.transpose([*axes, *kept])).reshape(-1, inner.size)
-    job = Job(recipe.inner, inner, rows, budget, unit, part_workload(workload, inner, kept))
+    job = Job(recipe.inner, inner, rows, budget, unit, asked)
     slots = 0 if session is None else _JOBS_EACH * _parallelism(session)
     # The first part runs here: what the mechanism refuses is refused before anything is paid.
     outcomes = run_job(job.slice(0, 1), pay, noise)

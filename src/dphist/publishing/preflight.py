@@ -1,23 +1,33 @@
-"""A dry run for a tiny ε: noise that 64-bit integers cannot hold is refused before anything is paid.
+"""Dry runs: what public facts refuse is refused before anything is paid.
 
-The gate looks at a scale before it pays for the first question. A mechanism that splits its budget may ask for more
-noise later, when the budget is gone. So where ε is tiny the mechanism is run once on empty counts with a public seed:
-that touches no record, and asks for the same scales except where a mechanism lets answers decide its shares.
+*A tiny ε.* The gate looks at a scale before it pays for the first question. A mechanism that splits its budget may ask
+for more noise later, when the budget is gone. So where ε is tiny the mechanism is run once on empty counts with a
+public seed: that touches no record, and asks for the same scales except where a mechanism lets answers decide its
+shares.
+
+*Pieces.* A mechanism refuses a domain that it cannot do before its first question. Of several pieces the first would
+have paid by then, so every kind of piece is begun on no records, up to what would be its first payment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 
 from dphist.errors import EpsilonError, InputError
+from dphist.mechanisms.bypart import InPieces
+from dphist.mechanisms.protocol import Mechanism
 from dphist.model.budget import Budget
 from dphist.model.domain import Domain
 from dphist.model.exact import Number
 from dphist.model.histogram import Histogram
+from dphist.model.measure import Sums
 from dphist.model.unit import Unit
+from dphist.model.workload import Workload
+from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.pricing import Purse
 
@@ -36,6 +46,36 @@ def preflight(budget: Budget | Number, unit: Unit, run: Callable[[Noise], object
             f"{Budget.of(budget).currency}: so little, for this unit, that no release can be made ({error}). "
             "Nothing was spent; give more, or protect fewer rows"
         ) from None
+
+
+class _Begun(Exception):  # noqa: N818 -- never leaves this module
+    """A mechanism has come to its first question."""
+
+
+def begin_pieces(
+    mechanism: Mechanism,
+    nobody: Histogram | Sums,
+    budget: Budget | Fraction,
+    unit: Unit,
+    workload: Workload | None,
+) -> None:
+    """Let every kind of piece of a mechanism refuse what it cannot do; no noise is drawn, and there are no records."""
+    if not isinstance(mechanism, InPieces):
+        return
+    for inner, domain, asked in mechanism.kinds(nobody.domain, workload):
+        there = Sums(domain, empty(domain).counts) if isinstance(nobody, Sums) else empty(domain)
+        if isinstance(inner, InPieces):
+            begin_pieces(inner, there, budget, unit, asked)
+            continue
+        right, _ = open_gate(there, budget, unit, workload=asked, pay=_begun)
+        try:
+            inner.estimate(right)
+        except _Begun:
+            continue
+
+
+def _begun() -> NoReturn:
+    raise _Begun
 
 
 def empty(domain: Domain) -> Histogram:
