@@ -11,9 +11,11 @@ from typing import Any
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
+import dphist
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.sources import count
@@ -143,3 +145,38 @@ def test_on_spark(spark_session: Any) -> None:
             for rows in (CROWD, CROWD + odd)
         )
         assert np.abs(after - before).sum() <= unit.steps
+
+
+def bytes_of_nobody(many: int) -> pa.Array:
+    """Texts whose one byte is no UTF-8."""
+    places = np.arange(many + 1, dtype=np.int32).tobytes()
+    return pa.Array.from_buffers(
+        pa.string(), many, [None, pa.py_buffer(places), pa.py_buffer(b"\xff" * many)]
+    )
+
+
+def as_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(
+        pa.array(range(len(column)), pa.int32()), pa.concat_arrays(column.chunks)
+    )
+
+
+@pytest.mark.parametrize("kind", ["plain", "dictionary", "dataset", "memtable"])
+def test_bytes_that_are_no_text_are_no_id(kind: str) -> None:
+    ids = pa.chunked_array([["a", "b", "b"], bytes_of_nobody(2)])
+    table = pa.table({"age": [0, 1, 1, 1, 0], "id": as_dictionary(ids) if kind == "dictionary" else ids})
+    source = {"dataset": pa.dataset.dataset, "memtable": ibis.memtable}.get(kind, lambda same: same)(table)
+    domain = Domain([Ordinal("age", range(2))])
+    for unit in (Unit(rows=1, id="id"), Unit(cells=1, per_cell=1, id="id")):
+        assert count(source, domain, unit).counts.tolist() == [1, 1]
+    # Without an id they are rows like others.
+    assert count(source, domain).counts.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit(rows=1, id="id")])
+def test_bytes_that_are_no_text_are_no_key_that_is_shown(unit: Unit) -> None:
+    pages = pa.chunked_array([["home"] * 300, bytes_of_nobody(300)])
+    table = pa.table({"page": pages, "id": [f"p{place}" for place in range(600)]})
+    domain = Domain([Nominal("page", discover=True)])
+    release = dphist.publish(table, domain, 1, delta="1/1000000", unit=unit, unattended=True)
+    assert [attribute.labels for attribute in release.domain.attributes] == [("home",)]

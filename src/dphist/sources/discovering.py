@@ -67,7 +67,7 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     looked = None if bound is None else engine.too_large(bound.id)
     if looked is not None and bound is not None and engine.table_of(looked).column(0).to_pylist() != [0]:
         raise refuse_floats(bound.id)
-    key, size = engine.text(engine.column(column)), math.prod(sizes)
+    key, size = engine.told_apart(column), math.prod(sizes)
     tally = tally_of(source)
     if tally is not None:
         had = [key, flat, *([] if bound is None else [engine.person(bound.id)])]

@@ -155,6 +155,17 @@ class Duck(Sql):
             return f"CASE WHEN {value} BETWEEN {reach} THEN CAST({value} AS TIMESTAMP) END"
         return microseconds(value) if column.type == "TIMESTAMP_NS" else value
 
+    def told_apart(self, column: Column) -> str:
+        """A column's value as text, and NULL for bytes that are no UTF-8.
+
+        DuckDB refuses such bytes in files and tables, but not in frames, and sorts them and what stands beside them
+        wrongly.
+        """
+        text = super().told_apart(column)
+        if column.inferred and column.family == "text":
+            return f'(try(decode(encode({text}))) COLLATE "C")'
+        return text
+
     def number(self, column: Column) -> str:
         """The column's value, and NULL for a NaN.
 
@@ -315,6 +326,8 @@ class Duck(Sql):
 
     def person(self, column: Column) -> str:
         """The id as a 64-bit number or as bytes of text, NULL for nobody."""
+        if column.family == "text":
+            return self.told_apart(column)
         person = super().person(column)
         return f"CAST({person} AS VARCHAR)" if column.type in _WIDE else person
 

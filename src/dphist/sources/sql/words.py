@@ -97,6 +97,10 @@ class SqlWords(ABC):
         """As text that is compared byte by byte, whatever collation the column has."""
         return f'(CAST({value} AS {self.string}) COLLATE "C")'
 
+    def told_apart(self, column: Column) -> str:
+        """A column's value as text by which rows are told apart; NULL where there is none."""
+        return self.text(self.column(column))
+
     def days(self, value: str, family: Family) -> str:
         """Days since 1970-01-01."""
         if family == "zoned time":
