@@ -190,6 +190,14 @@ def test_another_host_header_is_refused(client, release, host):
 def test_requests_from_other_sites_are_refused(get):
     assert get("/api/plan", "POST", headers={"Origin": "http://evil.example"}).status_code == 403
     assert get("/", headers={"Origin": "http://localhost"}).status_code == 200
+    # What cannot be read is another site, and no error of ours.
+    for odd in (
+        "null",
+        "http://[localhost",
+        "http://localhost@evil.example",
+        "http://localhost.evil.example",
+    ):
+        assert get("/", headers={"Origin": odd}).status_code == 403
 
 
 def test_a_token_is_asked_for_beyond_this_machine(client, release):

@@ -108,7 +108,7 @@ class Guard:
         if len(hosts) != 1 or not self.door.knows(hosts[0]):
             return 400, "This address is not served here: use the one that dphist printed.", {}
         origins = _header(scope, b"origin")
-        if any(origin != f"http://{hosts[0]}" and urlsplit(origin).netloc != hosts[0] for origin in origins):
+        if any(_site(origin) != hosts[0] for origin in origins):
             return 403, "This request came from another site and is refused.", {}
         if len(scope["query_string"]) > _LONGEST_QUERY:
             return 414, "The question is too long; choose ranges or groups instead of single values.", {}
@@ -136,6 +136,14 @@ class Guard:
                 if name == self.door.cookie and _same(value, expected):
                     return None
         return 403, "A token is needed: use the address that dphist printed.", {}
+
+
+def _site(origin: str) -> str:
+    """The host and port that a request says it came from; none where it names none that can be read."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 def _same(one: str, other: str) -> bool:
