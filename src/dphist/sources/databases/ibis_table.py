@@ -351,10 +351,14 @@ def _start() -> Any:
 
     @ibis.udf.scalar.python(signature=((ibis.dtype("string"), whole, whole), whole))  # type: ignore[untyped-decorator]
     def dphist_start(person: str, divisor: int, total: int) -> int:
-        digits = hashlib.md5(person.encode(), usedforsecurity=False).hexdigest()
+        digits = hashlib.md5(bytes.fromhex(person), usedforsecurity=False).hexdigest()
         return int(digits[:DIGITS], 16) // divisor % total
 
-    return dphist_start
+    @ibis.udf.scalar.builtin(name="hex", signature=((ibis.dtype("string"),), ibis.dtype("string")))  # type: ignore[untyped-decorator]
+    def in_digits(person: str) -> None:
+        """The bytes of a text, which in SQLite may be no UTF-8: handed over as it is, one would end the counting."""
+
+    return lambda person, divisor, total: dphist_start(in_digits(person), divisor, total)
 
 
 def _values(column: Any) -> Any:
