@@ -86,3 +86,11 @@ def test_domains_must_agree():
     other = publish(Histogram(Domain([Ordinal("x", range(3))]), np.arange(3)), epsilon=1)
     with pytest.raises(InputError, match="same domain"):
         Blocking.from_releases(released(people(10, 1)), other)
+
+
+@pytest.mark.parametrize("matches", [[(0, 5)], [(5, 0)], [(-1, 0)]])
+def test_matches_name_rows_that_there_are(matches):
+    made = released(people(500, 1))
+    blocking = Blocking.from_releases(made, made)
+    with pytest.raises(InputError, match="place of a row"):
+        blocking.pair_completeness(people(5, 1), people(5, 2), matches)

@@ -167,6 +167,8 @@ class Blocking:
         pairs = np.array(list(matches), dtype=np.int64).reshape(-1, 2)
         if len(pairs) == 0:
             return 1.0
+        if pairs.min() < 0 or (pairs >= (len(one), len(other))).any():
+            raise InputError("matches: each must name the place of a row on either side, from 0 on")
         left, right = one[pairs[:, 0]], other[pairs[:, 1]]
         return float(np.mean((left == right) & (left >= 0)))
 
