@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -95,3 +96,41 @@ def test_ctrl_c_in_the_midst_of_a_command_is_told_too(tmp_path, monkeypatch, cap
         dphist.cli.main()
     assert stopped.value.code == 130
     assert "what was paid for by then stays spent" in capsys.readouterr().err
+
+
+@pytest.fixture
+def misleading(tmp_path):
+    """A release whose names are commands of a terminal, or no text of a picture's."""
+    path = tmp_path / "misleading.parquet"
+    labels = ["\x1b[2Jred", "a\nb", "\u202e901", "\x00", "\x9b1m"]
+    domain = dphist.Domain([dphist.Nominal("\x1b]0;name\x07", labels)])
+    dphist.publish(
+        dphist.Histogram(domain, np.array([90, 50, 70, 30, 20])),
+        epsilon=1,
+        mechanism="laplace",
+        unattended=True,
+    ).save(path)
+    return path, labels
+
+
+def test_names_in_a_release_command_no_terminal(misleading):
+    path, labels = misleading
+    for words in (["show", path], ["sql", path, "select * from release"], ["query", path, "nothing = 1"]):
+        done = run(*words)
+        said = (done.stdout + done.stderr).decode()
+        assert "\\u001b" in said
+        assert not any(mark in said for mark in "\x1b\x07\x00\x9b\u202e")
+        if words[0] != "query":
+            assert "a\\u000ab" in said
+    # Programs get the very names.
+    found = json.loads(run("sql", path, "select * from release", "--json").stdout)
+    assert [each["\x1b]0;name\x07"] for each in found] == labels
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_names_that_no_picture_can_have_are_drawn_by_number(misleading, kind, tmp_path):
+    done = run("plot", misleading[0], "--output", tmp_path / f"plot.{kind}")
+    assert done.returncode == 0, done.stderr
+    if kind == "svg":
+        drawn = ElementTree.fromstring((tmp_path / "plot.svg").read_bytes())  # noqa: S314 -- our own
+        assert any("U+0000" in (text or "") for text in drawn.itertext())

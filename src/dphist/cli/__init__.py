@@ -195,4 +195,6 @@ def _remind_in_one_line() -> None:
 
 
 def _complain(message: str) -> None:
-    sys.stderr.write(f"dphist: {message}\n")
+    from dphist.model.phrases import visible
+
+    sys.stderr.write(visible(f"dphist: {message}", lines=True) + "\n")

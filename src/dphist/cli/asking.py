@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from dphist.cli import screen
 from dphist.errors import QueryError
+from dphist.model.phrases import visible
 from dphist.release import Answer, Answers, load
 from dphist.release.language import cut_bins, read_questions, read_request
 
@@ -42,7 +43,7 @@ def query_release(
         )
     wheres = [each if asked is None else asked.where for each, asked in zip(questions, requests, strict=True)]
     for said in dict.fromkeys(said for where in wheres for said in cut_bins(where, loaded.domain)):
-        sys.stderr.write(f"dphist: note: {said}\n")
+        sys.stderr.write(visible(f"dphist: note: {said}") + "\n")
     if as_json:
         keys = ("value", "low", "high", "confidence", "measured", "method", "details")
         # JSON has no word for "not a number": what nothing can be said of has no bounds.

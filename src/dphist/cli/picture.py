@@ -8,6 +8,7 @@ from math import floor, isnan, log10
 
 import numpy as np
 
+from dphist.model.phrases import visible
 from dphist.release import Release
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 860, 360, 70, 44, 46
@@ -33,7 +34,7 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
         marks.append(
             f'<rect x="{x + step * 0.08:.1f}" y="{y(value):.1f}" width="{step * 0.84:.1f}" '
             f'height="{_TOP + height - y(value):.1f}" fill="#4c78a8">'
-            f"<title>{escape(label)}: {value:,.0f}</title></rect>"
+            f"<title>{escape(visible(label))}: {value:,.0f}</title></rect>"
         )
         # What nothing can be said of gets no line; bounds of what was not measured get a broken one.
         if not isnan(low):
@@ -44,18 +45,19 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
             )
         if i % every == 0:
             marks.append(
-                f'<text x="{middle:.1f}" y="{_TOP + height + 16}" text-anchor="middle">{escape(label)}</text>'
+                f'<text x="{middle:.1f}" y="{_TOP + height + 16}" text-anchor="middle">{escape(visible(label))}</text>'
             )
     kind = "intervals" if table.guessed is None else "bounds, not measured"
-    title = (
-        f"{escape(name)}: estimated records, {confidence:.0%} {kind}; {escape(release.guarantee.describe())}"
+    title = escape(
+        f"{visible(name)}: estimated records, {confidence:.0%} {kind}; {release.guarantee.describe()}"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
         f'height="{_HEIGHT}" font-family="sans-serif" font-size="11" role="img">'
         f'<title>{title}</title><rect width="100%" height="100%" fill="white"/>'
         f'<text x="{_LEFT}" y="24" font-size="14">{title}</text>{"".join(marks)}'
-        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(name)}</text></svg>\n'
+        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(visible(name))}</text>'
+        "</svg>\n"
     )
 
 

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dphist.model.phrases import visible
+
 if TYPE_CHECKING:
     from rich.status import Status
 
 
 def line(text: str) -> None:
     """Print one line for people or programs to read."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(visible(text, lines=True) + "\n")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -22,9 +24,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(*head, box=None, pad_edge=False, header_style="bold")
+    grid = Table(*map(visible, head), box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
+        grid.add_row(*(Text(visible(cell)) for cell in row))
     Console().print(grid)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from dphist.cli import screen
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
-from dphist.model.phrases import so_many
+from dphist.model.phrases import so_many, visible
 from dphist.release import Release, SparseCells, TableCells, load
 from dphist.release.cells import DenseCells
 from dphist.release.foreign import ForeignMechanism
@@ -95,6 +95,7 @@ def draw(release: Release) -> None:
         values, highs = table.counts.tolist(), table.high.tolist()
         guesses = np.isnan(table.high) if table.guessed is None else table.guessed
     top = max((*values, *(high for high in highs if not isnan(high)), 1e-9))
+    labels = [visible(label) for label in labels]
     width = max(len(label) for label in labels)
     screen.line("")
     screen.line(f"{title} (bars: estimate{', dots: up to the interval’s end' if highs else ''})")

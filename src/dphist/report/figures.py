@@ -18,6 +18,7 @@ from dphist.arguments import explained
 from dphist.errors import InputError, QueryError
 from dphist.extras import need
 from dphist.model.domain import Nominal
+from dphist.model.phrases import visible
 from dphist.release import Answers, Release
 from dphist.release.answers import bound, interval_words
 from dphist.report.cuts import Cuts, cut
@@ -172,11 +173,11 @@ def _standing_bars(
 ) -> altair.LayerChart:
     alt = _altair()
     cuts = numbers.cuts[0]
-    title = cuts.attribute.name
+    title = _drawn(cuts.attribute.name)
     scale = alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
     base = alt.Chart(data)
     bars = base.mark_rect(x2Offset=-1 if len(cuts) <= _MOST_GAPS else 0).encode(
-        x=alt.X("start:Q", scale=scale, title=cuts.title, axis=_ticks(cuts)),
+        x=alt.X("start:Q", scale=scale, title=_drawn(cuts.title), axis=_ticks(cuts)),
         x2="stop:Q",
         y=alt.Y("estimate:Q", title="records"),
         y2="zero:Q",
@@ -202,7 +203,7 @@ def _standing_bars(
 def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChart:
     alt = _altair()
     cuts = numbers.cuts[0]
-    title = cuts.attribute.name
+    title = _drawn(cuts.attribute.name)
     base = alt.Chart(data).encode(
         # The caption names the attribute; a title beside long names would stand on them.
         y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
@@ -256,14 +257,16 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour, magnit
         alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
         for cuts in (across, up)
     ]
-    names = [cuts.attribute.name for cuts in (across, up)]
+    names = [_drawn(cuts.attribute.name) for cuts in (across, up)]
     return (
         alt.Chart(data)
         .mark_rect(stroke=None)
         .encode(
-            x=alt.X("start:Q", scale=domains[0], title=across.title, axis=_ticks(across)),
+            x=alt.X("start:Q", scale=domains[0], title=_drawn(across.title), axis=_ticks(across)),
             x2="stop:Q",
-            y=alt.Y("bottom:Q", scale=domains[1], title=up.title, axis=_ticks(up, most=14, across=False)),
+            y=alt.Y(
+                "bottom:Q", scale=domains[1], title=_drawn(up.title), axis=_ticks(up, most=14, across=False)
+            ),
             y2="top:Q",
             color=shade,
             tooltip=[
@@ -306,7 +309,7 @@ def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str,
             "stop": stop,
             "middle": (start + stop) / 2,
             "zero": 0,
-            "label": cuts.labels[i],
+            "label": _drawn(cuts.labels[i]),
             "node": cuts.nodes[i],
             "chosen": selected is None or any(a < stop and start < b for a, b in selected),
             "estimate": bound(answers.value[i]),
@@ -332,7 +335,7 @@ def _square_rows(numbers: Table) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
-                    "label": across.labels[i], "other": up.labels[j],
+                    "label": _drawn(across.labels[i]), "other": _drawn(up.labels[j]),
                     "estimate": bound(values[k]), "interval": interval_words(low[k], high[k], guess=not measured[k]),
                     "half": bound(round((high[k] - low[k]) / 2, 3)),
                 }
@@ -376,7 +379,7 @@ def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
         label = (
             cuts.labels[i] if single or isinstance(cuts.attribute, Nominal) else cuts.attribute.labels[start]
         )
-        names[str(int(place)) if place == int(place) else repr(place)] = label
+        names[str(int(place)) if place == int(place) else repr(place)] = _drawn(label)
     letters = sum(map(len, names.values()))
     tight = f"width < {round(_LETTER * (letters + 2 * len(names)))}"
     aslant = {
@@ -396,6 +399,12 @@ def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
         labelOverlap=not long,
         labelSeparation=8,
     )
+
+
+def _drawn(text: str) -> str:
+    """A text that XML can hold; numbers without a backslash, which Vega-Lite reads as JSON's in a tooltip."""
+    shown = visible(text)
+    return text if shown == text else shown.replace("\\u", "U+")
 
 
 def _altair() -> Any:
