@@ -54,6 +54,52 @@ def test_it_is_said_which_bins_are_taken_whole_though_a_bound_cuts_them(text, bi
     assert all(f"counts all of {bin_}," in each for each, bin_ in zip(said, bins, strict=True))
 
 
+DATED = Domain(
+    [
+        Ordinal("month", dates=("2024-01-01", "2025-01-01", "1mo")),
+        Ordinal("week", dates=("2024-01-01", "2024-01-20", "1w"), other=True),
+        Ordinal("day", dates=("2024-01-01", "2024-03-01")),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("month >= 2024-03-15", ["2024-03"]),
+        ("month >= 2024-03-01", []),
+        ("month > 2024-03-15", ["2024-03"]),
+        ("month > 2024-03-31", []),
+        ("month > 2024-02-29", []),
+        ("month > 2024-03-01", ["2024-03"]),
+        ("month < 2024-03-01", []),
+        ("month < 2024-03-02", ["2024-03"]),
+        ("month <= 2024-03-31", []),
+        ("month <= 2024-03-30", ["2024-03"]),
+        ("month <= 2024-03-01", ["2024-03"]),
+        ("month between '2024-02-10' and 2024-03-15", ["2024-02", "2024-03"]),
+        ("month between 2024-02-01 and 2024-03-31", []),
+        ("month >= 2023-06-15 and month < 2026-01-02", []),
+        ("month = 2024-03-01", ["2024-03"]),
+        ("month in (2024-03-15, 2024-05-01)", ["2024-03", "2024-05"]),
+        ("week <= 2024-01-16", ["2024-01-15 to 2024-01-19"]),
+        ("week <= 2024-01-19", []),
+        ("week = other", []),
+        ("day >= 2024-02-03 and day < 2024-02-10 and day != 2024-02-04", []),
+    ],
+)
+def test_it_is_said_which_months_are_taken_whole_though_a_day_cuts_them(text, cells):
+    """A question from the 15th on had silently been answered from the first on."""
+    said = cut_bins(text, DATED)
+    assert len(said) == len(cells)
+    assert all(f" counts all of {cell}," in each for each, cell in zip(said, cells, strict=True))
+
+
+def test_a_day_that_is_left_out_takes_its_month_along():
+    (said,) = cut_bins("month != 2024-03-15", DATED)
+    assert said == "month != 2024-03-15 leaves out all of 2024-03, for nothing looks inside a bin"
+
+
 @pytest.mark.parametrize(
     ("text", "axis", "cells"),
     [

@@ -112,6 +112,8 @@ def read_conditions(text: str, domain: Domain) -> dict[str, list[Span]]:
 def cut_bins(text: str, domain: Domain) -> list[str]:
     """Say which bins a question takes whole though a bound lies inside of them: nothing looks inside a bin.
 
+    Weeks, months and years of days are bins, too. One day that is asked for by itself stands for all of its cell.
+
     Args:
         text: The question.
         domain: What it is asked about.
@@ -125,6 +127,8 @@ def cut_bins(text: str, domain: Domain) -> list[str]:
         ['cost > 0 counts all of [0, 1), for nothing looks inside a bin']
         >>> cut_bins("cost >= 1", domain)
         []
+        >>> cut_bins("day >= 2024-03-15", Domain([Ordinal("day", dates=("2024-01-01", "2025-01-01", "1mo"))]))
+        ['day >= 2024-03-15 counts all of 2024-03, for nothing looks inside a bin']
     """
     return _read(text, domain)[1]
 
@@ -242,15 +246,15 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
         return [span]
     if operator == "in":
         tokens.expect("(")
-        spans = [_equal(attribute, tokens.value())]
+        spans = [_one(tokens, attribute, "=", tokens.value())]
         while tokens.expect(",", ")") == ",":
-            spans.append(_equal(attribute, tokens.value()))
+            spans.append(_one(tokens, attribute, "=", tokens.value()))
         return _union(spans)
     value = tokens.value()
     if operator == "=":
-        return [_equal(attribute, value)]
+        return [_one(tokens, attribute, operator, value)]
     if operator in ("!=", "<>"):
-        start, stop = _equal(attribute, value)
+        start, stop = _one(tokens, attribute, operator, value)
         return [(0, start), (stop, attribute.size)]
     if attribute.kind == "nominal":
         raise QueryError(f"{attribute.name}: its categories have no order; use = or in (…)")
@@ -261,8 +265,10 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
     scale = attribute.scale
     if scale.form == "dates":
         # Days are whole: after one of them is from the next on.
-        value, operator = _next_day(value, operator), operator + "="
-        return [attribute.span(value, None) if operator == ">=" else attribute.span(None, value)]
+        other = _next_day(value, operator)
+        span = attribute.span(other, None) if operator == ">" else attribute.span(None, other)
+        tokens.cut += _cut(attribute, operator, value, span)
+        return [span]
     start, stop = attribute.span(value, None) if operator == ">" else attribute.span(None, value)
     # A strict bound leaves its own cell out where a cell is one value. Nothing looks inside a bin, so a bin that the
     # bound cuts stays; but nothing lies below the first edge, or above the last.
@@ -281,14 +287,29 @@ def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
 
 
 def _cut(attribute: Attribute, operator: str, value: Any, span: Span) -> list[str]:
-    """What is said of the bin that a bound lies inside of, if it does; of whole numbers and days nothing."""
-    if attribute.kind == "nominal" or attribute.scale.form != "edges":
+    """What is said of the bin that a bound lies inside of, if it does; of cells of one number or day nothing."""
+    if attribute.kind == "nominal" or attribute.scale.form not in ("edges", "dates"):
         return []
     cell = span[0] if operator[0] == ">" else span[1] - 1
-    low, high = attribute.scale.edges[cell], attribute.scale.edges[cell + 1]
-    inside = low <= value < high if operator == ">" else low < value < high
-    said = f"{attribute.name} {operator} {value} counts all of {attribute.labels[cell]}, for nothing looks inside a bin"
+    if attribute.scale.form == "dates":
+        first, after = attribute.scale.begin(cell), attribute.scale.begin(cell + 1)
+        inside = _divides(operator, day_of(value), first, after)
+    else:
+        low, high = attribute.scale.edges[cell], attribute.scale.edges[cell + 1]
+        inside = low <= value < high if operator == ">" else low < value < high
+    does = "leaves out" if operator in ("!=", "<>") else "counts"
+    said = f"{attribute.name} {operator} {value} {does} all of {attribute.labels[cell]}, for nothing looks inside a bin"
     return [said] if inside else []
+
+
+def _divides(operator: str, day: dt.date | None, first: dt.date, after: dt.date) -> bool:
+    """Whether a condition means some days of a cell, and not all of them."""
+    if day is None:
+        return False
+    if operator in ("=", "!=", "<>"):
+        return after - first > dt.timedelta(days=1)
+    # Days are cut apart before the day of a bound, or behind it.
+    return first < (day + dt.timedelta(days=1) if operator in (">", "<=") else day) < after
 
 
 def _no_cell(attribute: Ordinal) -> QueryError:
@@ -312,6 +333,14 @@ def _equal(attribute: Attribute, value: Any) -> Span:
         return attribute.span(value, value)
     cell = attribute.index(value)
     return cell, cell + 1
+
+
+def _one(tokens: _Tokens, attribute: Attribute, operator: str, value: Any) -> Span:
+    """The cells of one value; a day of many is said to stand for all of them."""
+    span = _equal(attribute, value)
+    if attribute.kind != "nominal" and attribute.scale.form == "dates":
+        tokens.cut += _cut(attribute, operator, value, span)
+    return span
 
 
 def _union(spans: list[Span]) -> list[Span]:
