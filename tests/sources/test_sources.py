@@ -494,8 +494,8 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"age": 777\n')
     as_database(table, tmp_path)
     cases: list[tuple[Any, str]] = [
-        (table, "no column age; `dphist schema new`"),
-        (ibis.memtable(table), "no column age; `dphist schema new`"),
+        (table, r"no column age \(an attribute of the domain\); `dphist schema new`"),
+        (ibis.memtable(table), r"no column age \(an attribute of the domain\); `dphist schema new`"),
         (tmp_path / "none.csv", "no file"),
         (tmp_path / "none*.parquet", "no file"),
         (tmp_path / "bad.parquet", "cannot be read"),

@@ -90,8 +90,8 @@ class Budget:
             return Budget(positive(rho, "rho"), "rho")
         if epsilon is None:
             raise EpsilonError(
-                "epsilon is missing: say what privacy loss you may spend, such as publish(source, domain, epsilon=1), "
-                "or rho=, or epsilon= with delta="
+                "epsilon is missing: say what privacy loss you may spend, such as epsilon=1 (--epsilon 1); or give "
+                "rho, or epsilon with delta"
             )
         asked = positive(epsilon, "epsilon")
         if delta is None:

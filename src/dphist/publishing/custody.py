@@ -61,7 +61,7 @@ def remind_of(budget: Budget, *, kept: bool) -> None:
             "ledger",
             "no ledger keeps account: nobody adds up what releases about these people spend together. Give "
             'ledger="budget.db", dataset="…" (--ledger, --dataset; `dphist ledger create` makes one), or '
-            "unattended=True if something else keeps the account",
+            "unattended=True (--unattended) if something else keeps the account",
             depth=_ABOVE,
         )
 

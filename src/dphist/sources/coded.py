@@ -35,7 +35,7 @@ from dphist.model.coded import (
 from dphist.model.domain import Domain
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
-from dphist.sources.count import column_of, grouped, needed_columns, occupied, pass_through
+from dphist.sources.count import ID, column_of, grouped, needed_columns, occupied, pass_through
 from dphist.sources.databases.remote import Remote
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Bound, Engine, Key
@@ -142,7 +142,7 @@ def _opened(source: Any, domain: Domain, unit: Unit) -> tuple[Engine, list[Key],
     engine = open_source(source, needed_columns(domain, unit), unit)
     columns = [column_of(engine, attribute.name) for attribute in domain.attributes]
     keys = [place(each, column, engine) for each, column in zip(domain.attributes, columns, strict=True)]
-    return engine, keys, None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)
+    return engine, keys, None if unit.id is None else Bound.of(column_of(engine, unit.id, ID), unit)
 
 
 def _tell(engine: Sql, tally: Tally, domain: Domain, keys: Sequence[Key], bound: Bound | None) -> None:

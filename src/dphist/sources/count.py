@@ -22,6 +22,10 @@ from dphist.sources.people import added_up
 from dphist.sources.tally import Tally, tally_of
 from dphist.tracebacks import closed
 
+# What a column is wanted for, beside the attributes of the domain.
+ID = "the id of the unit: id, --id"
+MEASURE = "what a measure adds up: measures, --measure"
+
 
 @closed
 def count(source: Any, domain: Domain | None = None, unit: Unit | None = None) -> Histogram:
@@ -79,7 +83,7 @@ def rows_of_people(source: Any, person: str) -> tuple[IntArray, IntArray]:
     """Numbers of rows, and how many people have as many: as secret as the records. One person is one step of it."""
     try:
         engine = open_source(source, [person], Unit(id=person))
-        return engine.crowd(column_of(engine, person))
+        return engine.crowd(column_of(engine, person, ID))
     except DphistError as error:
         # The engine's own words may quote a record; they must not hang on to ours as their cause or context.
         error.__cause__ = error.__context__ = None
@@ -90,7 +94,7 @@ def rows_of_people(source: Any, person: str) -> tuple[IntArray, IntArray]:
 def columns_of(source: Any, needed: Sequence[str], unit: Unit) -> list[Column]:
     """The columns by name, with their declared types: public, and refused here if there are none."""
     engine = open_source(source, list(dict.fromkeys([*needed, *([unit.id] if unit.id else [])])), unit)
-    return [column_of(engine, name) for name in needed]
+    return [column_of(engine, name, "columns, --column") for name in needed]
 
 
 @closed
@@ -132,9 +136,9 @@ def _occupied(
     engine = open_source(source, needed_columns(domain, unit, quantities), unit)
     tally = tally_of(source)
     engine.watching = tally is not None
-    added = [amount(each, column_of(engine, each.measure.source), engine) for each in quantities]
+    added = [amount(each, column_of(engine, each.measure.source, MEASURE), engine) for each in quantities]
     if unit.id is not None:
-        bound = Bound.of(column_of(engine, unit.id), unit, domain.size)
+        bound = Bound.of(column_of(engine, unit.id, ID), unit, domain.size)
         cells = [place(a, column_of(engine, a.name), engine) for a in domain.attributes]
         counted = engine.bounded(engine.flat(cells, [a.size for a in domain.attributes]), bound, added)
         if tally is not None:
@@ -179,14 +183,15 @@ def needed_columns(domain: Domain, unit: Unit, quantities: Sequence[Quantity] = 
     return list(dict.fromkeys([*domain.names, *person, *(each.measure.source for each in quantities)]))
 
 
-def column_of(engine: Engine, name: str) -> Column:
-    """A column by its name."""
+def column_of(engine: Engine, name: str, wanted: str = "an attribute of the domain") -> Column:
+    """A column by its name; ``wanted`` says what for, where there is none."""
     for column in engine.columns:
         if column.name == name:
             return column
     # The names that there are stay unsaid: the first line of a file without a header is somebody's record.
     raise SourceError(
-        f"there is no column {name}; `dphist schema new` shows the holder of the data what columns a file has"
+        f"there is no column {name} ({wanted}); `dphist schema new` shows the holder of the data what columns a file "
+        "has"
     )
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dphist.errors import SourceError
 from dphist.model.domain import Domain
 from dphist.model.unit import Unit
-from dphist.sources.count import column_of, needed_columns
+from dphist.sources.count import ID, column_of, needed_columns
 from dphist.sources.engine import Bound
 from dphist.sources.keys import place
 from dphist.sources.open import open_source
@@ -63,7 +63,7 @@ def keys_of(source: Any, domain: Domain, unit: Unit) -> tuple[Any, IntArray]:
     sizes = [each.size for each in known]
     cells = [place(each, column_of(engine, each.name), engine) for each in known]
     flat = engine.flat(cells, sizes) if known else "0"
-    bound = None if unit.id is None else Bound.of(column_of(engine, unit.id), unit)
+    bound = None if unit.id is None else Bound.of(column_of(engine, unit.id, ID), unit)
     looked = None if bound is None else engine.too_large(bound.id)
     if looked is not None and bound is not None and engine.table_of(looked).column(0).to_pylist() != [0]:
         raise refuse_floats(bound.id)

@@ -17,7 +17,7 @@ from dphist.errors import SourceError
 from dphist.model.domain import Attribute, Domain, Nominal
 from dphist.model.measure import Measure, Quantity
 from dphist.model.unit import Unit
-from dphist.sources.count import column_of, needed_columns
+from dphist.sources.count import ID, MEASURE, column_of, needed_columns
 from dphist.sources.databases.remote import Remote
 from dphist.sources.duck.duck import Duck
 from dphist.sources.engine import Column
@@ -76,7 +76,7 @@ def unmatched(source: Any, domain: Domain, unit: Unit, measures: Sequence[Measur
         _fails(attribute, column, engine)
         for attribute, column in zip(domain.attributes, columns, strict=True)
     ]
-    person = None if unit.id is None else engine.person(column_of(engine, unit.id))
+    person = None if unit.id is None else engine.person(column_of(engine, unit.id, ID))
     # A value that is counted as "other" is worth knowing, but the row has a cell.
     loses = [
         fail for fail, attribute in zip(fails, domain.attributes, strict=True) if attribute.other_cell is None
@@ -84,7 +84,7 @@ def unmatched(source: Any, domain: Domain, unit: Unit, measures: Sequence[Measur
     names = list(domain.names)
     for quantity in quantities:
         names.append(measure_name(quantity.measure, domain))
-        columns.append(column_of(engine, quantity.measure.source))
+        columns.append(column_of(engine, quantity.measure.source, MEASURE))
         fails.append(f"(({engine._sql(amount(quantity, columns[-1], engine).amount)}) IS NULL)")
         loses.append(fails[-1])
     if person is not None:
