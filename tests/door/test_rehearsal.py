@@ -135,6 +135,20 @@ def test_tables_of_few_attributes_tell_as_well(unit, room, monkeypatch, tmp_path
             dphist.publish(source, DOMAIN, epsilon=1, unit=unit, mechanism="mixture")
 
 
+def test_a_stop_says_that_what_is_added_up_must_be_a_number(tmp_path):
+    """A measure of a column of text had been refused as rows without a cell, with no word of the measure."""
+    (tmp_path / "x.csv").write_text("age,note\n1,old\n2,new\n")
+    domain = dphist.Domain([dphist.Ordinal("age", range(10))])
+    with pytest.raises(DroppedRows, match="and for --measure rows without a number in note"):
+        dphist.publish(str(tmp_path / "x.csv"), domain, epsilon=1, measures=[dphist.Measure("note", 0, 9)])
+    with pytest.raises(InputError, match="column note holds text"):
+        dphist.rehearse(
+            str(tmp_path / "x.csv"),
+            dphist.Domain([dphist.Nominal("note", ["old", "new"])]),
+            measures=[dphist.Measure("note", 0, 9)],
+        )
+
+
 def test_rows_without_a_value_of_what_is_added_up_are_told(tmp_path):
     (tmp_path / "x.csv").write_text('age,cost\n1,5\n2,\n3,"7,5"\n4,900\n')
     domain, cost = dphist.Domain([AGE]), dphist.Measure("cost", 0, 10)

@@ -316,6 +316,24 @@ def test_a_person_adds_no_more_than_the_limit() -> None:
         assert moved <= quantity.in_steps(BOUND).steps == 60
 
 
+HELD = Domain(
+    [
+        Nominal("ward", ["icu", "north"]),
+        Nominal("ill", [True, False]),
+        Ordinal("size", ["small", "large"]),
+        Ordinal("day", dates=("2024-01-01", "2025-01-01", "1mo")),
+        Nominal("code", ["7", "none"]),
+        Nominal("note", ["refused"], other=True),
+        Ordinal("age", range(10)),
+    ]
+)
+
+
+@pytest.mark.parametrize("name", ["code", "note", "age", "cost"])
+def test_a_column_that_may_hold_numbers_by_the_domain_can_be_added_up(name: str) -> None:
+    assert len(check_measures([Measure(name, 0, 5)], Unit(), HELD)) == 1
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
@@ -333,6 +351,10 @@ def test_a_person_adds_no_more_than_the_limit() -> None:
         (lambda: check_measures([Measure("x", 0, 5, per_person=6)], Unit()), "id"),
         (lambda: check_measures([Measure("x", 0, 5), Measure("x", 0, 6)], Unit()), "one name"),
         (lambda: check_measures([Measure("x", 0, 2**40)], Unit(rows=2**30)), "do not fit"),
+        (lambda: check_measures([Measure("a", 0, 5, column="ward")], Unit(), HELD), "column ward holds text"),
+        (lambda: check_measures([Measure("ill", 0, 5)], Unit(), HELD), "column ill holds text"),
+        (lambda: check_measures([Measure("size", 0, 5)], Unit(), HELD), "column size holds text"),
+        (lambda: check_measures([Measure("day", 0, 5)], Unit(), HELD), "column day holds dates"),
     ],
 )
 def test_what_cannot_be_a_measure_is_refused_by_name(made: Any, said: str) -> None:
@@ -350,7 +372,9 @@ def test_a_histogram_or_a_text_column_has_no_sums() -> None:
     with pytest.raises(SourceError, match="counts alone"):
         count_and_sum(Histogram(DOMAIN, np.zeros((4, 2), dtype=int)), None, Unit(), ASKED)
     words = records().append_column("word", pa.array(["7"] * 300))
-    with pytest.raises(SourceError, match="expects numbers"):
+    with pytest.raises(
+        SourceError, match=r"measure word: the column word holds text \(VARCHAR\), and numbers alone"
+    ):
         count_and_sum(words, DOMAIN, Unit(), [Quantity(Measure("word", 0, 9))])
 
 

@@ -10,7 +10,7 @@ sum is then Σ k, an exact integer, and one row moves one cell by at most ``reac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from dphist.arguments import explained
 from dphist.errors import InputError
-from dphist.model.domain import Domain
+from dphist.model.domain import Domain, Ordinal
 from dphist.model.domain.labels import writable
+from dphist.model.domain.scales import Dates, Steps
 from dphist.model.domain.written import quote
 from dphist.model.unit import Unit
 
@@ -232,7 +233,9 @@ class Measure:
         return Measure(name, low, high, step, squares=squares)
 
 
-def check_measures(measures: Iterable[Measure], unit: Unit) -> tuple[Measure, ...]:
+def check_measures(
+    measures: Iterable[Measure], unit: Unit, domain: Domain | None = None
+) -> tuple[Measure, ...]:
     """Refuse, by public facts alone, measures that cannot be published together."""
     if isinstance(measures, Measure):
         raise InputError("measures: give a list of them, such as measures=[Measure(…)]")
@@ -248,9 +251,40 @@ def check_measures(measures: Iterable[Measure], unit: Unit) -> tuple[Measure, ..
             raise InputError(
                 f"measure {measure.name}: so many rows of so many steps do not fit; take a coarser step"
             )
+        if domain is not None and measure.source in domain.names and (held := _held(domain, measure.source)):
+            raise InputError(
+                f"measure {measure.name}: by the domain the column {measure.source} holds {held}, and numbers alone "
+                "can be added up; name a column of numbers"
+            )
     if len({measure.name for measure in listed}) != len(listed):
         raise InputError("measures: two have one name")
     return listed
+
+
+def _held(domain: Domain, name: str) -> str:
+    """What rows of a cell have in a column that they have no number in: told by the domain alone, "" if they may.
+
+    A row with a number there would have no cell on that attribute, so none could be counted at all.
+    """
+    attribute = domain.attribute(name)
+    if attribute.other_cell is not None:
+        return ""
+    if isinstance(attribute, Ordinal):
+        if isinstance(attribute.scale, Dates):
+            return "dates"
+        listed: Sequence[object] = attribute.scale.categories if isinstance(attribute.scale, Steps) else ()
+    else:
+        listed = attribute.categories
+    return "text" if listed and not any(_numeric(category) for category in listed) else ""
+
+
+def _numeric(category: object) -> bool:
+    """Whether a category may be read as a number; a truth value may not."""
+    try:
+        float(str(category))
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def rehearse(
         )
     asked = None if workload is None else Workload.parse(domain, workload)
     started = time.perf_counter()
-    added = check_measures(measures, protected)
+    added = check_measures(measures, protected, domain)
     found = unmatched(source, domain, protected, added)
     keys = None if unknown is None else _keys(source, domain, unknown, protected, epsilon, delta)
     seconds = time.perf_counter() - started

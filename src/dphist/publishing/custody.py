@@ -9,6 +9,7 @@ failure alone, whatever noise the release has. The threat model says the same.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from dphist.errors import DroppedRows, InputError
@@ -32,16 +33,22 @@ def allowed_share(share: object) -> float:
     return float(share)
 
 
-def refuse_dropped(tally: Tally, allowed: float) -> None:
-    """Stop before paying where more than the allowed share of the rows has no cell; says neither how many nor which."""
+def refuse_dropped(tally: Tally, allowed: float, added: Sequence[str] = ()) -> None:
+    """Stop before paying where more than the allowed share of the rows has no cell; says neither how many nor which.
+
+    ``added`` are the columns that measures are read from: a row without a number there has no cell either.
+    """
     dropped = tally.dropped
     if not dropped or tally.rows is None or dropped <= allowed * tally.rows:
         return
+    numbers = (
+        f", and for --measure rows without a number in {' or '.join(dict.fromkeys(added))}" if added else ""
+    )
     raise DroppedRows(
         f"more than {allowed:.4g} of the rows have no cell in this domain and would not be counted; nothing was spent. "
         "`dphist rehearse` (dphist.rehearse) shows which and why, to you alone: dates and decimals written another "
-        "way, other spellings, another encoding. If they are to be left out, allow a larger share: allow_dropped=0.5, "
-        "--allow-dropped 0.5"
+        f"way, other spellings, another encoding{numbers}. If they are to be left out, allow a larger share: "
+        "allow_dropped=0.5, --allow-dropped 0.5"
     )
 
 

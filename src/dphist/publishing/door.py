@@ -159,7 +159,7 @@ def publish(
             )
         recipe = ByPart(by=by, inner=recipe)
     told = About(created=datetime.now(UTC).date().isoformat()).with_more(about)
-    added = check_measures(measures, protected)
+    added = check_measures(measures, protected, domain)
     if shares is not None and not added:
         raise InputError("shares: they divide the budget between counts and measures; name measures too")
     if added and goes_wide(recipe, cells, asked):
@@ -181,7 +181,7 @@ def publish(
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
         if not unattended and not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)
-            payer.before = partial(refuse_dropped, source.tally, share)
+            payer.before = partial(refuse_dropped, source.tally, share, [each.source for each in added])
         if added:
             from dphist.publishing.measures import publish_measured
 

@@ -85,7 +85,7 @@ def publish_uncounted(
     if isinstance(source, Histogram):
         raise InputError("source: a histogram does not say what was not counted in it; give the records")
     seen = source if isinstance(source, Tallied) else Tallied(source)
-    added = check_measures(measures, protected)
+    added = check_measures(measures, protected, domain)
     if seen.tally.rows is None and added:
         count_and_sum(seen, domain, protected, [Quantity(measure) for measure in added])
     elif seen.tally.rows is None:

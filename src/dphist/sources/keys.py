@@ -86,6 +86,11 @@ def amount(quantity: Quantity, column: Column, engine: Engine) -> Value:
     the gate relies on must not hang on how a float is rounded.
     """
     measure = quantity.measure
+    if column.family not in ("integer", "real", "undeclared"):
+        raise SourceError(
+            f"measure {measure.name}: the column {column.name} holds {column.family} ({column.type}), and numbers "
+            "alone can be added up; name a column of numbers"
+        )
     value = engine.real(_number(column, engine)[0])
     low, high = measure.lowest, measure.highest
     scaled = value if measure.size == 1 else engine.times(value, engine.literal(float(1 / measure.size)))
