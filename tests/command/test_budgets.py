@@ -54,6 +54,19 @@ def test_totals_are_created_raised_and_shown(place):
     assert {"rho_spent", "epsilon_at_delta", "epsilon_left", "rho_left"} <= set(kids)
 
 
+def test_amounts_are_decimals_where_these_are_exact_and_fractions_where_they_would_lie(place):
+    """A budget of 2 of which 1.4 was spent was shown as 7/5 of 2."""
+    run("create", place, "adults", "2")
+    with Ledger.open(place) as book:
+        book.reserve("adults", "0.1", "first")
+        book.reserve("adults", 0.2, "second")
+    assert "adults: spent 0.3 of 2, 1.7 left" in run("show", place)
+    assert json.loads(run("show", place, "--json"))[0]["spent"] == "3/10"
+    with Ledger.open(place) as book:
+        book.reserve("adults", "1/3", "third")
+    assert "adults: spent 19/30 (about 0.6333) of 2, 41/30 (about 1.367) left" in run("show", place)
+
+
 def test_a_ledger_is_verified_against_a_noted_line_and_backed_up(place, tmp_path):
     run("create", place, "adults", "1")
     told = run("verify", place)

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from dphist import errors
+from dphist.model.exact import shown
 from dphist.private.ledger import Ledger, wording
-from dphist.private.ledger.amounts import shown
 
 
 @pytest.fixture

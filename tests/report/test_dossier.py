@@ -146,9 +146,9 @@ def test_the_assessment_answers_every_concern_or_marks_it(folder):
 
 def test_the_memo_says_what_was_paid_and_what_is_left(folder):
     text = read(folder, "budget-memo.md")
-    assert "Total 3, spent 1/2, left 5/2" in text
+    assert "Total 3, spent 0.5, left 2.5" in text
     assert "**this release**" in text
-    assert "1/2 of 1/2 ε" in text
+    assert "0.5 of 0.5 ε" in text
 
 
 def test_cells_whose_noise_exceeds_their_count_are_flagged_and_published(folder):

@@ -152,8 +152,11 @@ def _asked(entry: Entry) -> str:
 
 def _told(account: Account) -> list[str]:
     """What is spent and left, for people: a quoted (ε, δ) always has its ρ beside it."""
+    from dphist.model.exact import shown
+
     if account.currency == "epsilon":
-        first = f"spent {account.spent} of {account.remaining + account.spent}, {account.remaining} left"
+        spent, left = account.spent, account.remaining
+        first = f"spent {shown(spent)} of {shown(left + spent)}, {shown(left)} left"
         if not account.spent:
             return [f"{account.dataset}: {first}"]
     else:

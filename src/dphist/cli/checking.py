@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from dphist.cli import screen
+from dphist.model.exact import shown
 from dphist.model.phrases import counted
 from dphist.publishing.checking import verify_file
 
@@ -23,10 +24,10 @@ def verify_release(
         from dphist.publishing.account import existing
     with existing(ledger) if ledger else nullcontext() as book, screen.long_work():
         loaded = verify_file(release, book, choice=choice, exact=exact)
-    budget, spent = loaded.budget, str(loaded.spent)
-    facts = {"verified": True, budget.currency: str(budget.amount), "spent": spent}
+    budget, spent = loaded.budget, loaded.spent
+    facts = {"verified": True, budget.currency: str(budget.amount), "spent": str(spent)}
     if as_json:
         screen.line(json.dumps(facts))
     else:
-        paid = f"{counted(loaded.questions, 'paid answer')}, spent {spent} of {budget.amount}"
+        paid = f"{counted(loaded.questions, 'paid answer')}, spent {shown(spent)} of {shown(budget.amount)}"
         screen.line(f"verified: {paid}, and nothing else")

@@ -14,6 +14,7 @@ import numpy as np
 from dphist.cli import screen
 from dphist.mechanisms.registry import FAMILIES, Entry, list_mechanisms
 from dphist.mechanisms.spec import show
+from dphist.model.exact import shown
 from dphist.model.phrases import so_many, visible
 from dphist.release import Release, SparseCells, TableCells, load
 from dphist.release.cells import DenseCells
@@ -44,7 +45,7 @@ def describe(release: Release) -> dict[str, Any]:
         + f" = {release.domain.size:,}",
         "guarantee": release.guarantee.describe(),
         "mechanism": show(release.mechanism),
-        "spent": f"{release.spent} of {release.budget.amount} {release.budget.symbol} in "
+        "spent": f"{shown(release.spent)} of {shown(release.budget.amount)} {release.budget.symbol} in "
         f"{so_many(release.questions, 'question')}",
     }
     if release.sums:

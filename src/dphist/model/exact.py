@@ -59,6 +59,16 @@ def fraction(text: object) -> Fraction:
     return Fraction(int(match[1]), int(match[2] or 1))
 
 
+def shown(amount: Fraction) -> str:
+    """Write an amount for people: a decimal where it is exact, else a fraction and its size."""
+    # Decimal, because an amount may lie outside the range of floats.
+    near = Decimal(amount.numerator) / Decimal(amount.denominator)
+    if Fraction(short := f"{near:.12g}") == amount:
+        return short
+    text = str(amount)
+    return f"{text} (about {near:.4g})" if len(text) <= 40 else f"about {near:.6g}"
+
+
 def _parse(text: str, argument: str) -> Fraction:
     wrong = EpsilonError(f"{argument} must be a number such as 1, 0.5 or 1/3")
     if not text or len(text) > _LONGEST:

@@ -2,7 +2,7 @@
 
 ::
 
-    amounts.py   amounts as they are kept and shown
+    amounts.py   amounts as they are kept
     lines.py     the history: hash-chained lines, and the books that follow from them
     totals.py    totals in ε, (ε, δ) and ρ, and the rule by which a spend fits one
     units.py     for whom a budget counts, and what a spend for somebody else costs in it

@@ -1,10 +1,9 @@
-"""Amounts as the ledger keeps and shows them: exact fractions of a bounded length."""
+"""Amounts as the ledger keeps them: exact fractions of a bounded length."""
 
 from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 from fractions import Fraction
 
 from dphist import errors
@@ -57,13 +56,3 @@ def stored(text: str) -> Fraction:
     if str(amount) != text:
         raise ValueError("not in lowest terms")
     return amount
-
-
-def shown(amount: Fraction) -> str:
-    """Write an amount for people: a decimal where it is exact, else a fraction and its size."""
-    # Decimal, because an amount may lie outside the range of floats.
-    near = Decimal(amount.numerator) / Decimal(amount.denominator)
-    if Fraction(short := f"{near:.12g}") == amount:
-        return short
-    text = str(amount)
-    return f"{text} (about {near:.4g})" if len(text) <= 40 else f"about {near:.6g}"

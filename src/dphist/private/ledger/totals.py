@@ -46,7 +46,8 @@ from dphist.model.conversion import (
     rho_at_order,
     rho_of_epsilon,
 )
-from dphist.private.ledger.amounts import added, shown, stored
+from dphist.model.exact import shown
+from dphist.private.ledger.amounts import added, stored
 
 ZERO = Fraction(0)
 _WORDS = ("epsilon", "rho", "delta", "order", "discover")

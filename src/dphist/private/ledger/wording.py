@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from dphist import errors
-from dphist.private.ledger.amounts import shown
+from dphist.model.exact import shown
 from dphist.private.ledger.lines import Fund
 from dphist.private.ledger.totals import Spend, Total, most_epsilon
 from dphist.private.ledger.units import described

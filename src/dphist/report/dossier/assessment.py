@@ -7,6 +7,7 @@ marked.
 
 from __future__ import annotations
 
+from dphist.model.exact import shown
 from dphist.model.phrases import so_many
 from dphist.report.accuracy import accuracy, relative
 from dphist.report.dossier.known import Known, to_fill, variant
@@ -56,7 +57,7 @@ def _promise(known: Known) -> list[tuple[str, str]]:
         ),
         (
             "Composition and the budget",
-            f"{so_many(release.questions, 'question')}, {release.spent} of {release.budget.amount} "
+            f"{so_many(release.questions, 'question')}, {shown(release.spent)} of {shown(release.budget.amount)} "
             f"{release.budget.symbol} spent, in exact fractions. {_paid(known)}",
         ),
     ]

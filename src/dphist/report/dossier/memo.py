@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from dphist.model.exact import shown
 from dphist.model.phrases import so_many
 from dphist.report.dossier.known import Known, to_fill
 from dphist.report.facts import Spend, budget_tree
@@ -18,7 +19,7 @@ def memo(known: Known) -> str:
         f"# Budget memo: {known.title}",
         f"The release promises {release.guarantee.describe()}. It was made on {known.created} by "
         f"{known.mechanism['written']} and asked {so_many(release.questions, 'question')} of the records, at a price "
-        f"of {release.spent} of {release.budget.amount} {release.budget.symbol}.",
+        f"of {shown(release.spent)} of {shown(release.budget.amount)} {release.budget.symbol}.",
         "## What the price bought",
         "\n".join(_spent(budget_tree(release), 0)),
         "## Who paid",
@@ -75,7 +76,7 @@ def _currency(ledger: Mapping[str, Any]) -> str:
 def _amount(text: str) -> str:
     """An exact fraction, or about how much where nobody could read it."""
     value = Fraction(text)
-    return str(value) if value.denominator <= 1_000 else f"≈ {float(value):.6g}"
+    return shown(value) if value.denominator <= 1_000 else f"≈ {float(value):.6g}"
 
 
 def _percent(part: str, whole: str) -> str:
