@@ -25,6 +25,12 @@ def test_every_option_says_what_it_is():
     assert [name for _, name, words, *_ in rows if not words.strip()] == []
 
 
+def test_a_release_that_is_read_is_not_called_as_if_it_were_written():
+    """Commands that read a release had called it OUT, which is what publishing writes."""
+    assert re.findall(r"\bOUT\b", reference()) == []
+    assert "dphist query RELEASE [QUESTION…]" in reference()
+
+
 def test_the_help_lists_every_command_once_under_a_heading():
     whole = get_command(app)
     assert isinstance(whole, Panels)

@@ -88,7 +88,7 @@ def _name(command: typer.models.CommandInfo) -> str:
     return command.name or (command.callback.__name__.replace("_", "-") if command.callback else "")
 
 
-ReleaseFile = Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)]
+ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 Confidence = Annotated[float, typer.Option(help="How often the interval should hold the true count.")]
 AllowDropped = Annotated[

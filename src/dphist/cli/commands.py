@@ -203,7 +203,7 @@ def plot(
 @app.command()
 def explore(
     releases: Annotated[
-        list[Path], typer.Argument(metavar="OUT…", help="Release files; give two to compare them.")
+        list[Path], typer.Argument(metavar="RELEASE…", help="Release files; give two to compare them.")
     ],
     host: Annotated[str, typer.Option(help="Where to listen; anything but this machine needs the token.")] = (
         "127.0.0.1"

@@ -113,7 +113,9 @@ def uncounted(
 
 @app.command()
 def add(
-    release: Annotated[Path, typer.Argument(metavar="OUT", help="A release of tables.", show_default=False)],
+    release: Annotated[
+        Path, typer.Argument(metavar="RELEASE", help="A release of tables.", show_default=False)
+    ],
     source: Annotated[str, typer.Argument(help="The same records again, as `publish` reads them.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the larger release goes.")],
     marginals: Annotated[

@@ -19,7 +19,7 @@ Version = Annotated[str | None, typer.Option("--release-version", help="Which ve
 
 
 def export(
-    release: Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
     output: Annotated[
         Path, typer.Argument(metavar="FILE", help="A .csv, .tsv or .xlsx file.", show_default=False)
     ],
@@ -41,7 +41,7 @@ def export(
 
 
 def dossier(
-    release: Annotated[Path, typer.Argument(metavar="OUT", help="A release file.", show_default=False)],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder the papers go to.")] = Path(
         "dossier"
     ),
