@@ -128,6 +128,28 @@ def test_no_is_no(visits, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("public", "proposed"),
+    [({"0": "0 to 99", "1": "F, M"}, "marginals:2"), ({"0": "0 to 99", "1": ""}, "ranges")],
+)
+def test_the_page_and_the_terminal_propose_the_same(client, visits, tmp_path, public, proposed):
+    """The page had proposed ranges whatever the columns, and the terminal tables of two."""
+    answers = tmp_path / "answers.txt"
+    answers.write_text("\n".join([*public.values(), "", "", "", "", "", "", "no", ""]))
+    words = ["start", str(visits), "--folder", str(tmp_path), "--answers", str(answers), "--no-browser"]
+    assert CliRunner().invoke(commands, words).exit_code == 0
+    (tmp_path / "page").mkdir()
+    ask = client(create_start(str(visits), tmp_path / "page"))
+    form = {
+        **{f"public:{place}": said for place, said in public.items()},
+        "workload": "",
+        "action": "rehearse",
+    }
+    assert ask("/", "POST", data=form).status_code == 200
+    for folder in (tmp_path, tmp_path / "page"):
+        assert f'workload = "{proposed}"' in (folder / "visits.toml").read_text()
+
+
 FORM = {"public:0": "0 to 99", "public:1": "F, M", "workload": "cells", "epsilon": "1/2", "total": "1"}
 
 

@@ -87,8 +87,7 @@ def _questions(source: str, folder: Path, ask: Ask) -> Start:
         "   cells · prefixes · ranges · marginals (every attribute by itself) · marginals:2 (tables of two) · "
         "marginals:age,sex;sex,region\n"
     )
-    default = "ranges" if len(domain.attributes) == 1 else f"marginals:{min(2, len(domain.attributes))}"
-    workload = ask("what", default, lambda words: (Workload.parse(domain, words), words)[1])
+    workload = ask("what", start.asked, lambda words: (Workload.parse(domain, words), words)[1])
     start = Start(source=source, public=public, folder=folder, unit=unit, workload=workload)
     screen.line(
         "\n4. How much privacy loss (ε)? Smaller is more private, larger more accurate. Up to 1 is comfortable."

@@ -58,7 +58,7 @@ class Start:
         source: The records.
         public: What is public about each column, in words; left out where it is empty.
         unit: Who is protected.
-        workload: What people will look up.
+        workload: What people will look up; where it is empty, what is proposed for so many attributes.
         epsilon: What the release may spend.
         total: What may ever be spent on these people; the release's ε unless told.
         dataset: The budget's name.
@@ -75,7 +75,7 @@ class Start:
     source: str
     public: Mapping[str, str]
     unit: str = "row"
-    workload: str = "ranges"
+    workload: str = ""
     epsilon: str = "1"
     total: str = ""
     dataset: str = ""
@@ -91,10 +91,16 @@ class Start:
         return Domain(kept)
 
     @cached_property
+    def asked(self) -> str:
+        """What people will look up: ranges of one attribute, tables of two where there are more, unless told."""
+        proposed = "ranges" if len(self.domain.attributes) == 1 else "marginals:2"
+        return self.workload.strip() or proposed
+
+    @cached_property
     def schema(self) -> str:
         """The schema file, with what will be asked and who is protected at its head."""
-        Workload.parse(self.domain, self.workload)
-        head = f"workload = {quote(self.workload.strip())}\n"
+        Workload.parse(self.domain, self.asked)
+        head = f"workload = {quote(self.asked)}\n"
         if Unit.parse(self.unit) != Unit():
             head += f"unit = {quote(self.unit.strip())}\n"
         return f"{head}\n{self.domain.to_toml()}"
@@ -130,7 +136,7 @@ class Start:
         epsilon, total = self.epsilon.strip(), self.total.strip() or self.epsilon.strip()
         return {
             "schema": f"dphist schema check {schema}",
-            "plan": f"dphist plan --schema {schema} --epsilon {epsilon} --workload {shlex.quote(self.workload)}",
+            "plan": f"dphist plan --schema {schema} --epsilon {epsilon} --workload {shlex.quote(self.asked)}",
             "ledger": f"dphist ledger create {ledger} {budget} {total}",
             "rehearse": f"dphist rehearse {source} --schema {schema} --epsilon {epsilon}",
             "publish": f"dphist publish {source} --schema {schema} --epsilon {epsilon} --ledger {ledger} "
@@ -155,7 +161,7 @@ class Start:
         drawn: list[tuple[str, float | None]] = []
         for epsilon in epsilons:
             try:
-                found = plan(self.domain, epsilon, self.workload, mechanisms=[mechanism], unit=unit, runs=1)
+                found = plan(self.domain, epsilon, self.asked, mechanisms=[mechanism], unit=unit, runs=1)
                 drawn.append((epsilon, found[0].error))
             except DphistError:
                 drawn.append((epsilon, None))
@@ -186,7 +192,7 @@ class Start:
     def rehearse(self) -> Rehearsal:
         """What publishing would do with the records: for the custodian's eyes."""
         return rehearse(
-            self.source, self.domain, self.unit, epsilon=self.epsilon.strip(), workload=self.workload
+            self.source, self.domain, self.unit, epsilon=self.epsilon.strip(), workload=self.asked
         )
 
     def publish(self, *, allow_dropped: float = 0.1) -> Release:
@@ -194,7 +200,7 @@ class Start:
         place = self.file("release")
         with claimed(place), Ledger.open(self.file("ledger")) as book:
             release = publish(
-                self.source, self.domain, self.epsilon.strip(), unit=self.unit, workload=self.workload,
+                self.source, self.domain, self.epsilon.strip(), unit=self.unit, workload=self.asked,
                 ledger=book, dataset=self.population, allow_dropped=allow_dropped,
             )  # fmt: skip
             save_noted(release, place, book)
