@@ -175,3 +175,15 @@ def test_what_is_left_of_many_categories_has_a_name_on_its_axis() -> None:
     assert cuts.labels[-1] == "141 more"
     assert cuts.labels[-1] in axis["labelExpr"]
     assert max(axis["values"]) == sum(cuts.spans[-1]) / 2
+
+
+def test_weeks_are_named_by_their_first_day_below_a_figure():
+    """There was room for one day and a half: every name below the bars ended in the middle of a year."""
+    from dphist.report.figures import _ticks
+
+    weeks = dphist.Ordinal("day", dates=("2024-01-01", "2025-01-01", "1w"), other=True)
+    said = _ticks(cut(weeks, 200)).to_dict()["labelExpr"]
+    assert "2024-01-01" in said
+    assert " to " not in said
+    ranges = dphist.Ordinal("age", ["0 to 17", "18 to 99"])
+    assert "18 to 99" in _ticks(cut(ranges, 200)).to_dict()["labelExpr"]

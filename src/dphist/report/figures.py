@@ -17,7 +17,8 @@ import numpy as np
 from dphist.arguments import explained
 from dphist.errors import InputError, QueryError
 from dphist.extras import need
-from dphist.model.domain import Nominal
+from dphist.model.domain import Nominal, Ordinal
+from dphist.model.domain.scales import Dates
 from dphist.model.phrases import visible
 from dphist.release import Answers, Release
 from dphist.release.answers import bound, interval_words
@@ -379,6 +380,9 @@ def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
         label = (
             cuts.labels[i] if single or isinstance(cuts.attribute, Nominal) else cuts.attribute.labels[start]
         )
+        if isinstance(cuts.attribute, Ordinal) and isinstance(cuts.attribute.scale, Dates):
+            # A week is named by its first day: of both days there is room for one and a half.
+            label = label.partition(" to ")[0]
         names[str(int(place)) if place == int(place) else repr(place)] = _drawn(label)
     letters = sum(map(len, names.values()))
     tight = f"width < {round(_LETTER * (letters + 2 * len(names)))}"
