@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dphist
-from dphist.errors import InputError, QueryError
+from dphist.errors import InputError, MechanismError, QueryError
 
 FILES = Path(__file__).parent / "files"
 DOMAIN = dphist.Domain(
@@ -214,6 +214,9 @@ def test_a_release_by_a_mechanism_that_is_not_here_keeps_the_bounds_of_its_file(
     )
     foreign = dphist.load(tmp_path / "out.parquet")
     assert isinstance(foreign.mechanism, ForeignMechanism)
+    # It may well be installed: that it is not in the list is what stands in the way.
+    with pytest.raises(MechanismError, match="which is not among the mechanisms of this dphist"):
+        foreign.verify()
     assert np.array_equal(foreign.bounds()[0], release.bounds()[0])
     # For another confidence it would have to be replayed: nothing is known.
     assert np.isnan(foreign.bounds(confidence=0.5)[0]).all()

@@ -274,10 +274,10 @@ def test_a_reason_is_a_few_plain_words(words, tmp_path):
             forged.verify(choice=choice_too)
 
 
-def test_a_choice_that_is_not_installed_here_is_named(tmp_path):
+def test_a_choice_that_is_not_in_the_list_here_is_named(tmp_path):
     forge = at("mechanism", "options", "chosen", to={"name": "elsewhere", "options": {}})
     foreign = saved(CASES["line"](), tmp_path / "r.parquet", forge)
-    with pytest.raises(MechanismError, match="'elsewhere', which is not installed"):
+    with pytest.raises(MechanismError, match="'elsewhere', which is not among the mechanisms"):
         foreign.verify()
 
 

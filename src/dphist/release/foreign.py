@@ -14,7 +14,7 @@ from dphist.private.gate import PrivateCounts
 class ForeignMechanism:
     """Stands for a mechanism that cannot be made here: the release can be read, not replayed.
 
-    It is not installed, or was told options that this version does not have; ``refusal`` says which.
+    It is not in the list of mechanisms, or was told options that this version does not have; ``refusal`` says which.
     """
 
     def __init__(self, described: dict[str, Any], refusal: str = "") -> None:
@@ -27,7 +27,7 @@ class ForeignMechanism:
         missing = next(_missing(self.described), None)
         if missing is None:
             return f"with options that this version of dphist does not take: {self.refusal}"
-        return f"by {missing!r}, which is not installed here"
+        return f"by {missing!r}, which is not among the mechanisms of this dphist"
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Refuse, and say what is missing."""
