@@ -165,8 +165,8 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
 
         return (
             _cells(),
-            f"nobody said what will be asked, and {data.size:,} cells of about {two_digits(records):,} records are few "
-            "and full, so each is measured by itself (posterior)",
+            f"nobody said what will be asked, and {data.size:,} cells are few for about {two_digits(records):,} "
+            "records, so each is measured by itself (posterior)",
         )
     if request.short:
         return (
