@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import dphist
 from dphist.errors import VerificationError
 from dphist.inference.estimate import Estimate
-from dphist.inference.measured import MeasuredTree
+from dphist.inference.predictive import Engine
 from dphist.kernels.predictive.inside_twins import shared_alone, shared_inside
 from dphist.mechanisms import AdaptiveTree, adaptivetree
 from dphist.model.domain import Domain, Ordinal
@@ -62,13 +62,13 @@ def test_counts_are_not_worked_out_to_answer(tmp_path: Path, monkeypatch: pytest
     _published("line").save(tmp_path / "a.parquet")
     read = dphist.load(tmp_path / "a.parquet")
     worked: list[int] = []
-    counts_of = adaptivetree.counts_of
+    averaged = adaptivetree.averaged
 
-    def noted(tree: MeasuredTree) -> NDArray[np.float64]:
+    def noted(counts: NDArray[np.float64], law: Engine) -> NDArray[np.float64]:
         worked.append(1)
-        return counts_of(tree)
+        return averaged(counts, law)
 
-    monkeypatch.setattr(adaptivetree, "counts_of", noted)
+    monkeypatch.setattr(adaptivetree, "averaged", noted)
     read.answer("x between 5 and 9")
     assert not worked
     read.verify()
