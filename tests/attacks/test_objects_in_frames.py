@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,18 @@ def test_a_number_too_long_to_be_written_out_is_one_row_without_a_cell(far: Any,
     frame[column] = objects([1, 2, far])
     domain = Domain([Ordinal("x", range(1, 4))])
     assert count(frame, domain, Unit(rows=1, id="id")).counts.tolist() == [1, 1, 0]
+
+
+def test_how_long_a_number_may_be_is_not_for_the_interpreter_to_say() -> None:
+    """Python's own limit is a setting of the process; where it is off, a long number is nobody's id all the same."""
+    limit = sys.get_int_max_str_digits()
+    frame = pd.DataFrame({"x": [1, 2, 1], "id": objects([1, 2, 10**5000])})
+    sys.set_int_max_str_digits(0)
+    try:
+        counted = count(frame, Domain([Ordinal("x", range(1, 4))]), Unit(rows=1, id="id"))
+    finally:
+        sys.set_int_max_str_digits(limit)
+    assert counted.counts.tolist() == [1, 1, 0]
 
 
 def test_ids_that_are_uuids_are_ids_as_objects_too() -> None:

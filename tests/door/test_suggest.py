@@ -152,6 +152,15 @@ def test_every_histogram_is_noised_for_the_unit() -> None:
     assert 4 * sum(others) == 2
 
 
+def test_one_person_with_many_rows_moves_no_bound() -> None:
+    """Noise is drawn for the rows that a unit allows, so no others may be looked at."""
+    usual = pd.DataFrame({"user": np.arange(4000), "cost": np.tile(np.arange(20, 60), 100)})
+    far = pd.DataFrame({"user": np.full(4000, -1), "cost": np.full(4000, 10**6)})
+    noise = Noise(Keystream.for_tests(1))
+    found = suggest(pd.concat([usual, far]), ["cost"], 2, unit=Unit(id="user"), noise=noise)
+    assert 59 <= found.measures[0].high < 10**4
+
+
 def test_rows_per_person_on_every_engine(tmp_path: Path) -> None:
     from dphist.sources.count import rows_of_people
 
