@@ -163,7 +163,9 @@ def test_tables_are_counted_alike_before_that_is_compiled():
     rng = np.random.default_rng(8)
     sizes = np.array([3, 5, 2, 7])
     codes = np.stack([rng.integers(0, size, 1000) for size in sizes]).astype(np.uint8)
-    axes, starts = np.array([1, 0, 3, 0, 1, 2, 0, 1, 3]), np.array([0, 0, 1, 3, 6, 9])
+    # Of the last three two begin alike, and the one between them with one column more.
+    axes = np.array([1, 0, 3, 0, 1, 2, 0, 1, 2, 3, 0, 1, 3])
+    starts = np.array([0, 0, 1, 3, 6, 10, 13])
     cells = [int(np.prod(sizes[axes[a:b]])) for a, b in itertools.pairwise(starts)]
     offsets = np.cumsum([0, *cells])[:-1]
     out = np.zeros(sum(cells), dtype=np.int64)
