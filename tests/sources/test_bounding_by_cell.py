@@ -111,6 +111,24 @@ def test_every_engine_keeps_the_same_rows_by_cells(engine: Any, unit: Unit) -> N
     assert np.array_equal(np.asarray(both[1][0]).reshape(DOMAIN.shape), sums)
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_every_engine_limits_what_the_kept_cells_of_a_person_add_up_to(engine: Any, unit: Unit) -> None:  # noqa: F811
+    table = people(600)
+    limited = [Quantity(Measure("cost", 0, 49, per_person=20))]
+
+    def summed(source: Any) -> Any:
+        return np.asarray(count_and_sum(source, DOMAIN, unit, limited)[1][0])
+
+    everybody = summed(engine.put(table))
+    assert np.array_equal(everybody, summed(table))
+    users = np.asarray(table.column("user").to_pylist())
+    for who in [each for each in dict.fromkeys(users.tolist()) if each is not None][:3]:
+        alone = summed(engine.put(table.filter(pa.array(users == who))))
+        others = summed(engine.put(table.filter(pa.array(users != who))))
+        assert 0 < np.abs(alone).sum() <= 20
+        assert np.array_equal(everybody, others + alone)
+
+
 @pytest.mark.parametrize("unit", [UNITS[2], Unit(rows=2, id="user"), Unit(rows=9, id="user")], ids=str)
 def test_rows_that_fit_into_no_number_are_kept_alike(
     engine: Any,  # noqa: F811
