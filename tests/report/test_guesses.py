@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -201,20 +202,36 @@ def test_cube_says_so(release):
     guessed = cube.pivot("age", "sex").guessed
     assert guessed is not None
     assert guessed.shape == (20, 2)
-    # Bounds of counts say nothing of how values are spread over the records of a group.
-    for table in (cube.by("sex").mean("age"), cube.by("sex").sum("age")):
-        assert table.method == "not measured"
-        assert np.isnan(table.low).all()
-        assert np.isnan(table.high).all()
-        assert np.isfinite(table.value).all()
+    # Bounds of counts bound what follows from them.
     female = cube.slice(sex="F")
-    quantiles = female.quantiles("age", [0.25, 0.5])
-    assert quantiles.labels["from"] == quantiles.labels["to"] == ["not measured"] * 2
-    assert np.isnan(quantiles.low).all()
-    assert np.isnan(female.cdf("age").high).all()
+    tables = cube.by("sex").mean("age"), cube.by("sex").sum("age")
+    for table in (*tables, female.quantiles("age", [0.25, 0.5]), female.cdf("age")):
+        assert table.method == counts.method
+        assert np.all(table.guessed)
+        assert (table.low <= table.value).all()
+        assert (table.value <= table.high).all()
+    assert "  (not measured; 95% bounds " in str(female.mean("age").only())
     # What was measured keeps its intervals.
     assert np.isfinite(cube.mean("age").low).all()
-    assert cube.quantiles("age", [0.5]).labels["from"] != ["not measured"]
+    assert cube.mean("age").guessed is None
+
+
+def test_cube_has_no_number_where_there_is_not_even_a_guess():
+    columns = [dphist.Nominal(f"answer {i}", ["yes", "no", "maybe", "never"]) for i in range(12)]
+    domain = dphist.Domain([dphist.Ordinal("age", range(9)), dphist.Nominal("sex", ["F", "M"]), *columns])
+    random = np.random.default_rng(0)
+    records = pa.table({each.name: random.choice(each.labels, 2000) for each in domain.attributes})
+    records = records.set_column(0, "age", pa.array(random.integers(0, 9, 2000)))
+    cube = Cube(dphist.publish(records, domain, 1, mechanism="residuals", workload="marginals:1"))
+    assert np.isfinite(cube.mean("age").low).all()
+    groups = cube.by("sex")
+    for table in (groups.mean("age"), groups.sum("age"), groups.quantiles("age", [0.5]), groups.cdf("age")):
+        assert table.method == "not measured"
+        assert np.isnan([table.value, table.low, table.high]).all()
+    quantiles = groups.quantiles("age", [0.5])
+    assert (
+        quantiles.labels["age"] == quantiles.labels["from"] == quantiles.labels["to"] == ["not measured"] * 2
+    )
 
 
 def test_sql_has_bounds_where_a_cell_was_not_measured(release):

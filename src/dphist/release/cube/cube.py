@@ -24,6 +24,7 @@ from dphist.release.cube.together import distributions, line_means, quantiles
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 
 @explained
@@ -354,8 +355,10 @@ class Cube:
         value, down, up = (
             np.concatenate([getattr(p, side) for p in parts]) for side in ("value", "low", "high")
         )
-        first = parts[0]
-        return Table(told, value, down, up, first.confidence, first.method, first.details)
+        guessed = _guessed([line.guessed for line in lines], [len(part) for part in parts])
+        # What is said of intervals is that of the measured ones, if there are any.
+        first = next((part for part in parts if part.guessed is None), parts[0])
+        return Table(told, value, down, up, first.confidence, first.method, first.details, guessed)
 
     def _each(self, name: str, confidence: float, ask: Callable[[list[Line]], Sequence[Interval]]) -> Table:
         """Ask every group for a number that belongs to an ordered attribute."""
@@ -363,9 +366,17 @@ class Cube:
             raise QueryError(f"{name} is told apart, so there is nothing to add up in each group")
         labels, lines = self._groups(name)
         numbers = np.array(ask(lines))
+        first = next((line for line in lines if line.measured), lines[0])
+        guessed = _guessed([line.guessed for line in lines], [1] * len(lines))
         return Table(
-            labels, numbers[:, 0], numbers[:, 1], numbers[:, 2], confidence, *lines[0].said(confidence)
+            *(labels, numbers[:, 0], numbers[:, 1], numbers[:, 2]),
+            *(confidence, *first.said(confidence), guessed),
         )
+
+
+def _guessed(lines: Sequence[bool], rows: Sequence[int]) -> BoolArray | None:
+    """Which rows have bounds alone, of lines that have some; None if none has."""
+    return np.repeat(np.array(lines, dtype=bool), rows) if any(lines) else None
 
 
 def _without(where: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.inference.covariances import covariances
-from dphist.inference.estimate import Errors, NoiseErrors
+from dphist.inference.estimate import Errors, NoiseErrors, Words
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.pieces import PartErrors
 from dphist.inference.predictive.hidden import HiddenErrors
@@ -73,19 +73,24 @@ class NoisyLine:
 
     def said(self, confidence: float) -> tuple[str, str]:
         """How intervals are obtained: a plain sentence, and the details."""
-        return spoken(self.release._estimate.errors.words, confidence)[0], self._details
+        return spoken(self._words, confidence)
 
     @property
-    def _details(self) -> str:
+    def _words(self) -> Words:
+        words = self.release._estimate.errors.words
         how = "covariances read off the variances of ranges"
         if not self._single:
             how = "standard deviations added"
         elif self._size > _LONGEST:
             how += " of blocks, standard deviations inside of them added"
-        known = f"{how}; {self.release._estimate.errors.words.details}"
-        if isinstance(self._attribute.scale, Bins):
-            return f"{known}; not covered: where in its bin a record lies"
-        return known
+        return Words(words.short, f"{how}; {words.details}{self._not_covered}")
+
+    @property
+    def _not_covered(self) -> str:
+        """What intervals do not cover, whatever they stand on."""
+        return (
+            "; not covered: where in its bin a record lies" if isinstance(self._attribute.scale, Bins) else ""
+        )
 
     def _ranges(self, first: IntArray, last: IntArray) -> Workload:
         """Ranges of this line as questions."""
@@ -165,6 +170,11 @@ class NoisyLine:
         if not isinstance(errors, HiddenErrors | PartErrors):
             return None
         return errors.noisy_sums(self._ranges(place, place + 1))
+
+    @cached_property
+    def published(self) -> bool:
+        """Whether there are numbers at all: tables that nobody announced may have none, not even guesses."""
+        return not bool(np.isnan(self._cells[0]).any())
 
     @cached_property
     def measured(self) -> bool:

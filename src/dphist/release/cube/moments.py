@@ -9,10 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import QueryError
+from dphist.inference.estimate import Interval as Bounds
+from dphist.inference.estimate import Words
 from dphist.inference.predictive import PredictiveErrors
+from dphist.inference.tables.frechet import BOUNDS
 from dphist.kernels.isotonic import isotonic
 from dphist.model.domain import Nominal
 from dphist.release.contents import Contents
+from dphist.release.cube.bounded import BoundedLine
 from dphist.release.cube.line import NoisyLine
 from dphist.release.sums import possible_sums
 
@@ -32,6 +36,43 @@ _PLACES, _TIMES = 65, 6
 
 class Line(NoisyLine):
     """A line and what people ask of it."""
+
+    def bounded(self, confidence: float) -> BoundedLine | None:
+        """What bounds of counts that hold all at once say of a line that was not measured; None if there are none."""
+        if confidence not in self._bounds:
+            self._bounds[confidence] = self._bounded(confidence)
+        return self._bounds[confidence]
+
+    @cached_property
+    def _bounds(self) -> dict[float, BoundedLine | None]:
+        return {}
+
+    def _bounded(self, confidence: float) -> BoundedLine | None:
+        size, place = self._size, np.arange(1, self._size)
+        first = np.concatenate([np.zeros(size, dtype=np.int64), place])
+        last = np.concatenate([place, np.full(size, size)])
+        ranges = self._ranges(first, last)
+        found = self.release.cells.answers(self.release, ranges, confidence, simultaneous=True)
+        if bool(np.isnan(found.low).any()):
+            return None
+        beyond = (np.append(end[size:], 0.0) for end in (found.low, found.high))
+        return BoundedLine(Bounds(found.low[:size], found.high[:size]), Bounds(*beyond))
+
+    @cached_property
+    def guessed(self) -> bool:
+        """Whether the line was not measured, and has bounds."""
+        return not self.measured and self.bounded(0.95) is not None
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is said of the line: measured or bounded."""
+        return self.measured or self.guessed
+
+    @property
+    def _words(self) -> Words:
+        if not self.guessed:
+            return super()._words
+        return Words(BOUNDS.short, f"{BOUNDS.details}{self._not_covered}")
 
     def _plain(self, weights: FloatArray) -> bool:
         """Whether a weighted sum stands on the noisy cells."""
@@ -81,7 +122,9 @@ class Line(NoisyLine):
         plain = self._plain(numbers)
         released = float(numbers @ (self._noisy[0] if plain and self._noisy is not None else self._cells[0]))
         if not self.measured:
-            return released, np.nan, np.nan
+            told = self.bounded(confidence)
+            least, most = (np.nan, np.nan) if told is None else told.sum(numbers)
+            return released, float(np.minimum(least, released)), float(np.maximum(most, released))
         (low,), (high,) = self._possible(numbers[None], confidence, plain=plain)
         ends = possible_sums(min(low, released), max(high, released), numbers.min(), numbers.max())
         return released, float(ends[0]), float(ends[1])
@@ -93,7 +136,9 @@ class Line(NoisyLine):
 
     @cached_property
     def middle(self) -> float:
-        """The mean as it was released, or halfway between the ends where nothing was."""
+        """The mean as it was released, or halfway between the ends where no records were."""
+        if not self.published:
+            return np.nan
         noisy, (least, most) = self._noisy, self.ends
         middle = _mean(self._numbers(), noisy[0] if noisy is not None and self._balanced else self._cells[0])
         return (least + most) / 2.0 if middle is None else min(max(middle, least), most)
@@ -102,7 +147,9 @@ class Line(NoisyLine):
         """Average the values: every mean m for which Σ(value − m)·count may be zero."""
         numbers, middle, (least, most) = self._numbers(), self.middle, self.ends
         if not self.measured:
-            return middle, np.nan, np.nan
+            told = self.bounded(confidence)
+            low, high = (np.nan, np.nan) if told is None else told.mean(numbers)
+            return middle, float(np.minimum(low, middle)), float(np.maximum(high, middle))
 
         def possible(means: FloatArray) -> NDArray[np.bool_]:
             low, high = self._possible(numbers - means[:, None], confidence, plain=self._balanced)
@@ -137,15 +184,20 @@ class Line(NoisyLine):
 
     def filled(self, confidence: float) -> bool:
         """Whether there are any records, as surely as this."""
+        if not self.measured:
+            told = self.bounded(confidence)
+            return told is not None and told.filled
         _, centre, inside, _, lean = self._prefixes
         z = self._reach(np.ones(1), confidence)[0]
         return bool(centre[-1] > 0 and centre[-1] ** 2 - z**2 * (inside[-1] + lean[-1] ** 2) > 0)
 
     def quantiles(self, levels: FloatArray, confidence: float) -> tuple[IntArray, IntArray, IntArray]:
-        """Cells of the quantiles, and the first and last cells they could be; ask ``measured`` whether they mean it."""
+        """Cells of the quantiles, and the first and last cells they could be; ask ``known`` whether they mean it."""
         cells = self.cells(levels)
         if not self.measured:
-            return cells, cells, cells
+            told = self.bounded(confidence)
+            first, last = (cells, cells) if told is None else told.cells(levels)
+            return cells, np.minimum(first, cells), np.maximum(last, cells)
         _, centre, inside, beyond, lean = self._prefixes
         both = (inside[-1] - inside - beyond) / 2.0  # covariance of what lies below and beyond
         lows, highs = [], []
@@ -168,8 +220,9 @@ class Line(NoisyLine):
     def cdf(self, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Shares up to each cell, with intervals; none of the three ever falls."""
         if not self.measured:
-            missing = np.full(self._size, np.nan)
-            return self.shares, missing, missing
+            told, missing = self.bounded(confidence), np.full(self._size, np.nan)
+            least, most = (missing, missing) if told is None else told.shares()
+            return self.shares, np.minimum(least, self.shares), np.maximum(most, self.shares)
         _, centre, inside, beyond, lean = self._prefixes
         inside, beyond = inside + lean**2, beyond + (lean[-1] - lean) ** 2
         total, whole = centre[-1], inside[-1]
@@ -189,8 +242,10 @@ class Line(NoisyLine):
 
     @cached_property
     def shares(self) -> FloatArray:
-        """The released distribution, made monotone; even where nothing was released."""
+        """The released distribution, made monotone; even where no records were released."""
         value = self._prefixes[0]
+        if not self.published:
+            return np.full(value.size, np.nan)
         if not value[-1] > 0:
             return np.arange(1, value.size + 1) / value.size
         rising = np.clip(isotonic(value) / value[-1], 0.0, 1.0)

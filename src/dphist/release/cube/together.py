@@ -28,15 +28,15 @@ def _together(
         ask: The ends of a group at a confidence, and whether they say anything.
 
     Returns:
-        A pair for each group, or None: it may be empty, or was not measured.
+        A pair for each group, or None: it may be empty, or nothing is known of it.
     """
 
     def tell(which: IntArray, sure: float) -> Told:
         low, high, known = zip(*(ask(lines[place], sure) for place in which), strict=True)
         return np.array(low), np.array(high), np.array(known)
 
-    measured = np.array([place for place, line in enumerate(lines) if line.measured], dtype=np.int64)
-    known, low, high = known_together(measured, measured.size, confidence, tell)
+    asked = np.array([place for place, line in enumerate(lines) if line.known], dtype=np.int64)
+    known, low, high = known_together(asked, asked.size, confidence, tell)
     ends = dict(zip(known.tolist(), zip(low, high, strict=True), strict=True))
     return [ends.get(place) for place in range(len(lines))]
 
@@ -50,7 +50,7 @@ def line_means(lines: Sequence[Line], confidence: float) -> list[Interval]:
 
     none = np.nan, np.nan
     told = zip(lines, _together(lines, confidence, ask), strict=True)
-    return [(line.middle, *(ends or (line.ends if line.measured else none))) for line, ends in told]
+    return [(line.middle, *(ends or (line.ends if line.known else none))) for line, ends in told]
 
 
 def quantiles(
@@ -74,9 +74,11 @@ def _named(
     cells, size = line.cells(levels), len(line.labels)
     # An attribute may be called like one of these columns.
     level, first, last = (free(word, set(line.release.domain.names)) for word in ("level", "from", "to"))
-    labels = {level: [f"{each:g}" for each in levels], name: [line.labels[cell] for cell in cells]}
+    at = [line.labels[cell] if line.published else NOT_MEASURED for cell in cells]
+    labels = {level: [f"{each:g}" for each in levels], name: at}
     numbers = line.values if line.values is not None else np.arange(size, dtype=np.float64)
-    if line.measured:
+    value = numbers[cells] if line.published else np.full(levels.size, np.nan)
+    if line.known:
         every = np.zeros(levels.size, dtype=np.int64), np.full(levels.size, size - 1)
         low, high = every if ends is None else ends
         labels |= {end: [line.labels[cell] for cell in at] for end, at in ((first, low), (last, high))}
@@ -84,7 +86,7 @@ def _named(
     else:
         labels |= {end: [NOT_MEASURED] * levels.size for end in (first, last)}
         bounds = np.full(levels.size, np.nan), np.full(levels.size, np.nan)
-    return Table(labels, numbers[cells], *bounds, confidence, *line.said(confidence))
+    return _table(line, labels, value, bounds, confidence)
 
 
 def distributions(lines: Sequence[Line], name: str, confidence: float) -> list[Table]:
@@ -97,7 +99,18 @@ def distributions(lines: Sequence[Line], name: str, confidence: float) -> list[T
     said = []
     for line, ends in zip(lines, _together(lines, confidence, ask), strict=True):
         labels = list(line.labels)
-        least, most = (0.0, 1.0) if line.measured else (np.nan, np.nan)
+        least, most = (0.0, 1.0) if line.known else (np.nan, np.nan)
         low, high = (np.full(len(labels), least), np.full(len(labels), most)) if ends is None else ends
-        said.append(Table({name: labels}, line.shares, low, high, confidence, *line.said(confidence)))
+        said.append(_table(line, {name: labels}, line.shares, (low, high), confidence))
     return said
+
+
+def _table(
+    line: Line,
+    labels: dict[str, list[str]],
+    value: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
+    confidence: float,
+) -> Table:
+    guessed = np.ones(value.size, dtype=bool) if line.guessed else None
+    return Table(labels, value, *ends, confidence, *line.said(confidence), guessed)
