@@ -18,8 +18,10 @@ its author to vouch.) What is let through:
   numbers, extremes grouped by the id. Each row of the answer hangs on the rows of one person, and rows are bounded
   afterwards.
 
-A table of the database is taken as it is, and so is the collation by which it compares texts: where that takes two
-ids for one, a join by the id pairs two people. It may be a *view*: then the database computes it, nobody here can see
+Where these compare rows (to group, to join, to tell apart) equal values must be the same ones, under whatever
+collation a column or a database has: `dphist.sources.databases.compared` sees to it.
+
+A table of the database is taken as it is. It may be a *view*: then the database computes it, nobody here can see
 how, and you vouch that a person's records become that person's rows, as you do for a Spark data frame or a lazy
 polars frame, whose plans are not looked into either. SQL text inside an expression (``.sql(…)``) is refused, since
 a view says the same with a name to vouch for.
@@ -34,6 +36,7 @@ from typing import Any
 from dphist.errors import SourceError
 from dphist.model.phrases import so_many
 from dphist.model.unit import Unit
+from dphist.sources.databases.compared import told_apart
 
 # How Ibis calls tables that it keeps, and the functions that are handed many rows at a time.
 _CACHED = "ibis_cached_"
@@ -233,7 +236,8 @@ def _equalities(link: Any) -> Iterable[tuple[Any, str, str]]:
 
 def _alike(one: Any, other: Any) -> bool:
     """Whether values of two types are equal only if they are the same."""
-    return bool((one.is_integer() and other.is_integer()) or one(nullable=True) == other(nullable=True))
+    alike = one(nullable=True) == other(nullable=True) and told_apart(one)
+    return bool((one.is_integer() and other.is_integer()) or alike)
 
 
 def _repeats(listed: Any, columns: list[str]) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dphist.errors import SourceError
 from dphist.model.unit import Unit
+from dphist.sources.databases.compared import compared_exactly
 from dphist.sources.databases.expressions import check_expression, made_in_memory
 from dphist.sources.databases.ibis_table import IbisTable
 from dphist.sources.databases.remote import backend_of
@@ -29,6 +30,7 @@ def open_table(table: Any, unit: Unit) -> Engine:
     """An Ibis table in the words of its own engine where we know them, else in Ibis's."""
     check_expression(table, unit)
     backend = backend_of(table)
+    table = compared_exactly(table, "duckdb" if backend is None else backend.name)
     if backend is None or backend.name == "duckdb":
         return _duck(table, backend)
     if backend.name == "postgres":
