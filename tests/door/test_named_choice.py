@@ -260,7 +260,7 @@ def test_another_reading_of_the_same_answers_is_known_by_the_choice_alone():
 @pytest.mark.parametrize("words", ["518 women", "5" * 2000, "many\nlines", "no end"])
 def test_a_reason_is_a_few_plain_words(words, tmp_path):
     release = CASES["plane"]()
-    end = release.note[release.note.index(";") :] if words != "no end" else ""
+    end = release.note[release.note.index(". In detail") :] if words != "no end" else ""
 
     def forge(story):
         story["note"] = story["mechanism"]["options"]["why"] = words + end

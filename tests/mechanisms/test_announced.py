@@ -50,7 +50,7 @@ def test_few_records_are_left_to_chance_and_pairs_keep_an_interval():
     assert isinstance(told.chosen, Marginals)
     assert told.chosen.estimator == "chance"
     assert told.chosen.tables == ((0,), (1,), (2,), (3,), (4,), (0, 1, 2, 3, 4))
-    assert "their product is expected to be off by" in told.why
+    assert "put together as if they were independent" in told.why
     answers = release.answer(PAIRS_ASKED)
     assert not np.isnan(answers.low).any()
     assert (answers.low <= answers.value).all()
@@ -134,7 +134,7 @@ def test_what_was_seen_of_pairs_decides():
     right = open_counts(dphist.Histogram(domain, nobody), 1, workload=asked)
 
     def by_chance(seen: Glimpse) -> bool:
-        return "their product" in Auto().choose(right, seen)[1]
+        return "as if they were independent" in Auto().choose(right, seen)[1]
 
     near, far = (by_chance(Glimpse(1e3, doubt=0.005, apart=apart)) for apart in (0.0, 0.3))
     assert near

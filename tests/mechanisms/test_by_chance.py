@@ -106,7 +106,7 @@ def test_a_cube_left_to_chance_has_intervals_and_is_replayed(monkeypatch, tmp_pa
     assert isinstance(told, Auto)
     assert isinstance(told.chosen, Marginals)
     assert told.chosen.estimator == "chance"
-    assert "their product is expected to be off by" in told.why
+    assert "put together as if they were independent" in told.why
     answers = release.answer(CELLS)
     assert not np.isnan(answers.low).any()
     release.save(tmp_path / "chance.parquet")
@@ -215,7 +215,7 @@ def test_people_of_whom_one_attribute_follows_from_the_others_are_not_left_to_ch
         assert look is not None
         seen, data = look.at(data)
         look, seen, data = rule.look_on(Request(data), look, seen)
-        found += "their product" in auto.choose(data, seen)[1]
+        found += "as if they were independent" in auto.choose(data, seen)[1]
     assert abs(found - left) <= 2
 
 

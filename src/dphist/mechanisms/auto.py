@@ -14,6 +14,7 @@ from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.choosing import rule
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import LARGEST_TABULAR, Request
+from dphist.mechanisms.choosing.words import beside, in_detail
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.model.domain import Domain
@@ -104,11 +105,14 @@ class Auto:
 
     def _said(self, reason: str | None, note: str) -> str:
         """The choice in words, and what was made of it: a release is believed the first, in few plain words."""
-        end = f"; {note}." if note else "."
         if reason is not None:
-            return reason + end
-        plain = self.why.isprintable() and len(self.why) - len(end) <= _LONGEST_REASON
-        return self.why if plain and self.why.endswith(end) else note
+            return reason + in_detail(note)
+        # The second is how reasons of earlier versions end.
+        for end in (in_detail(note), f"; {note}."):
+            plain = self.why.isprintable() and len(self.why) - len(end) <= _LONGEST_REASON
+            if plain and self.why.endswith(end):
+                return self.why
+        return note
 
     def choose(self, data: PrivateCounts, seen: Glimpse | None = None) -> tuple[Mechanism, str]:
         """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look.
@@ -157,7 +161,7 @@ class Auto:
 
             chosen: TableMechanism = Residuals()
             said, look, found = (
-                "(residuals), for narrow guaranteed intervals",
+                "by themselves (residuals), which keeps guaranteed intervals narrow",
                 None,
                 chosen.estimate_tables(data),
             )
@@ -178,6 +182,7 @@ class Auto:
 
         own, cube = beside_cube(data.law(), data.shape, announced(data, None, 2))
         return (
-            f"the domain has {attributes} attributes and {size:,} cells; every one could be written out, but tables "
-            f"read off those of a cube are expected to be off by {cube:,.3g}, measured by themselves by {own:,.3g}"
+            f"the domain has {attributes} attributes and {size:,} cells, which could all be written out, but tables "
+            f"measured by themselves are as good or better: "
+            f"{beside(own, ('tables read off all cells', cube), answers='their cells')}"
         )

@@ -7,7 +7,7 @@ those of ``dphist bench run matrix``, and numbers 100 to 119 of `dphist_bench.da
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -18,6 +18,7 @@ from dphist.mechanisms.choosing.asked import Asked, asked_kinds
 from dphist.mechanisms.choosing.chance import ByChance, outlook, pairs_of, product_of
 from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.glimpse import Glimpse
+from dphist.mechanisms.choosing.words import ADAPTS, ALONE, BLOCKS, RISKS_LESS, TABLES, TREE, UNTOLD, beside
 from dphist.mechanisms.marginals import Marginals, tables_of
 from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.posterior import Posterior
@@ -50,8 +51,8 @@ _APART, _CROWDED, _LITTLE = 0.005, 0.1, 0.9
 _FULL, _WHOLE = 0.9, 0.75
 # Why the cube is measured alone.
 _MOVED = (
-    "single cells will be asked for, so every cell is measured by itself (marginals), and moved towards what sums of "
-    "them suggest if low ones hold anything"
+    "single cells will be asked for, so every cell is measured by itself (marginals), and moved towards what sums over "
+    "several of them suggest if low cells hold any records"
 )
 # Residuals of announced tables must be expected to be off by so much less than whole tables are, which more is inferred
 # from. Of 0.8 to 1 this is best on cubes of the matrix and on 39 drawn ones (`drawn_cube`, `drawn_people` 100 to 129,
@@ -81,7 +82,7 @@ def tables_or_tree(
     """
     asked = asked_kinds(data.shape, data.domain, data.workload, kind)
     if kind == "marginals" and any((each.high == 1).all(axis=1).any() for each in asked):
-        return Posterior(), "a table of all attributes will be asked for: every cell is measured (posterior)"
+        return Posterior(), f"a table of all attributes will be asked for, so {ALONE}"
     other = _best_other(data, kind, asked, seen, mixed=mixed, shrink=shrink)
     found = _by_chance(other, seen) if shrink else None
     if found is not None and found.chosen:
@@ -149,21 +150,21 @@ def _by_chance(other: _Way, seen: Glimpse) -> ByChance | None:
 
 
 def _product(other: _Way, seen: Glimpse, found: ByChance, said: str) -> tuple[Mechanism, str]:
-    beside, product = found.expected
+    best_other, product = found.expected
     return (
         product_of(other.forecaster, announced=bool(other.pairs)),
-        f"{said}, and chance says more of how attributes go together than noise would leave of it, so tables of one "
-        f"attribute are measured (marginals): their product is expected to be off by {product:,.3g} of about "
-        f"{two_digits(seen.records or 0.0):,} records, the best of the others by {beside:,.3g}",
+        f"{said}, and noise would hide how little attributes depend on each other, so single attributes are measured "
+        f"(marginals) and put together as if they were independent: "
+        f"{beside(product, ('larger tables or blocks', best_other), records=seen.records or 0.0, though=RISKS_LESS)}",
     )
 
 
 def _said(kind: Kind | None, mixed: str) -> str:
     return {
-        None: f"questions will be asked that count as {mixed}"
+        None: f"several kinds of questions will be asked, which count as {mixed}"
         if mixed
-        else "nobody said what will be asked; cells, tables, ranges and boxes all count",
-        "marginals": "marginals will be asked for",
+        else f"{UNTOLD}, and cells, tables and ranges all count",
+        "marginals": "tables of few attributes will be asked for",
     }.get(kind, "ranges of many cells will be asked for")
 
 
@@ -189,7 +190,6 @@ def _best_other(
         wins = _TREE if kind is None else _TREE_RANGES
         wins += max(_TREE_DEPENDENT, _TREE_BY * dependence) if finds and dependence > _DEPENDENT else 0.0
     said = _said(kind, mixed)
-    of = "" if records is None else f" of about {two_digits(records):,} records"
     mean, few = plan.forecast.score, len(data.shape) == 2
     full = False
     if kind is not None and records is not None:
@@ -199,30 +199,37 @@ def _best_other(
             plain, name = _plainly(data, inferred=few and shrink)
             return _Way(
                 plain,
-                f"{said}, and cells are full, so each is measured by itself ({name}): sums are expected to be off by "
-                f"{alone:,.3g}{of}, read off tables by {mean:,.3g}, off a tree of boxes by {built:,.3g}",
+                f"{said}, and cells are full, so every cell is measured by itself ({name}): "
+                f"{beside(alone, (TABLES, mean), (BLOCKS, built), records=records)}",
                 *(alone, forecaster),
             )
     if tree < wins * mean and not full:
         return _Way(
             AdaptiveTree(estimator="averaged"),
-            f"{said}, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}{of}, tables of "
-            f"few attributes by {mean:,.3g}",
+            f"{said}, so {TREE}: {beside(tree, (TABLES, mean), records=records, though=ADAPTS)}",
             *(min(tree, mean), forecaster),
         )
     if few and shrink and plan.tables == ((0, 1),):
         return _Way(
             Posterior(),
-            f"{said}, so every cell is measured by itself (posterior): they are expected to be off by {mean:,.3g}{of} "
-            f"at most, a tree of boxes by {tree:,.3g}",
+            f"{said}, so {ALONE}: {beside(mean, (BLOCKS, tree), records=records, most=True)}",
             *(mean, forecaster),
         )
     return _Way(
         Marginals(tables=plan.tables, shares=plan.shares, estimator="weighed" if shrink else "plain"),
-        f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{of}, a tree of "
-        f"boxes by {tree:,.3g}",
+        f"{said}, so {_measured(plan.tables, len(data.shape))} (marginals): "
+        f"{beside(mean, (BLOCKS, tree), records=records)}",
         *(mean, forecaster, plan.known),
     )
+
+
+def _measured(tables: Sequence[Axes], attributes: int) -> str:
+    """Which tables a plan has, in words; the mechanism names them all."""
+    smaller = any(len(axes) < attributes for axes in tables)
+    whole = any(len(axes) == attributes for axes in tables)
+    if not smaller:
+        return "every cell is measured by itself"
+    return f"tables of few attributes {'and every cell ' * whole}are measured"
 
 
 def _plainly(data: PrivateCounts, *, inferred: bool) -> tuple[Mechanism, str]:
@@ -243,7 +250,8 @@ def _announced(data: PrivateCounts, asked: tuple[Asked, ...], seen: Glimpse, *, 
     """Announced tables, whole or residual by residual, planned as if nothing were known of what they hold."""
     forecaster = Forecaster(data.shape, asked, data.law(), seen.records)
     plan = replace(forecaster, records=None).tables()
-    mean, said, beside = plan.forecast.score, _said("marginals", ""), ""
+    mean, said = plan.forecast.score, _said("marginals", "")
+    others: list[tuple[str, float]] = []
     pairs: tuple[Axes, ...] = ()
     if data.workload is not None:
         from dphist.mechanisms.residuals import Residuals
@@ -260,20 +268,32 @@ def _announced(data: PrivateCounts, asked: tuple[Asked, ...], seen: Glimpse, *, 
             )
             return _Way(
                 Residuals(tables=tables, shrink=shrink, by_cells=True),
-                f"{said}, so their residuals are measured (residuals): they are expected to be off by {own:,.3g}, "
-                f"whole tables by {mean:,.3g}",
+                f"{said}, so these are measured together, what several of them share but once (residuals): "
+                f"{beside(own, ('tables measured one by one', mean), answers='their cells')}",
                 *(own, forecaster, forecaster.knows(precise), pairs),
             )
-        beside = f", their residuals by {own:,.3g}"
+        others = [("tables measured together, what they share but once,", own)]
     shares = plan.shares
     if all(len(axes) == 1 for axes in plan.tables):
         # Long tables are inferred from their neighbours, so noise counts less there: halfway to equal shares.
         shares = tuple((share + Fraction(1, len(shares))) / 2 for share in shares)
     return _Way(
         Marginals(tables=plan.tables, shares=shares, estimator="weighed" if shrink else "plain"),
-        f"{said}, so these tables are measured (marginals): they are expected to be off by {mean:,.3g}{beside}",
+        f"{said}, so {_measured_for(plan.tables, len(data.shape))} (marginals): "
+        f"{beside(mean, *others, answers='their cells')}",
         *(mean, forecaster, plan.known, pairs),
     )
+
+
+def _measured_for(tables: Sequence[Axes], attributes: int) -> str:
+    """Which tables stand for announced ones, in words."""
+    if any(len(axes) == attributes for axes in tables):
+        return (
+            "all cells are measured, which add up to these"
+            if len(tables) == 1
+            else "these and all cells are measured"
+        )
+    return "these are measured one by one"
 
 
 def single_cells(data: PrivateCounts, seen: Glimpse) -> tuple[Mechanism, str]:
@@ -308,7 +328,7 @@ def _cells_of(data: PrivateCounts, seen: Glimpse) -> _Way:
             # Few tall cells among empty ones: sums say little of them. In larger cubes the cells themselves tell.
             return _Way(
                 Posterior(),
-                "single cells will be asked for, so every cell is measured by itself (posterior)",
+                f"single cells will be asked for, so {ALONE}",
                 *(min(mean, alone), forecaster),
             )
         # Sums of noisy cells are tables too: what these suggest of a cell costs nothing.
@@ -322,14 +342,7 @@ def _cells_of(data: PrivateCounts, seen: Glimpse) -> _Way:
         Marginals(tables=plan.tables, shares=plan.shares, estimator="weighed"),
         _MOVED
         if len(plan.tables) == 1
-        else "single cells will be asked for, and tables of few attributes say much of them, so these are measured as "
-        f"well (marginals): cells are expected to be off by {mean:,.3g} of about {two_digits(records):,} records, by "
-        f"themselves by {alone:,.3g}",
+        else "single cells will be asked for, and tables of few attributes say much of them, so both are measured "
+        f"(marginals): {beside(mean, ('cells by themselves', alone), answers='cells', records=records)}",
         *(mean, forecaster, plan.known),
     )
-
-
-def two_digits(records: float) -> int:
-    """Two digits are enough for a reader, and more are noise."""
-    step = 10 ** max(0, math.floor(math.log10(max(records, 1.0))) - 1)
-    return int(round(records / step) * step)

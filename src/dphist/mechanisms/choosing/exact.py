@@ -9,6 +9,7 @@ from __future__ import annotations
 from dphist.mechanisms.baseline import Gaussian, Laplace
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
+from dphist.mechanisms.choosing.words import BLOCKS, beside
 from dphist.mechanisms.marginals import tables_of
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
@@ -57,7 +58,7 @@ def nearly_exact(
     asked = asked_kinds(data.shape, data.domain, workload, "ranges" if space else kind)
     forecaster = Forecaster(data.shape, asked, law)
     cells, tree = forecaster.cells().score, forecaster.tree().score
-    better, beside = cells <= _NEARLY_EXACT * tree, ""
+    better, others_said = cells <= _NEARLY_EXACT * tree, [(BLOCKS, tree)]
     if not space:
         plan, enough, others = forecaster.tables(), _AS_GOOD, [tree]
         if len(plan.tables) > 1 or len(plan.tables[0]) < len(data.shape):
@@ -68,13 +69,13 @@ def nearly_exact(
             others.append(residual_error(law, data.shape, tables_of(workload)))
             enough = _THAN_TABLES
         better = cells <= enough * min(others)
-        beside = f", from tables by {min(others[1:]):,.3g}" if others[1:] else ""
+        others_said += [("tables of few attributes", min(others[1:]))] if others[1:] else []
     if not better:
         return None
     chosen: tuple[Mechanism, str] = Posterior(), "posterior"
     if not space and part < _AS_THEY_ARE:
         chosen = (Gaussian(), "gaussian") if law.gaussian else (Laplace(), "laplace")
     return chosen[0], (
-        f"noise is drawn as whole numbers and this budget makes nearly all of them 0, so every cell is measured "
-        f"({chosen[1]}): sums are expected to be off by {cells:,.3g}, from a tree by {tree:,.3g}{beside}"
+        "noise is drawn as whole numbers and so large a budget makes nearly all of them 0, so every cell is measured "
+        f"by itself ({chosen[1]}): {beside(cells, *others_said)}"
     )

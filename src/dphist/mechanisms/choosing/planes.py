@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import Crowd, Look
+from dphist.mechanisms.choosing.words import BLOCKS, beside
 from dphist.mechanisms.privelet import Privelet, WaveletNoise
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.workload import Kind, Workload
@@ -90,8 +91,9 @@ def wavelets_if_better(
         return None
     return (
         Privelet(),
-        f"ranges of many cells will be asked for{'' if crowd is None else ' and most of the blocks are full'}, so "
-        f"wavelets are measured (privelet): ranges are expected to be off by {waves:,.3g}, from a tree by {tree:,.3g}",
+        f"ranges of many cells will be asked for{'' if crowd is None else ' and records are nearly everywhere'}, so "
+        f"differences between halves, quarters and so on (wavelets) are measured (privelet): "
+        f"{beside(waves, (BLOCKS, tree), answers='ranges')}",
     )
 
 

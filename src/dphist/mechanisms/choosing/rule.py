@@ -13,8 +13,19 @@ from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.choosing.request import LARGEST_SHRUNK, LARGEST_TABULAR, Request
+from dphist.mechanisms.choosing.words import (
+    ALONE,
+    BLOCKS,
+    FIXED_TREE,
+    TREE,
+    UNTOLD,
+    WORSE_FOR_CELLS,
+    beside,
+    two_digits,
+)
 from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.protocol import Mechanism
+from dphist.model.phrases import so_many
 from dphist.private.gate import PrivateCounts
 
 if TYPE_CHECKING:
@@ -129,12 +140,14 @@ def _fixed(data: PrivateCounts, mechanism: Mechanism, reason: str) -> tuple[Mech
         gaussian = data.law().gaussian
         fixed: Mechanism = Gaussian() if gaussian else Laplace()
         plain = "gaussian" if gaussian else "laplace"
-        reason = reason.replace("(posterior)", f"and published as it is ({plain})")
+        reason = reason.replace(ALONE, f"every cell is measured by itself and published as it is ({plain})")
     else:
         fixed = Tree(fanout="auto", nonnegative=False)
-        reason = reason.replace("a tree is measured", "a tree of fixed blocks is measured")
-        reason = reason.replace("(adaptivetree)", "(tree)")
-    return fixed, f"{reason}, for narrow guaranteed intervals"
+        reason = reason.replace(TREE, FIXED_TREE)
+    return (
+        fixed,
+        f"{reason}; what is measured is the same for all data, which keeps guaranteed intervals narrow",
+    )
 
 
 def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
@@ -153,29 +166,25 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         counted = not several and not data.law().gaussian
         return (
             _cells(counted=counted),
-            "single cells will be asked for, so every cell is measured by itself (posterior)",
+            f"single cells will be asked for, so {ALONE}",
         )
     if request.flat and kind is None and not counts_for:
         return (
             _cells(counted=not data.law().gaussian),
-            "nobody said what will be asked, and categories have no order, so each is measured by itself (posterior)",
+            f"{UNTOLD}, and categories have no order that sums would follow, so {ALONE}",
         )
     if request.brief and records is not None and request.served_by_cells(records):
-        from dphist.mechanisms.choosing.cubes import two_digits
-
         return (
             _cells(),
-            f"nobody said what will be asked, and {data.size:,} cells are few for about {two_digits(records):,} "
-            "records, so each is measured by itself (posterior)",
+            f"{UNTOLD}, and {data.size:,} cells are few for about {two_digits(records):,} records, so {ALONE}",
         )
     if request.short:
         return (
             _cells(),
-            f"the ranges that will be asked for typically hold {request.typical} cells, so every cell is "
-            "measured (posterior)",
+            f"the ranges that will be asked for typically hold {so_many(request.typical or 0, 'cell')}, so {ALONE}",
         )
     if not several and sum(w if k == "cells" else -w for k, w in counts_for) > 0.0:
-        return _cells(), "single cells count most, so every cell is measured by itself (posterior)"
+        return _cells(), f"single cells count most, so {ALONE}"
     tree_else = kind != "marginals" and (not several or (len(data.shape) == 2 and request.space))
     if tree_else and request.nearly_exact is not None:
         return request.nearly_exact
@@ -183,8 +192,8 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         cells, tree = request.compact
         return (
             _cells(),
-            f"nobody said what will be asked, and a plane of {data.size:,} cells is small, so each is measured by "
-            f"itself (posterior): boxes are expected to be off by {cells:,.3g} at most, from a tree by {tree:,.3g}",
+            f"{UNTOLD}, and {data.size:,} cells of two attributes are few, so {ALONE}: "
+            f"{beside(cells, (BLOCKS, tree), answers='ranges', most=True, though=WORSE_FOR_CELLS)}",
         )
     if request.tabular and data.size <= LARGEST_TABULAR:
         from dphist.mechanisms.choosing.asked import in_words
@@ -199,14 +208,13 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     if kind == "ranges":
         return (
             _tree(data),
-            "ranges of many cells will be asked for, so a tree is measured (adaptivetree)",
+            f"ranges of many cells will be asked for, so {TREE}",
         )
     if kind is None:
         return (
             _tree(data, mixture=several),
-            f"{'several kinds of questions' if counts_for else 'nobody said what'} will be asked, so a tree is "
-            f"measured that serves {'cells, tables and ' * several}"
-            "ranges of all sizes (adaptivetree)",
+            f"{'several kinds of questions will be asked' if counts_for else UNTOLD}, so {TREE}, which serve "
+            f"{'cells, tables and ' * several}ranges of all sizes",
         )
     if kind == "marginals":
         from dphist.mechanisms.marginals import Marginals, tables_of
@@ -214,16 +222,17 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         tables: tuple[Axes, ...] = tuple((axis,) for axis in range(len(data.shape)))
         if data.workload is not None and data.workload.kind == "marginals":
             tables = tables_of(data.workload)
-        return Marginals(tables=tables), "marginals will be asked for, so they are measured (marginals)"
+        return Marginals(
+            tables=tables
+        ), "tables of few attributes will be asked for, so these are measured (marginals)"
     if request.curve:
         return _prefixes(data, records)
-    return _tree(data), "sums of many cells will be asked for, so a tree is measured (adaptivetree)"
+    return _tree(data), f"sums of many cells will be asked for, so {TREE}"
 
 
 def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, str]:
     """The root of all prefixes or a tree, whichever is expected to be off by less: few records favour the tree."""
     from dphist.mechanisms.choosing.asked import asked_kinds
-    from dphist.mechanisms.choosing.cubes import two_digits
     from dphist.mechanisms.choosing.forecast import Forecaster
     from dphist.mechanisms.prefixsums import PrefixSums, prefix_error
 
@@ -233,17 +242,16 @@ def _prefixes(data: PrivateCounts, records: float | None) -> tuple[Mechanism, st
     nearly_none = math.sqrt(float(law.drawn_variance) / float(law.variance))
     tree = nearly_none * Forecaster(data.shape, asked, law, records).tree().score
     root = prefix_error(data.size, law)
-    of = "" if records is None else f" of about {two_digits(records):,} records"
     if root < tree:
         return (
             PrefixSums(),
-            "prefixes will be asked for, so their root is measured (prefixsums): it is expected to be off by "
-            f"{root:,.3g}, a tree by {tree:,.3g}{of}",
+            "running totals (prefixes) will be asked for, so the sums that serve these best are measured (prefixsums): "
+            f"{beside(root, (BLOCKS, tree), records=records)}",
         )
     return (
         _tree(data),
-        f"prefixes will be asked for, so a tree is measured (adaptivetree): it is expected to be off by {tree:,.3g}"
-        f"{of}, their root by {root:,.3g}",
+        f"running totals (prefixes) will be asked for, so {TREE}: "
+        f"{beside(tree, ('the sums that serve these best on full data', root), records=records)}",
     )
 
 

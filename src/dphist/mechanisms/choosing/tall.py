@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dphist.inference.predictive.few import UNSEEN
 from dphist.mechanisms.choosing.asked import asked_kinds
-from dphist.mechanisms.choosing.cubes import two_digits
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import FOR_LOW, Glimpse, Look
+from dphist.mechanisms.choosing.words import ALONE, BLOCKS, beside, two_digits
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.workload import Kind
@@ -97,8 +97,8 @@ def cells_if_few(data: PrivateCounts, kind: Kind | None, seen: Glimpse) -> tuple
         return None
     return (
         Posterior(elsewhere=UNSEEN + round(max(seen.low, 0.0) / scale)),
-        f"nearly all records are in about {two_digits(max(seen.tall, 1.0)):,} cells, so every cell is measured by "
-        f"itself (posterior): ranges are expected to be off by {cells:,.3g}, from a tree by {tree:,.3g}",
+        f"nearly all records are in about {two_digits(max(seen.tall, 1.0)):,} cells, so {ALONE}: "
+        f"{beside(cells, (BLOCKS, tree), answers='ranges')}",
     )
 
 

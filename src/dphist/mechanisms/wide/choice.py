@@ -18,6 +18,7 @@ import numpy as np
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.published import TableEstimate
 from dphist.mechanisms.choosing.glimpse import Look
+from dphist.mechanisms.choosing.words import misplaced
 from dphist.mechanisms.mixture import Mixture, counted
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges
 from dphist.mechanisms.wide.noise import planned_variances
@@ -49,8 +50,8 @@ def publish_tables(
             for axis, tree in trees.items()
         ]
         names = ", ".join(data.domain.names[axis] for axis in trees)
-        said = f"with a tree along {names}, whose ranges are expected to be off by {np.mean(parts):.2g} of what their"
-        said = f"{said} cells added up would be (residuals)"
+        said = f"and blocks of all sizes along {names} with them (residuals), whose ranges will typically be off by"
+        said = f"{said} {float(np.mean(parts)):.0%} of what sums of single cells would be"
         return said, None, plain_tables, plain_tables.estimate_tables(data)
     mixture = Mixture()
     shape = data.shape
@@ -58,19 +59,15 @@ def publish_tables(
         pair for axes in announced(data, None, mixture.ways) for pair in combinations(sorted(set(axes)), 2)
     }
     if not any(shape[a] > 1 and shape[b] > 1 for a, b in pairs):
-        return "with their best shares (residuals)", None, plain_tables, plain_tables.estimate_tables(data)
+        return "by themselves (residuals)", None, plain_tables, plain_tables.estimate_tables(data)
     rest, outlook = counted(data, mixture.tables, mixture.ways)
     better, plain = float(outlook.likely @ np.minimum(outlook.together, outlook.apart)), outlook.plain
-    shown = f"{better:.2g} of the records, as a total variation"
     if better <= plain:
-        said = (
-            f"and a model fitted to them (mixture): pairs are expected to be off by {shown}, plain tables by"
-        )
+        said = f"and a model fitted to them (mixture): {misplaced(better, plain, 'without the model')}"
         # Counting records is the first thing that a mixture does by itself.
-        return f"{said} {plain:.2g}", None, mixture, mixture.after_count(rest, outlook)
-    said = f"with their best shares (residuals): pairs are expected to be off by {plain:.2g} of the records, as a total"
+        return said, None, mixture, mixture.after_count(rest, outlook)
     look = Look(total=COUNT_SHARE[data.law().kind], blocks=Fraction(0))
-    said = f"{said} variation, with a model by {better:.2g}"
+    said = f"by themselves (residuals): {misplaced(plain, better, 'with a model fitted to them')}"
     return said, look, plain_tables, plain_tables.estimate_tables(rest)
 
 

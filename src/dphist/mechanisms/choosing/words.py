@@ -1,0 +1,175 @@
+"""A choice in words for somebody who has never read a paper: what is measured, why, and by how much that is better.
+
+Two forecasts that are nearly the same are said to be about as good: what they differ by is less than what they leave
+out. Names of mechanisms stand in parentheses, for those who look them up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+# What a tree measures, and one whose blocks do not depend on the data.
+TREE = "blocks of all sizes are measured, small ones where records are (adaptivetree)"
+FIXED_TREE = "blocks of all sizes are measured, the same whatever the data (tree)"
+# What a tree is called beside others.
+BLOCKS = "blocks of all sizes"
+TABLES = "tables of few attributes"
+ALONE = "every cell is measured by itself (posterior)"
+UNTOLD = "nobody said what will be asked"
+# Why the first of two may be chosen though the other has the better forecast.
+TOO_HOPEFUL = "this forecast is known to be too hopeful"
+ADAPTS = "forecasts do not know how well blocks fit the data"
+WORSE_FOR_CELLS = "would serve single cells worse"
+RISKS_LESS = "this way is expected to lose less where a forecast errs"
+# Forecasts that differ by less than this factor are about as good.
+_ALIKE = 1.08
+# From this factor on people say how many times as much.
+_TIMES = 1.5
+# Longer lists of tables are left to the mechanism's options, which name them all.
+_LONG_LIST = re.compile(r" \([^()]{100,}\)")
+_ALL_OF_IT = ("1 table was measured directly, each with an equal share", "1 table was measured directly")
+
+
+def two_digits(records: float) -> int:
+    """Two digits are enough for a reader, and more are noise.
+
+    Args:
+        records: A noisy number of records.
+
+    Returns:
+        The same with two digits.
+
+    Example:
+        >>> two_digits(19_731.2), two_digits(0.3)
+        (20000, 0)
+    """
+    step = 10 ** max(0, math.floor(math.log10(max(records, 1.0))) - 1)
+    return int(round(records / step) * step)
+
+
+def rough(error: float) -> str:
+    """An error with two digits.
+
+    Args:
+        error: What something is expected to be off by.
+
+    Returns:
+        The number in words.
+
+    Example:
+        >>> rough(9.97), rough(231.4), rough(0.0237), rough(51_234.0)
+        ('10', '230', '0.024', '51,000')
+    """
+    if error >= 10.0:
+        return f"{two_digits(error):,}"
+    return f"{error:.2g}"
+
+
+def of_about(records: float | None) -> str:
+    """Of how many records, where a noisy number of them was paid for.
+
+    Args:
+        records: The number.
+
+    Returns:
+        The words, with a comma before them; nothing where it is not known.
+
+    Example:
+        >>> of_about(4_950.0), of_about(None)
+        (', of about 5,000 records in all', '')
+    """
+    return "" if records is None else f", of about {max(two_digits(records), 0):,} records in all"
+
+
+def beside(
+    off: float,
+    *others: tuple[str, float],
+    answers: str = "answers",
+    records: float | None = None,
+    most: bool = False,
+    though: str = TOO_HOPEFUL,
+) -> str:
+    """What answers will be off by, and how much better that is than what was not chosen.
+
+    Args:
+        off: What the chosen way is expected to be off by.
+        others: What else there was, in the plural, and what it is expected to be off by.
+        answers: What is asked for.
+        records: About how many there are, where that is known.
+        most: Whether the first is the most that is expected.
+        though: Why the first is chosen if another has a better forecast.
+
+    Returns:
+        The words.
+
+    Example:
+        >>> beside(9.97, ("single tables", 9.87))
+        'answers will typically be off by about 10; single tables would be about as good'
+        >>> beside(6.8, ("waves", 12.1), records=5e3)
+        'answers will typically be off by about 6.8, of about 5,000 records in all; waves would be 1.8 times as far off'
+        >>> beside(6.8, ("blocks", 7.9), answers="cells", most=True)
+        'cells will typically be off by 6.8 at most; blocks would be off by 16% more'
+        >>> beside(6.8, ("tables", 5.0), though="such forecasts are too hopeful")
+        'answers will typically be off by about 6.8; tables are forecast at 5, but such forecasts are too hopeful'
+    """
+    shown = f"{rough(off)} at most" if most else f"about {rough(off)}"
+    said = f"{answers} will typically be off by {shown}{of_about(records)}"
+    alike = [name for name, other in others if max(off, other) <= _ALIKE * min(off, other)]
+    told = [f"{' and '.join(alike)} would be about as good"] if alike else []
+    told += [f"{name} {_than(off, other, though)}" for name, other in others if name not in alike]
+    return "; ".join([said, *told])
+
+
+def _than(off: float, other: float, though: str) -> str:
+    if other < off:
+        return f"are forecast at {rough(other)}, but {though}"
+    if off <= 0.0:
+        return f"would be off by {rough(other)}"
+    if other >= _TIMES * off:
+        return f"would be {rough(other / off)} times as far off"
+    return f"would be off by {round(100.0 * (other / off - 1.0))}% more"
+
+
+def misplaced(off: float, other: float, otherwise: str) -> str:
+    """How large a part of the records a table of two attributes has in a wrong cell, and would have otherwise.
+
+    Args:
+        off: The total variation that is expected of tables of two attributes.
+        other: The same the other way.
+        otherwise: Which way that is.
+
+    Returns:
+        The words.
+
+    Example:
+        >>> misplaced(0.043, 0.151, "else")
+        'in tables of two attributes about 4.3% of the records will typically lie in a wrong cell, else 15%'
+    """
+    than = "about as many" if other <= _ALIKE * off else _percent(other)
+    said = (
+        f"in tables of two attributes about {_percent(off)} of the records will typically lie in a wrong cell"
+    )
+    return f"{said}, {otherwise} {than}"
+
+
+def _percent(part: float) -> str:
+    return f"{rough(100.0 * part)}%"
+
+
+def in_detail(note: str) -> str:
+    """The end of a reason: how the chosen mechanism says that its estimate came about.
+
+    Args:
+        note: What it says.
+
+    Returns:
+        The words, without a list that its options repeat.
+
+    Example:
+        >>> in_detail("2 tables were measured (a, b)"), in_detail("")
+        ('. In detail: 2 tables were measured (a, b).', '.')
+    """
+    if not note:
+        return "."
+    return f". In detail: {_LONG_LIST.sub('', note).replace(*_ALL_OF_IT)}."
