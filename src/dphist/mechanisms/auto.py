@@ -108,11 +108,9 @@ class Auto:
         if reason is not None:
             return reason + in_detail(note)
         # The second is how reasons of earlier versions end.
-        for end in (in_detail(note), f"; {note}."):
-            plain = self.why.isprintable() and len(self.why) - len(end) <= _LONGEST_REASON
-            if plain and self.why.endswith(end):
-                return self.why
-        return note
+        ends = [end for end in (in_detail(note), f"; {note}.") if self.why.endswith(end)]
+        plain = ends and self.why.isprintable() and len(self.why) - len(ends[0]) <= _LONGEST_REASON
+        return self.why if plain else note
 
     def choose(self, data: PrivateCounts, seen: Glimpse | None = None) -> tuple[Mechanism, str]:
         """Say which mechanism fits, and why, from public facts and, where that was paid for, a first look.
@@ -183,6 +181,6 @@ class Auto:
         own, cube = beside_cube(data.law(), data.shape, announced(data, None, 2))
         return (
             f"the domain has {attributes} attributes and {size:,} cells, which could all be written out, but tables "
-            f"measured by themselves are as good or better: "
+            "measured by themselves are as good or better: "
             f"{beside(own, ('tables read off all cells', cube), answers='their cells')}"
         )
