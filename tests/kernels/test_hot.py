@@ -318,7 +318,7 @@ from numba.core import caching
 # As on an installation that may only be read: nothing can be kept beside the package.
 caching.CacheImpl._locator_classes.remove(caching.InTreeCacheLocator)
 machine._folders = lambda: iter([machine.kept_folder()])
-from dphist.kernels.levels.likelihood import scaled_tail
+from dphist.kernels.normal import scaled_tail
 print(scaled_tail(1.0))
 """
 

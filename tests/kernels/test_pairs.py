@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dphist.kernels import pairs
+from dphist.kernels.hashing import GOLDEN
 from dphist.kernels.pairs import side_by_side
 
 
@@ -40,7 +41,7 @@ def test_rows_are_side_by_side_and_in_order(kind: str) -> None:
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (6, 4), (12, 12)])
 def test_machine_code_gives_what_the_twin_gives(kind: str, first: int, second: int) -> None:
     people, cells = rows(kind)
-    keys = people.view(np.uint64) * np.uint64(pairs._SPREAD)
+    keys = people.view(np.uint64) * np.uint64(GOLDEN)
     twin = pairs._lexicographic(keys, cells, first, second)
     compiled = pairs._sorted.compiled()(keys, cells, first, second)  # type: ignore[attr-defined]
     assert all(np.array_equal(a, b) for a, b in zip(twin, compiled, strict=True))

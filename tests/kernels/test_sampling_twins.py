@@ -75,10 +75,6 @@ def test_tabled_digits_are_the_same_and_so_are_those_left_open(tailed, first):
     assert len(expected)
 
 
-def test_both_call_the_same_cells_unsettled():
-    assert sampling.UNSETTLED == sampling_twins.UNSETTLED
-
-
 @pytest.mark.parametrize("lows", [0, 1, 3])
 def test_digits_add_up_the_same(lows):
     rng = np.random.default_rng(lows)

@@ -9,7 +9,8 @@ from scipy import special as theirs
 
 import dphist
 from dphist.inference.intervals import _SHARES, _matched
-from dphist.kernels import special
+from dphist.kernels import normal, special
+from dphist.kernels.hashing import GOLDEN, mixed
 
 
 @pytest.mark.parametrize("shape", [1.0, 1.18, 2.0, 6.67, 10.0, 110.0])
@@ -95,3 +96,17 @@ def test_what_scipy_is_missing_for_is_said_before_anything_is_paid(tmp_path, mon
                 ledger=ledger, dataset="people",
             )  # fmt: skip
         assert not ledger.entries("people")
+
+
+def test_tails_of_normals_are_the_same_one_by_one_and_together():
+    t = np.concatenate([np.linspace(-30.0, 30.0, 4001), [-0.0, 0.0]])
+    one_by_one = [normal.scaled_tail.function(x) for x in t.tolist()]  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(normal.scaled_tails(t), one_by_one)
+    np.testing.assert_allclose(one_by_one, np.exp(t**2 / 2 + theirs.log_ndtr(-t)), rtol=2e-7)
+
+
+def test_words_are_hashed_as_others_hash_them():
+    # What SplitMix64 gives first, second and third from 1234567, as its author's program prints it.
+    seeds = np.array([1, 2, 3], dtype=np.uint64) * np.uint64(GOLDEN) + np.uint64(1234567)
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert mixed(seeds).tolist() == expected

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel_with_twin
+from dphist.kernels.hashing import GOLDEN
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-# Odd, so that multiplying by it modulo 2⁶⁴ can be undone: by its inverse.
-_SPREAD = 0x9E3779B97F4A7C15
-_BACK = pow(_SPREAD, -1, 2**64)
+# What undoes multiplying by it.
+_BACK = pow(GOLDEN, -1, 2**64)
 # Rows of a piece after the first cut and after the second, and how few are sorted by insertion.
 _FIRST, _SECOND, _FEW = 4096, 16, 24
 _BITS = 12
@@ -139,7 +139,7 @@ def side_by_side(people: Integers, cells: Integers) -> tuple[Integers, Integers]
         [0, 2]
     """
     keys = people.view(np.uint64)
-    np.multiply(keys, np.uint64(_SPREAD), out=keys)
+    np.multiply(keys, np.uint64(GOLDEN), out=keys)
     first = min(_BITS, max(1, (len(keys) // _FIRST).bit_length()))
     second = min(_BITS, max(1, (len(keys) // (_SECOND << first)).bit_length()))
     spread, ordered = _sorted(keys, np.ascontiguousarray(cells, dtype=np.int64), first, second)

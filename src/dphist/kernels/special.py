@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-_ROOT_HALF = math.sqrt(0.5)
-_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+ROOT_HALF = math.sqrt(0.5)
+LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # From here on, in deviations, the asymptotic series of a normal tail has more digits than a float.
 _FAR = 20.0
 # Points between which the density of a gamma law is integrated, evenly spaced in the cube root of its values: that
@@ -42,9 +42,9 @@ def log_normal(values: FloatArray) -> FloatArray:
 
 def _log_normal(x: float) -> float:
     if x > 0.0:
-        return math.log1p(-0.5 * math.erfc(x * _ROOT_HALF))
+        return math.log1p(-0.5 * math.erfc(x * ROOT_HALF))
     if x > -_FAR:
-        return math.log(0.5 * math.erfc(-x * _ROOT_HALF))
+        return math.log(0.5 * math.erfc(-x * ROOT_HALF))
     if math.isinf(x):
         return -math.inf
     # φ(x)/|x| · (1 − 1/x² + 3/x⁴ − 15/x⁶ + …), each next term below 5/400 of the last so far.
@@ -52,7 +52,7 @@ def _log_normal(x: float) -> float:
     for k in range(1, 9):
         term *= -(2 * k - 1) / square
         rest += term
-    return -0.5 * square - _HALF_LOG_TWO_PI - math.log(-x) + math.log1p(rest)
+    return -0.5 * square - LOG_ROOT_TWO_PI - math.log(-x) + math.log1p(rest)
 
 
 def chi_square_tail(degrees: int, square: float) -> float:

@@ -13,14 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel
+from dphist.kernels.hashing import GOLDEN, mixed
 
-
-@kernel
-def mixed(number: Any) -> Any:
-    """Hash a 64-bit number (SplitMix64's finaliser): for orders that look random and are the same for everyone."""
-    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return number ^ (number >> np.uint64(31))
+_mixed = kernel(mixed)
 
 
 @kernel
@@ -53,8 +48,8 @@ def exchange(codes: NDArray[np.int32], excess: NDArray[np.float32], seed: Any, s
     for _ in range(sweeps):
         for column in range(columns):
             for record in range(records):
-                state += np.uint64(0x9E3779B97F4A7C15)
-                partner = np.int64((mixed(state) >> np.uint64(11)) % np.uint64(records))
+                state += np.uint64(GOLDEN)
+                partner = np.int64((_mixed(state) >> np.uint64(11)) % np.uint64(records))
                 old, new = codes[record, column], codes[partner, column]
                 if old == new:
                     continue

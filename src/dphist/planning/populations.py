@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dphist.kernels.hashing import GOLDEN, mixed
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
 
@@ -141,13 +142,9 @@ def _drawn(weights: FloatArray, records: int) -> NDArray[np.int64]:
 
 def _uniform(shape: tuple[int, ...], salt: int) -> FloatArray:
     """A number in (0, 1) for each cell, by a hash of its place (splitmix64)."""
-    mixed = np.arange(1, math.prod(shape) + 1, dtype=np.uint64) + (np.uint64(salt) << np.uint64(40))
-    mixed *= np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed ^= mixed >> np.uint64(shift)
-        mixed *= np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    level: FloatArray = ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    place = np.arange(1, math.prod(shape) + 1, dtype=np.uint64) + (np.uint64(salt) << np.uint64(40))
+    place = mixed(place * np.uint64(GOLDEN))
+    level: FloatArray = ((place >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     return level.reshape(shape)
 
 

@@ -12,6 +12,7 @@ from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.extras import need
 from dphist.inference.intervals import read_confidence
+from dphist.kernels.hashing import GOLDEN
 from dphist.release.bounds import every_bound
 from dphist.release.cells import TableCells
 from dphist.release.cells.cells import places
@@ -198,7 +199,7 @@ class Tables(Contents):
             flat, total = np.ones_like(flat), float(flat.size)
             wanted = wanted if flat.size else 0
         # Systematic sampling: evenly spaced points along the cumulated counts, from one public starting point.
-        start = ((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64) / 2**64
+        start = ((seed * GOLDEN + 0x632BE59BD9B4E019) % 2**64) / 2**64
         points = (np.arange(wanted) + start) * (total / max(1, wanted))
         rows = np.minimum(np.searchsorted(np.cumsum(flat), points, side="right"), flat.size - 1)
         return to_frame(label_table(self.domain, places(self.domain, self.cells.positions(rows))))

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.mixture import MixtureModel
+from dphist.kernels.hashing import GOLDEN, mixed
 from dphist.waiting import steps as steps_of
 
 FloatArray = NDArray[np.float64]
@@ -323,11 +324,6 @@ def _scatter(rows: int, columns: int, number: int) -> FloatArray:
     Not drawn: they are the same for everyone, so a model is a function of the tables alone.
     """
     place = np.arange(rows * columns, dtype=np.uint64) + np.uint64(number << 40)
-    place *= np.uint64(0x9E3779B97F4A7C15)
-    place ^= place >> np.uint64(30)
-    place *= np.uint64(0xBF58476D1CE4E5B9)
-    place ^= place >> np.uint64(27)
-    place *= np.uint64(0x94D049BB133111EB)
-    place ^= place >> np.uint64(31)
-    even = (place >> np.uint64(11)).astype(np.float64) / 2.0**53
+    place = mixed(place * np.uint64(GOLDEN))
+    even: FloatArray = (place >> np.uint64(11)).astype(np.float64) / 2.0**53
     return ((even - 0.5) * math.sqrt(12.0)).reshape(rows, columns)

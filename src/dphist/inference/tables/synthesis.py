@@ -22,6 +22,7 @@ from dphist.inference.tables.fitting import rake
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.mixture import MixtureModel
 from dphist.inference.tables.residuals import bounded_kinds
+from dphist.kernels.hashing import GOLDEN, mixed
 from dphist.kernels.summed_area import box_sums
 
 FloatArray = NDArray[np.float64]
@@ -36,7 +37,6 @@ _MOST_ROWS = 16_000
 # Tables that a guess is raked in: of so many cells at most, so many of them kept, in so many rounds; and what a cell
 # that the mixture leaves empty may be filled from.
 _MOST_CELLS, _MOST_KEPT, _RAKING_ROUNDS, _TRACE = 1 << 20, 32, 6, 1e-6
-_GOLDEN = 0x9E3779B97F4A7C15
 
 
 def deal(model: MixtureModel, count: int, *, seed: int = 0) -> _Codes:
@@ -122,7 +122,7 @@ def synthesise(
     placed = np.ascontiguousarray(codes + np.array(model.starts[:-1], dtype=np.int32))
     count_pairs(placed, excess)
     sweeps = int(np.clip(_MOST_TRIED / placed.size, 1, _MOST_SWEEPS))
-    exchange(placed, excess, np.uint64((seed * _GOLDEN + 1) % 2**64), sweeps)
+    exchange(placed, excess, np.uint64((seed * GOLDEN + 1) % 2**64), sweeps)
     return np.asarray(placed - np.array(model.starts[:-1], dtype=np.int32), dtype=np.int32)
 
 
@@ -278,8 +278,6 @@ def _fraction(seed: int, salt: int) -> float:
 
 def _hashes(seed: int, salt: int, count: int) -> NDArray[np.uint64]:
     """As many hashed numbers: a function of their place, the public seed and what they are for."""
-    start = (seed * 0xD1342543DE82EF95 + salt * 0xA0761D6478BD642F + _GOLDEN) % 2**64
-    state = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN) + np.uint64(start)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
-    return state ^ (state >> np.uint64(31))
+    start = (seed * 0xD1342543DE82EF95 + salt * 0xA0761D6478BD642F + GOLDEN) % 2**64
+    state = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(GOLDEN) + np.uint64(start)
+    return np.asarray(mixed(state), dtype=np.uint64)

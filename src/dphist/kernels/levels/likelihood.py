@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dphist.kernels.compile import kernel, kernel_once_hot, kernel_with_twin
 from dphist.kernels.levels import twins
 from dphist.kernels.levels.listed import count_weights, normal_base, tail_of
+from dphist.kernels.normal import DENSITY, scaled_tail, truncated
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -54,31 +55,19 @@ def deviation(rate: float, normal: float = 0.0) -> float:
 
 
 @kernel
-def scaled_tail(t: float) -> float:
-    """exp(t²/2)·P(N > t), to a relative 1.2e-7 (Numerical Recipes' Chebyshev fit of erfc, scaled)."""
-    x = t * 0.7071067811865476
-    z = abs(x)
-    u = 1.0 / (1.0 + 0.5 * z)
-    p = -1.13520398 + u * (1.48851587 + u * (-0.82215223 + u * 0.17087277))
-    p = 0.37409196 + u * (0.09678418 + u * (-0.18628806 + u * (0.27886807 + u * p)))
-    r = 0.5 * u * math.exp(-1.26551223 + u * (1.00002368 + u * p))
-    return r if x >= 0.0 else math.exp(z * z) - r
-
-
-@kernel
 def _tail(t: float) -> float:
-    """The same, by its series where that is as near: most levels that count are high above the noise."""
+    """`scaled_tail`, by its series where that is as near: most levels that count are high above the noise."""
     if t < _SERIES_FROM:
         return scaled_tail(t)
     u = 1.0 / (t * t)
-    return 0.3989422804014327 / t * (1.0 - u * (1.0 - u * (3.0 - u * (15.0 - u * 105.0))))
+    return DENSITY / t * (1.0 - u * (1.0 - u * (3.0 - u * (15.0 - u * 105.0))))
 
 
 @kernel
 def _gaussian_halves(d: float, v: float, rate: float) -> tuple[float, float, float, float, float]:
     """Gaussian ⊛ Laplace in halves (count below, count above what we saw), both times e^−shift; and their two tails.
 
-    Returns shift, below, above, and the scaled tails that `_truncated` asks for: each is worked out once.
+    Returns shift, below, above, and the scaled tails that `truncated` asks for: each is worked out once.
     """
     s = math.sqrt(v)
     a = (d - rate * v) / s
@@ -106,19 +95,6 @@ def _far(value: int, level: float, v: float, rate: float) -> bool:
     if gap > rate * v:
         return rate * gap - 0.5 * rate * rate * v > most
     return d * d > 2.0 * most * v
-
-
-@kernel
-def _truncated(t: float, tail: float) -> tuple[float, float]:
-    """Mean and variance of (bound − N) given N < bound, for a standard normal with its bound at t.
-
-    ``tail`` is the scaled tail at −t, infinite from t = 8 on.
-    """
-    if t < -12.0:
-        u = 1.0 / (t * t)
-        return -(1.0 - 2.0 * u + 10.0 * u * u) / t, u * (1.0 - 6.0 * u)
-    hazard = 0.3989422804014327 / tail
-    return t + hazard, max(1.0 - t * hazard - hazard * hazard, 0.0)
 
 
 @kernel
@@ -381,8 +357,8 @@ def _laplace_moments(
             d = values[i] - level
             _, below, above, lower, upper = _gaussian_halves(d, v, rate)
             w = below / (below + above)
-            m1, v1 = _truncated((d - rate * v) / s, lower)
-            m2, v2 = _truncated(-(d + rate * v) / s, upper)
+            m1, v1 = truncated((d - rate * v) / s, lower)
+            m2, v2 = truncated(-(d + rate * v) / s, upper)
             m1 = values[i] - s * m1
             m2 = values[i] + s * m2
             m = w * m1 + (1.0 - w) * m2

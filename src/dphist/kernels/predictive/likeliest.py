@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel, kernel_once_hot
+from dphist.kernels.special import ROOT_HALF
 
 FloatArray = NDArray[np.float64]
 
@@ -50,4 +51,4 @@ def likeliest_counts(
 @kernel
 def _below(count: float, middle: float, spread: float) -> float:
     """What the law has below a count."""
-    return 0.5 * math.erfc((middle - count) / spread * 0.7071067811865476)
+    return 0.5 * math.erfc((middle - count) / spread * ROOT_HALF)

@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel, kernel_once_hot, kernel_with_twin
-from dphist.kernels.levels.likelihood import scaled_tail
+from dphist.kernels.normal import ROOT_TWO_PI, scaled_tail
 from dphist.kernels.predictive import twins, ways
-from dphist.kernels.predictive.ways import CARRIED, FIRST, NEAR, ROOT_TWO_PI, ROUNDS, SAMPLE, VAGUE, WAYS
+from dphist.kernels.predictive.ways import CARRIED, FIRST, NEAR, ROUNDS, SAMPLE, VAGUE, WAYS
+from dphist.kernels.special import ROOT_HALF
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -106,8 +107,7 @@ def _log_chances(total: float, share: float, seen: float, spread: float, out: Fl
         gap = seen - total * share
         out[k] = _tail_log(gap * gap / whole) - 0.5 * math.log(whole)
     inside = 0.5 * (
-        math.erfc(-(total - seen) / deviation * 0.7071067811865476)
-        - math.erfc(seen / deviation * 0.7071067811865476)
+        math.erfc(-(total - seen) / deviation * ROOT_HALF) - math.erfc(seen / deviation * ROOT_HALF)
     )
     # A view far outside fits nothing well; under this way it fits like the noise at the nearer end.
     outside = max(-seen, seen - total, 0.0) / deviation
@@ -205,7 +205,7 @@ def _cut_normal(centre: float, deviation: float, top: float) -> tuple[float, flo
     if b < -4.0:
         rest = min(deviation / -b, 0.5 * top)
         return top - rest, rest * rest
-    mass = 0.5 * (math.erfc(a * 0.7071067811865476) - math.erfc(b * 0.7071067811865476))
+    mass = 0.5 * (math.erfc(a * ROOT_HALF) - math.erfc(b * ROOT_HALF))
     at_a = math.exp(-0.5 * a * a) / ROOT_TWO_PI
     at_b = math.exp(-0.5 * min(b * b, 700.0)) / ROOT_TWO_PI
     shift = (at_a - at_b) / mass

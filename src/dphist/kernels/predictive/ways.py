@@ -8,10 +8,13 @@ of the two has run must not show.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dphist.kernels.normal import ROOT_TWO_PI, scaled_tails
+from dphist.kernels.special import ROOT_HALF, each
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -30,12 +33,6 @@ ROUNDS = 20
 SAMPLE = 1536
 # A split that tells nothing has a view as vague as this many times the total.
 VAGUE = 10.0
-ROOT_TWO_PI = 2.5066282746310002
-_ROOT_HALF = 0.7071067811865476
-
-
-def _each(function: Callable[[float], float], values: FloatArray) -> FloatArray:
-    return np.fromiter(map(function, values.tolist()), np.float64, values.size)
 
 
 def _sum(rows: FloatArray) -> FloatArray:
@@ -97,7 +94,7 @@ def _evidence(
     c = left[chosen]
     seen, vague, _ = _views(total, best[c], spread[c], best[c + 1], spread[c + 1])
     logs, _ = _log_chances(total, size[c] / size[chosen], seen, vague)
-    return _each(math.exp, (logs - logs.max(axis=0)).reshape(-1)).reshape(logs.shape).T
+    return each(math.exp, logs - logs.max(axis=0)).T
 
 
 def infer_splits(
@@ -200,25 +197,13 @@ def _tail_log(q: FloatArray) -> FloatArray:
     return np.where(q < 9.0, -0.5 * q, 4.5 - 3.0 * np.sqrt(q))
 
 
-def _scaled_tail(t: FloatArray) -> FloatArray:
-    x = t * _ROOT_HALF
-    z = np.abs(x)
-    u = 1.0 / (1.0 + 0.5 * z)
-    p = -1.13520398 + u * (1.48851587 + u * (-0.82215223 + u * 0.17087277))
-    p = 0.37409196 + u * (0.09678418 + u * (-0.18628806 + u * (0.27886807 + u * p)))
-    r = 0.5 * u * _each(math.exp, -1.26551223 + u * (1.00002368 + u * p))
-    long = x < 0.0
-    r[long] = _each(math.exp, z[long] * z[long]) - r[long]
-    return r
-
-
 def _exponential_log(x: FloatArray, spread: FloatArray, mean: FloatArray) -> FloatArray:
     deviation = np.sqrt(spread)
     t = deviation / mean - x / deviation
     far = t < -6.0
     tail = np.ones(t.size)
-    tail[~far] = _scaled_tail(t[~far])
-    logs = _each(math.log, np.where(far, ROOT_TWO_PI / mean, tail * ROOT_TWO_PI / mean))
+    tail[~far] = scaled_tails(t[~far])
+    logs = each(math.log, np.where(far, ROOT_TWO_PI / mean, tail * ROOT_TWO_PI / mean))
     return np.where(far, 0.5 * spread / (mean * mean) - x / mean + logs, logs - 0.5 * x * x / spread)
 
 
@@ -232,19 +217,19 @@ def _log_chances(
     gap = seen - total * share
     for k in range(NEAR):
         whole = spread + (total * total * WAYS[k] + total) * even
-        out[k] = _tail_log(gap * gap / whole) - 0.5 * _each(math.log, whole)
+        out[k] = _tail_log(gap * gap / whole) - 0.5 * each(math.log, whole)
     inside = 0.5 * (
-        _each(math.erfc, -(total - seen) / deviation * _ROOT_HALF)
-        - _each(math.erfc, seen / deviation * _ROOT_HALF)
+        each(math.erfc, -(total - seen) / deviation * ROOT_HALF)
+        - each(math.erfc, seen / deviation * ROOT_HALF)
     )
     outside = np.maximum(np.maximum(-seen, seen - total), 0.0) / deviation
     floor = _tail_log(outside * outside) - 3.0
     out[NEAR] = np.maximum(
-        _each(math.log, np.maximum(inside, 1e-300) * ROOT_TWO_PI / total),
-        floor + _each(math.log, 1.0 / total),
+        each(math.log, np.maximum(inside, 1e-300) * ROOT_TWO_PI / total),
+        floor + each(math.log, 1.0 / total),
     )
     exactly = _tail_log(seen * seen / spread), _tail_log((seen - total) ** 2 / spread)
-    out[NEAR + 1] = _either(*exactly, share) - _each(math.log, deviation)
+    out[NEAR + 1] = _either(*exactly, share) - each(math.log, deviation)
     nearly = (
         _exponential_log(seen, spread, 2.0 * deviation),
         _exponential_log(total - seen, spread, 2.0 * deviation),
@@ -256,8 +241,8 @@ def _log_chances(
 def _either(none: FloatArray, whole: FloatArray, share: FloatArray) -> FloatArray:
     """Log likelihood of nothing or all being on the left, which has this share of the cells."""
     top = np.maximum(none, whole)
-    mixed = (1.0 - share) * _each(math.exp, none - top) + share * _each(math.exp, whole - top)
-    return top + _each(math.log, mixed)
+    mixed = (1.0 - share) * each(math.exp, none - top) + share * each(math.exp, whole - top)
+    return top + each(math.log, mixed)
 
 
 def _moments(
@@ -270,7 +255,7 @@ def _moments(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean of the left part given the total, its variance, and its slope in the total."""
     logs, sides = _log_chances(total, share, seen, vague)
-    logs = here * _each(math.exp, (logs - logs.max(axis=0)).reshape(-1)).reshape(logs.shape)
+    logs = here * each(math.exp, logs - logs.max(axis=0))
     chances = logs / _sum(logs)
     deviation = np.sqrt(vague)
     near = np.minimum(np.maximum(seen, 0.0), total)
@@ -294,7 +279,7 @@ def _moments(
                 low, low_v = _cut_normal(z - 0.5 * apart, apart, t)
                 other, other_v = _cut_normal(t - z - 0.5 * apart, apart, t)
             high = t - other
-            odds = _each(math.exp, np.minimum(np.maximum(none - all_left, -600.0), 600.0))
+            odds = each(math.exp, np.minimum(np.maximum(none - all_left, -600.0), 600.0))
             d = s / (s + (1.0 - s) * odds)
             m = d * high + (1.0 - d) * low
             v = d * (other_v + (high - m) ** 2) + (1.0 - d) * (low_v + (low - m) ** 2)
@@ -326,9 +311,9 @@ def _cut_normal(centre: FloatArray, deviation: FloatArray, top: FloatArray) -> t
     mean[below], variance[below] = top[below] - rest, rest * rest
     at = np.flatnonzero(left & ~below)
     a, b, centre, deviation, top = a[at], b[at], centre[at], deviation[at], top[at]
-    mass = 0.5 * (_each(math.erfc, a * _ROOT_HALF) - _each(math.erfc, b * _ROOT_HALF))
-    at_a = _each(math.exp, -0.5 * a * a) / ROOT_TWO_PI
-    at_b = _each(math.exp, -0.5 * np.minimum(b * b, 700.0)) / ROOT_TWO_PI
+    mass = 0.5 * (each(math.erfc, a * ROOT_HALF) - each(math.erfc, b * ROOT_HALF))
+    at_a = each(math.exp, -0.5 * a * a) / ROOT_TWO_PI
+    at_b = each(math.exp, -0.5 * np.minimum(b * b, 700.0)) / ROOT_TWO_PI
     shift = (at_a - at_b) / mass
     shrink = 1.0 + (a * at_a - b * at_b) / mass - shift * shift
     mean[at] = np.minimum(np.maximum(centre + deviation * shift, 0.0), top)

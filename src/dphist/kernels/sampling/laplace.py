@@ -11,11 +11,9 @@ import numpy.typing as npt
 
 from dphist.kernels.compile import kernel, kernel_with_twin
 from dphist.kernels.sampling import twins as sampling_twins
+from dphist.kernels.sampling.twins import UNSETTLED
 
 Int64s = npt.NDArray[np.int64]
-
-# A cell of the table that a threshold cuts: 16 bits do not settle it.
-UNSETTLED = -32768
 
 
 @kernel_with_twin(sampling_twins.draw_binary)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
 
+# A cell of the table that a threshold cuts: 16 bits do not settle it.
 UNSETTLED = -32768
 
 

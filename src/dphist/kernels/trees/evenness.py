@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.kernels.compile import kernel, kernel_with_twin
-from dphist.kernels.levels.likelihood import scaled_tail
+from dphist.kernels.normal import scaled_tail, truncated
+from dphist.kernels.special import LOG_ROOT_TWO_PI
 from dphist.kernels.trees import twins
 from dphist.kernels.trees.twins import EVEN, SPREADS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-_LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
 @kernel
@@ -39,7 +38,7 @@ def _near_even(
     for c in range(seen.size):
         t = spread * even[c] * even[c]
         gap = seen[c] - even[c]
-        logs -= 0.5 * (gap * gap / (variance + t) + math.log(variance + t)) + _LOG_ROOT_TWO_PI
+        logs -= 0.5 * (gap * gap / (variance + t) + math.log(variance + t)) + LOG_ROOT_TWO_PI
         pull = t / (t + variance)
         out[c] = even[c] + pull * gap
         mean += out[c]
@@ -79,20 +78,13 @@ def _anything(seen: FloatArray, variance: float, even: FloatArray, total: float,
         for c in range(seen.size):
             t = (seen[c] - (tilt + 1.0 / even[c]) * variance) / deviation
             if t > 8.0:
-                logs += math.log(deviation / even[c]) + _LOG_ROOT_TWO_PI + 0.5 * t * t
+                logs += math.log(deviation / even[c]) + LOG_ROOT_TWO_PI + 0.5 * t * t
                 m = t
                 s = 1.0
             else:
                 tail = scaled_tail(-t)
-                logs += math.log(deviation / even[c] * tail) + _LOG_ROOT_TWO_PI
-                if t < -12.0:
-                    u = 1.0 / (t * t)
-                    m = -(1.0 - 2.0 * u + 10.0 * u * u) / t
-                    s = u * (1.0 - 6.0 * u)
-                else:
-                    hazard = 0.3989422804014327 / tail
-                    m = t + hazard
-                    s = max(1.0 - t * hazard - hazard * hazard, 1e-9)
+                logs += math.log(deviation / even[c] * tail) + LOG_ROOT_TWO_PI
+                m, s = truncated(t, tail)
             out[c] = m * deviation
             mean += out[c]
             unknown += s * variance
@@ -115,7 +107,7 @@ def _anything(seen: FloatArray, variance: float, even: FloatArray, total: float,
     prior = 0.0
     for c in range(seen.size):
         gap = seen[c] / deviation
-        logs -= 0.5 * gap * gap + math.log(deviation) + _LOG_ROOT_TWO_PI
+        logs -= 0.5 * gap * gap + math.log(deviation) + LOG_ROOT_TWO_PI
         prior += even[c] * even[c]
     out *= total / out.sum()
     answer: float = logs + tilt * total + 0.5 * math.log(prior / unknown)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dphist.kernels.normal import DENSITY, scaled_tails
+from dphist.kernels.special import LOG_ROOT_TWO_PI, each
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -21,17 +23,10 @@ BoolArray = NDArray[np.bool_]
 SPREADS = (1e-4, 1e-3, 1e-2, 0.05, 0.2)
 # The chance of exactly even before anything was seen; the others share the rest equally.
 EVEN = 0.6
-_LOG_ROOT_TWO_PI = 0.9189385332046727
 
 
 def _sum(rows: FloatArray) -> FloatArray:
     return np.asarray(np.cumsum(rows, axis=1)[:, -1], dtype=np.float64)
-
-
-def _each(function: Any, values: FloatArray) -> FloatArray:
-    """Python's own elementary functions, number by number: NumPy's differ from the kernels' in the last bit."""
-    flat = [function(value) for value in values.reshape(-1).tolist()]
-    return np.array(flat, dtype=np.float64).reshape(values.shape)
 
 
 def _families(nodes: IntArray, first: IntArray, last: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
@@ -227,7 +222,7 @@ def divide_pools(
                 models = [_near_even(seen[c], noise, even, totals[i], spread) for spread in (0.0, *SPREADS)]
                 models.append(_anything(seen[c], noise, even, totals[i]))
                 logs = np.stack([model[0] for model in models], axis=1)
-                chances = _each(math.exp, logs - logs.max(axis=1)[:, None])
+                chances = each(math.exp, logs - logs.max(axis=1)[:, None])
                 chances[:, 0] *= EVEN
                 chances[:, 1:] *= (1.0 - EVEN) / (len(models) - 1)
                 whole = _sum(chances)
@@ -243,7 +238,7 @@ def _near_even(
     noise = variance[:, None]
     t = spread * even * even
     gap = seen - even
-    terms = 0.5 * (gap * gap / (noise + t) + _each(math.log, noise + t)) + _LOG_ROOT_TWO_PI
+    terms = 0.5 * (gap * gap / (noise + t) + each(math.log, noise + t)) + LOG_ROOT_TWO_PI
     logs = _sum(-terms)
     pull = t / (t + noise)
     out = even + pull * gap
@@ -254,18 +249,12 @@ def _near_even(
         return logs, out
     logs = np.where(
         given,
-        logs + 0.5 * (_each(math.log, np.where(given, _sum(t) / left, 1.0)) - beyond * beyond / left),
+        logs + 0.5 * (each(math.log, np.where(given, _sum(t) / left, 1.0)) - beyond * beyond / left),
         logs,
     )
     moved = np.maximum(out + beyond[:, None] * t * noise / ((t + noise) * left[:, None]), 0.0)
     moved *= (total / _sum(moved))[:, None]
     return logs, np.where(given[:, None], moved, out)
-
-
-def _scaled_tail(t: FloatArray) -> FloatArray:
-    from dphist.kernels.levels.likelihood import scaled_tail
-
-    return _each(scaled_tail.function, t)  # type: ignore[attr-defined]
 
 
 def _anything(
@@ -304,22 +293,22 @@ def _anything(
         )
         tilt[going] = np.where((a < step) & (step < b), step, bracket)
     gaps = seen / deviation[:, None]
-    terms = 0.5 * gaps * gaps + _each(math.log, deviation)[:, None] + _LOG_ROOT_TWO_PI
+    terms = 0.5 * gaps * gaps + each(math.log, deviation)[:, None] + LOG_ROOT_TWO_PI
     logs = np.cumsum(np.concatenate([logs[:, None], -terms], axis=1), axis=1)[:, -1]
     out *= (total / _sum(out))[:, None]
-    return logs + tilt * total + 0.5 * _each(math.log, _sum(even * even) / unknown), out
+    return logs + tilt * total + 0.5 * each(math.log, _sum(even * even) / unknown), out
 
 
 def _tilted(t: FloatArray, ratio: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean and variance of each total in deviations of its noise, and its part of the log evidence."""
     high, low = t > 8.0, t < -12.0
     tail = np.ones(t.shape)
-    tail[~high] = _scaled_tail(-t[~high])
+    tail[~high] = scaled_tails(-t[~high])
     u = 1.0 / (t * t)
-    hazard = 0.3989422804014327 / tail
+    hazard = DENSITY / tail
     m = np.where(high, t, np.where(low, -(1.0 - 2.0 * u + 10.0 * u * u) / t, t + hazard))
     s = np.where(
-        high, 1.0, np.where(low, u * (1.0 - 6.0 * u), np.maximum(1.0 - t * hazard - hazard * hazard, 1e-9))
+        high, 1.0, np.where(low, u * (1.0 - 6.0 * u), np.maximum(1.0 - t * hazard - hazard * hazard, 0.0))
     )
-    logs = _each(math.log, np.where(high, ratio, ratio * tail)) + _LOG_ROOT_TWO_PI
+    logs = each(math.log, np.where(high, ratio, ratio * tail)) + LOG_ROOT_TWO_PI
     return m, s, np.where(high, logs + 0.5 * t * t, logs)

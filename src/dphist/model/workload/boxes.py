@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dphist.errors import QueryError, TooLargeError
+from dphist.kernels.hashing import GOLDEN, mixed
 from dphist.model.domain import Domain
 
 IntArray = npt.NDArray[np.int64]
@@ -144,13 +145,7 @@ def unrank(rank: IntArray, n: int) -> Boxes:
 
 def fractions(count: int, seed: int, axis: int) -> npt.NDArray[np.float64]:
     """Numbers spread evenly over [0, 1), by the splitmix64 hash of (seed, axis, place)."""
-    mixed = np.arange(count, dtype=np.uint64) + np.uint64(1)
+    place = np.arange(count, dtype=np.uint64) + np.uint64(1)
     for salt in (seed, axis):
-        mixed = _mix(mixed * np.uint64(0x9E3779B97F4A7C15) + np.uint64(salt % 2**64))
-    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+        place = mixed(place * np.uint64(GOLDEN) + np.uint64(salt % 2**64))
+    return (place >> np.uint64(11)).astype(np.float64) * 2.0**-53
