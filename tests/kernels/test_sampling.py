@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from dphist.kernels.sampling import laplace as sampling
+from dphist.kernels.sampling.twins import UNSETTLED
 from dphist.private.noise import certified
 from dphist.private.noise.selection import EXP_PARTS, EXP_WHOLE
 
@@ -58,7 +59,7 @@ def test_table_counts_the_thresholds_below():
     cells = np.array([0, 3, 3, 10, 65535], dtype=np.uint16)
     table = sampling.fill_table(sampling.count_below(cells), -2)
     for word in (0, 3, 10, 65535):
-        assert table[word] == sampling.UNSETTLED
+        assert table[word] == UNSETTLED
     assert table[1] == table[2] == -1
     assert table[4] == table[9] == 1
     assert table[11] == table[65534] == 2
@@ -67,12 +68,12 @@ def test_table_counts_the_thresholds_below():
 def test_looking_up_reads_every_word():
     rng = np.random.default_rng(5)
     table = rng.integers(-5, 5, 65536).astype(np.int16)
-    table[rng.random(65536) < 0.1] = sampling.UNSETTLED
+    table[rng.random(65536) < 0.1] = UNSETTLED
     words = rng.integers(0, 65536, 400).astype(np.uint16)
     digits = np.empty(400, dtype=np.int16)
     positions = sampling.look_up(words.view(np.uint64), table, digits)
     assert (digits == table[words]).all()
-    assert positions.tolist() == np.flatnonzero(table[words] == sampling.UNSETTLED).tolist()
+    assert positions.tolist() == np.flatnonzero(table[words] == UNSETTLED).tolist()
 
 
 def test_settling_is_a_search_among_the_floors():

@@ -26,7 +26,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from dphist.kernels.compile import compile_at_once
-from dphist.kernels.sampling.laplace import UNSETTLED
+from dphist.kernels.sampling.twins import UNSETTLED
 from dphist.private.noise import Keystream, Noise, laplace
 from dphist_bench.measuring import Line
 from dphist_bench.timing import least, seconds
