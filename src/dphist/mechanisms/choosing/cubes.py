@@ -153,7 +153,7 @@ def _product(other: _Way, seen: Glimpse, found: ByChance, said: str) -> tuple[Me
     best_other, product = found.expected
     return (
         product_of(other.forecaster, announced=bool(other.pairs)),
-        f"{said}, and noise would hide how little attributes depend on each other, so single attributes are measured "
+        f"{said}, and noise would hide how attributes depend on each other, so single attributes are measured "
         f"(marginals) and put together as if they were independent: "
         f"{beside(product, ('larger tables or blocks', best_other), records=seen.records or 0.0, though=RISKS_LESS)}",
     )
