@@ -128,6 +128,9 @@ class Engine(Protocol):
     def text(self, value: Expression) -> Expression:
         """As text."""
 
+    def told_apart(self, column: Column) -> Expression:
+        """A column's value as text by which rows are told apart; NULL where there is none."""
+
     def days(self, value: Expression, family: Family) -> Expression:
         """Days since 1970-01-01, of a time by its calendar day, of a zoned time by its day in UTC."""
 

@@ -15,6 +15,7 @@ from dphist.sources.engine import Engine
 from dphist.sources.files.delimited import open_csv
 from dphist.sources.files.objects import field_names, open_json
 from dphist.sources.files.parquet import parquet_files
+from dphist.sources.files.parquet_texts import Parquet
 from dphist.sources.frames import arrow_of
 from dphist.sources.sql.words import literal, quote
 from dphist.sources.tally import Tallied
@@ -57,7 +58,9 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
         raise SourceError("source: the table has no columns")
     connection = connect()
     _register(connection, table)
-    return Duck(connection, "records", "the table", undeclared=undeclared.__contains__, inferred=True)
+    return Duck(
+        connection, "records", "the table", undeclared=undeclared.__contains__, inferred=True, checked=False
+    )
 
 
 def _register(connection: Any, table: Any) -> None:
@@ -121,8 +124,7 @@ def open_path(source: str, needed: Sequence[str] | None = None, person: str | No
     else:
         source = _pattern(connection, source)
     if kind == "parquet":
-        relation, folders = parquet_files(connection, source, needed)
-        return Duck(connection, relation, source, undeclared=folders.__contains__, sized=True)
+        return Parquet(connection, parquet_files(connection, source, needed), source)
     if kind == "csv":
         return open_csv(connection, source, needed)
     return open_json(

@@ -89,7 +89,7 @@ def unmatched(source: Any, domain: Domain, unit: Unit, measures: Sequence[Measur
         loses.append(fails[-1])
     if person is not None:
         loses.append(f"({person}) IS NULL")
-    texts = [_shown(engine, column.name) for column in columns]
+    texts = [_shown(engine, column) for column in columns]
     found = Unmatched(Tally(rows=0))
     if isinstance(engine, Duck):
         rows = engine._run(_statement(engine, fails, texts, loses, person)).fetchall()
@@ -118,8 +118,10 @@ def _fails(attribute: Attribute, column: Column, engine: Duck | Remote) -> str:
     return f"(CASE WHEN {inside} THEN ({value}) IS NULL ELSE TRUE END)"
 
 
-def _shown(engine: Sql, name: str) -> str:
-    return f"substr(CAST({engine.quote(name)} AS {engine.string}), 1, {_LONGEST})"
+def _shown(engine: Sql, column: Column) -> str:
+    text = column.family == "text"
+    shown = engine.told_apart(column) if text else f"CAST({engine.quote(column.name)} AS {engine.string})"
+    return f"substr({shown}, 1, {_LONGEST})"
 
 
 def _statement(

@@ -90,6 +90,10 @@ class IbisTable:
 
         return ibis.literal("") + value.cast("string")
 
+    def told_apart(self, column: Column) -> Expression:
+        """A column's value as text by which rows are told apart."""
+        return self.text(self.column(column))
+
     def days(self, value: Expression, family: Family) -> Expression:
         """Days since 1970-01-01."""
         import ibis

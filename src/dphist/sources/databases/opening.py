@@ -61,5 +61,10 @@ def _duck(table: Any, backend: Any) -> Engine:
     empty = {name for name, kind in table.schema().items() if kind.is_null()}
     relation = f"({backend.compile(table)}) AS records"
     return Duck(
-        backend.con, relation, "the table", undeclared=empty.__contains__, inferred=made_in_memory(table)
+        backend.con,
+        relation,
+        "the table",
+        undeclared=empty.__contains__,
+        inferred=made_in_memory(table),
+        checked=False,
     )

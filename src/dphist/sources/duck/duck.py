@@ -64,13 +64,14 @@ class Duck(Sql):
         undeclared: Callable[[str], bool] = lambda _: False,
         inferred: bool = False,
         sized: bool = False,
+        checked: bool = True,
     ) -> None:
         self.connection = connection
         self.relation = relation
         self.what = what
         self.counts_by_position = 0
-        # Whether the number of rows is known without reading them.
-        self.sized = sized
+        # Whether the number of rows is known without reading them, and whether its texts are known to be UTF-8.
+        self.sized, self.checked = sized, checked
         # Values that are searched in a list of edges on the way: the SQL that gives each, and its edges.
         self._bins: dict[str, tuple[str, npt.NDArray[Any]]] = {}
         described = self._run(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -159,10 +160,10 @@ class Duck(Sql):
         """A column's value as text, and NULL for bytes that are no UTF-8.
 
         DuckDB refuses such bytes in files and tables, but not in frames, and sorts them and what stands beside them
-        wrongly.
+        wrongly. A table of somebody else's connection may be a frame.
         """
         text = super().told_apart(column)
-        if column.inferred and column.family == "text":
+        if not self.checked and column.family == "text":
             return f'(try(decode(encode({text}))) COLLATE "C")'
         return text
 

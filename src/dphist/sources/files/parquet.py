@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
@@ -18,7 +19,72 @@ _DIGITS = 38
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
 
-def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) -> tuple[str, set[str]]:
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Parquet files, and how DuckDB reads them.
+
+    ``whole`` reads them all at once where they agree on types, and then ``common`` says nothing new; ``folders`` are
+    columns that stand in names of folders, ``kinds`` the types of the needed columns file by file.
+    """
+
+    whole: str
+    how: str = ""
+    folders: set[str] = field(default_factory=set)
+    kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    common: Mapping[str, str] = field(default_factory=dict)
+
+    def texts(self) -> dict[str, list[str]]:
+        """The needed columns of texts, file by file."""
+        return {
+            file: [name for name, kind in kinds.items() if kind == "VARCHAR"]
+            for file, kinds in self.kinds.items()
+        }
+
+    def relation(self, elsewhere: Mapping[str, str] | None = None) -> str:
+        """What to select from: each file by its own types.
+
+        Args:
+            elsewhere: Files whose texts are not DuckDB's to read, and the table that has them: their ``place`` in the
+                file, and the columns t0, t1 … for those of `texts`.
+        """
+        elsewhere = elsewhere or {}
+        distinct = {tuple(sorted(found.items())) for found in self.kinds.values()}
+        if len(distinct) <= 1 and not elsewhere:
+            return self.whole
+        selects = []
+        for found in sorted(distinct):
+            alike = [file for file in sorted(self.kinds) if tuple(sorted(self.kinds[file].items())) == found]
+            casts = ", ".join(
+                _cast(name, dict(found).get(name, ""), kind) for name, kind in self.common.items()
+            )
+            if plain := [file for file in alike if file not in elsewhere]:
+                selects.append(
+                    f"SELECT {casts} FROM read_parquet([{', '.join(map(_exactly, plain))}]{self.how})"
+                )
+            for file in alike:
+                if file in elsewhere:
+                    selects.append(f"SELECT {casts} FROM ({self._beside(file, elsewhere[file])}) AS mended")
+        return f"({' UNION ALL '.join(selects)}) AS records"
+
+    def _beside(self, file: str, table: str) -> str:
+        """The columns of one file, its texts from a table beside it."""
+        texts = self.texts()[file]
+        columns = [
+            f"t.t{texts.index(name)} AS {quote(name)}" if name in texts else f"r.{quote(name)}"
+            for name in self.common
+        ]
+        rows = f"read_parquet([{_exactly(file)}]{self.how}, file_row_number = true) AS r"
+        return (
+            f"SELECT {', '.join(columns)} FROM {rows} JOIN {quote(table)} AS t ON r.file_row_number = t.place"
+        )
+
+
+def _exactly(file: str) -> str:
+    """A file's name as SQL; marks of a pattern in it are its own."""
+    return literal("".join(f"[{mark}]" if mark in "*?[" else mark for mark in file))
+
+
+def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) -> Files:
     """How to read Parquet files: a needed column's type is that of its own file, not that of the first.
 
     And which columns stand in the names of folders (``year=2024/``). Those are texts, each read by itself as the
@@ -43,7 +109,7 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
         there = {name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {whole}").fetchall()}
     except duckdb.Error:
         # Whatever is wrong with the files, reading them will say it.
-        return whole, set()
+        return Files(whole)
     kinds, columns = _declared([each[:4] for each in described], needed or ())
     lower = {file: [name.lower() for name in names] for file, names in columns.items()}
     if any(len(set(names)) < len(names) for names in lower.values()):
@@ -52,7 +118,7 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
             f"{source} has two columns whose names differ in capitals alone, or not at all; rename one"
         )
     if needed is None:
-        return whole, set()
+        return Files(whole)
     for file, names in lower.items():
         folders = {part.partition("=")[0].lower() for part in PurePath(file).parts[:-1] if "=" in part}
         for name in needed:
@@ -76,20 +142,10 @@ def parquet_files(connection: Any, source: str, needed: Sequence[str] | None) ->
                 "later than the start of 1970, before which they cannot be read; write it in microseconds, or hand "
                 "over an Arrow table"
             )
-    distinct = {tuple(sorted(found.items())) for found in kinds.values()}
-    if len(distinct) <= 1:
-        return whole, in_folders
     # A column that no file has may be in their folders' names.
     names = [name for name in dict.fromkeys(needed) if name in there]
-    common = {name: _common(name, {dict(found).get(name, "") for found in distinct}) for name in names}
-    selects = []
-    for found in sorted(distinct):
-        files = ", ".join(
-            literal(file) for file in sorted(kinds) if tuple(sorted(kinds[file].items())) == found
-        )
-        casts = ", ".join(_cast(name, dict(found).get(name, ""), common[name]) for name in names)
-        selects.append(f"SELECT {casts} FROM read_parquet([{files}]{how})")
-    return f"({' UNION ALL '.join(selects)}) AS records", in_folders
+    common = {name: _common(name, {found.get(name, "") for found in kinds.values()}) for name in names}
+    return Files(whole, how, in_folders, kinds, common)
 
 
 def _declared(
