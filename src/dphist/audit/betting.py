@@ -50,7 +50,20 @@ class Look:
     now_other: FloatArray
 
 
-class Contest:
+class Ladder:
+    """Claims of which those fall that a growing capital refutes, and how much each of them has grown at most."""
+
+    rungs: FloatArray
+    _most: FloatArray
+
+    def bound(self, alpha: float) -> float:
+        """Bound from below what is lost, wrongly with probability at most ``alpha`` over all times of looking."""
+        fallen = self._most >= -np.log(alpha)
+        height = int(fallen.size if fallen.all() else np.argmin(fallen))
+        return float(self.rungs[height - 1]) if height else 0.0
+
+
+class Contest(Ladder):
     """Bets against a claim and a ladder of claims around it, batch after batch; all of them at the same δ."""
 
     def __init__(self, epsilon: float, delta: float = 0.0) -> None:
@@ -68,12 +81,6 @@ class Contest:
     def chance(self) -> float:
         """A p-value for the claim, valid whenever one looks."""
         return float(np.exp(-self._most[self.claim]))
-
-    def bound(self, alpha: float) -> float:
-        """Bound ε from below, wrongly with probability at most ``alpha`` over all times of looking."""
-        fallen = self._most >= -np.log(alpha)
-        height = int(fallen.size if fallen.all() else np.argmin(fallen))
-        return float(self.rungs[height - 1]) if height else 0.0
 
     def fell(self, alpha: float) -> bool:
         """Whether the claim is refuted at this error."""

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.audit.attack import Judged, losses, strongest
-from dphist.audit.betting import next_batch
+from dphist.audit.betting import Ladder, next_batch
 from dphist.audit.neighbours import Pair
 from dphist.mechanisms.protocol import Mechanism
 from dphist.mechanisms.spec import show
@@ -121,7 +121,7 @@ def audit_rho(
     return RhoReport(show(mechanism), claim, best, confidence, max(made), where)
 
 
-class Contest:
+class Contest(Ladder):
     """Bets against a ladder of claims, batch after batch of losses of both sides."""
 
     def __init__(self, rho: float) -> None:
@@ -129,12 +129,6 @@ class Contest:
         self._capital = np.zeros((4, self.rungs.size))
         self._most = np.zeros(self.rungs.size)
         self._seen: tuple[FloatArray, FloatArray] = (np.empty(0), np.empty(0))
-
-    def bound(self, alpha: float) -> float:
-        """Bound ρ from below, wrongly with probability at most ``alpha`` over all times of looking."""
-        fallen = self._most >= -np.log(alpha)
-        height = int(fallen.size if fallen.all() else np.argmin(fallen))
-        return float(self.rungs[height - 1]) if height else 0.0
 
     def add(self, one: FloatArray, other: FloatArray) -> None:
         """Bet on new losses with what earlier ones taught, then learn from them."""

@@ -89,7 +89,6 @@ def _name(command: typer.models.CommandInfo) -> str:
 
 
 ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release file.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 Confidence = Annotated[float, typer.Option(help="How often the interval should hold the true count.")]
 AllowDropped = Annotated[
     float,

@@ -19,6 +19,7 @@ ledger_app = typer.Typer(help="Give populations their budgets, and read them.", 
 
 Place = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger's file or postgresql:// address.")]
 PayingLedger = Annotated[str | None, typer.Option(help="The budget's file or postgresql:// address.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 PayingBudget = Annotated[str | None, typer.Option(help="Which budget in the ledger pays.")]
 Dataset = Annotated[str, typer.Argument(help="The protected population.")]
 Amount = Annotated[str | None, typer.Argument(help="What may be spent on it in all, as pure ε.")]
@@ -28,7 +29,6 @@ Delta = Annotated[
 ]
 Rho = Annotated[str | None, typer.Option(help="A total in ρ (zCDP) instead.")]
 Discover = Annotated[str | None, typer.Option(help="The part of --delta set aside for discovered keys.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 
 
 @ledger_app.command("create")

@@ -12,13 +12,12 @@ from dphist.cli.application import (
     AllowDropped,
     Confidence,
     Force,
-    Json,
     ReleaseFile,
     Unattended,
     WorkloadText,
     app,
 )
-from dphist.cli.budgets import PayingBudget, PayingLedger
+from dphist.cli.budgets import Json, PayingBudget, PayingLedger
 
 __all__ = ["app", "custody", "trying"]
 

@@ -9,14 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from dphist.cli import screen
-from dphist.cli.budgets import PayingBudget, PayingLedger
+from dphist.cli.budgets import Json, PayingBudget, PayingLedger
 from dphist.model.phrases import counted
 
 schema_app = typer.Typer(
     help="Draft and check schemas: what is public about the records.", no_args_is_help=True
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs to read.")]
 
 
 @schema_app.command("new")

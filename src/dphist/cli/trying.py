@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from dphist.cli import screen
-from dphist.cli.application import Json, WorkloadText, app
+from dphist.cli.application import WorkloadText, app
+from dphist.cli.budgets import Json
 from dphist.errors import InputError
 
 

@@ -94,6 +94,10 @@ class NoiseLaw:
         """The law that a share of the budget would buy."""
         return NoiseLaw(self.kind, self.size / share)
 
+    def deviation_of(self, share: float) -> float:
+        """The standard deviation of what a share of the budget would buy, at most; quicker than the law itself."""
+        return float(float(self.deviation) * share ** (-0.5 * self.exponent))
+
     def quantile(self, confidence: float) -> float:
         """How far one draw reaches to either side with this confidence, in the continuum."""
         beta = 1.0 - float(confidence)

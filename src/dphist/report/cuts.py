@@ -14,8 +14,7 @@ from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
 from dphist.model.domain.scales import Bins, Dates
 from dphist.model.phrases import counted
-
-Span = tuple[int, int]
+from dphist.release.language import Span
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ from dphist.model.domain.scales import Dates
 from dphist.model.phrases import visible
 from dphist.release import Answers, Release
 from dphist.release.answers import bound, interval_words
+from dphist.release.language import Span
 from dphist.report.cuts import Cuts, cut
 from dphist.report.tables import Table, tabulate
 
 if TYPE_CHECKING:
     import altair
 
-Span = tuple[int, int]
 Colour = Literal["estimate", "uncertainty"]
 
 MOST_BARS = 200

@@ -14,9 +14,9 @@ from dphist.errors import DphistError, QueryError
 from dphist.model.workload import Workload
 from dphist.release import Answers, Release
 from dphist.release.answers import NOT_MEASURED, bound, interval_words
+from dphist.release.language import Span
 from dphist.report.cuts import Cuts
 
-Span = tuple[int, int]
 FloatArray = NDArray[np.float64]
 
 _MOST_BOXES = 200_000

@@ -12,8 +12,8 @@ from dphist.model.domain.hierarchy import category_text
 from dphist.model.domain.scales import Bins, Dates, Integers
 from dphist.release.answers import Answer
 from dphist.release.guarantee import Guarantee
+from dphist.release.language import Span
 
-Span = tuple[int, int]
 Chosen = Mapping[str, Sequence[Span]]
 
 _WORD = re.compile(r"[^\W\d][\w.-]*")

@@ -18,14 +18,12 @@ from dphist.model.domain.scales import Bins, Dates, Integers, Steps
 from dphist.model.phrases import counted
 from dphist.release import Release
 from dphist.release.answers import bound
-from dphist.release.language import boxes, read_conditions
+from dphist.release.language import Span, boxes, read_conditions
 from dphist.report.cuts import Cuts, cut, name_span
 from dphist.report.figures import MOST_SQUARES, Colour, most_bars, specification
 from dphist.report.measures import measure_lines
 from dphist.report.tables import Table, tabulate
 from dphist.report.wording import bounds, caveats, names, python, question
-
-Span = tuple[int, int]
 
 _LARGEST_DOWNLOAD = 100_000
 _MOST_LISTED = 300

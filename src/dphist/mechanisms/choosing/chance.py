@@ -50,7 +50,7 @@ from dphist.mechanisms.choosing.forecast import Forecaster, Known
 from dphist.mechanisms.choosing.glimpse import Glimpse, Look
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.wide.looks import given_strongest, strongest
-from dphist.mechanisms.wide.outlook import Outlook
+from dphist.mechanisms.wide.outlook import LOOKS, Outlook
 from dphist.private.gate import PrivateCounts
 
 FloatArray = NDArray[np.float64]
@@ -58,9 +58,8 @@ FloatArray = NDArray[np.float64]
 # What the strongest pairs have where all depend about alike, in parts of the root mean square; at most they have all of
 # it. So many guesses lie between the two.
 _ALIKE, _GUESSES = 1.3, 3
-# Shares that a look may cost; where pairs may hide up to the third of them: what leaves a doubt of the first, or, if
-# none does, of the second.
-_LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
+# Where pairs may hide a look costs up to the third of `LOOKS`: what leaves a doubt of the first, or, if none does, of
+# the second.
 _LITTLE, _CLEAR = 3, (0.1, 0.2)
 
 
@@ -189,11 +188,11 @@ def look_at_pairs(
     if seen.records is None or not found.pairs:
         return look, seen, data
     shown = found.strongest
-    doubts = [2.0 * found.deviation(float(share)) / found.total for share in _LOOKS]
-    share, _ = found.best(_LOOKS, [shown] * len(_LOOKS), [np.full(shown.shape, doubt**2) for doubt in doubts])
+    doubts = [2.0 * found.law.deviation_of(float(share)) / found.total for share in LOOKS]
+    share, _ = found.best(LOOKS, [shown] * len(LOOKS), [np.full(shown.shape, doubt**2) for doubt in doubts])
     if hidden:
-        clear = [each for each, doubt in zip(_LOOKS[:_LITTLE], doubts, strict=False) if doubt <= _CLEAR[0]]
-        least = _LOOKS[_LITTLE - 1] if doubts[_LITTLE - 1] <= _CLEAR[1] else Fraction(0)
+        clear = [each for each, doubt in zip(LOOKS[:_LITTLE], doubts, strict=False) if doubt <= _CLEAR[0]]
+        least = LOOKS[_LITTLE - 1] if doubts[_LITTLE - 1] <= _CLEAR[1] else Fraction(0)
         share = max(share, min(clear, default=least))
     if not share:
         return look, seen, data

@@ -99,7 +99,8 @@ class ChosenPairs:
         worth = False
         if open_pairs:
             penalties = [
-                2.0 * 0.4 * strength.deviation(share / picks) * coarse[a] * coarse[b] for a, b in open_pairs
+                2.0 * 0.4 * strength.law.deviation_of(share / picks) * coarse[a] * coarse[b]
+                for a, b in open_pairs
             ]
             seen = look.merge(groups).measure(
                 TableDistances(

@@ -74,7 +74,7 @@ def look(outlook: Outlook, *, again: bool = False) -> Fraction:
         The share, none if nothing would be done otherwise, or if a part of everything is expected to lose less.
     """
     mean, shares = _top(outlook), AGAIN if again else LOOKS
-    doubts = [2.0 * outlook.deviation(float(share)) / outlook.total for share in shares]
+    doubts = [2.0 * outlook.law.deviation_of(float(share)) / outlook.total for share in shares]
     spread = [np.full(mean.shape, doubt**2) for doubt in doubts]
     share, lost = outlook.best(shares, [mean] * len(shares), spread)
     return share if lost <= part(outlook)[1] else Fraction(0)

@@ -60,7 +60,7 @@ _SIZES = np.concatenate([[0.0], np.geomspace(0.002, 0.5, 40)])
 # How much it counts to be worse than single columns alone, or plain tables, beside being worse than the better way.
 _ABOVE = 5.0
 # Shares that a look may cost, and trying some pairs out.
-_LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
+LOOKS = (Fraction(1, 200), Fraction(1, 100), Fraction(1, 50), Fraction(1, 25))
 _TRIALS = (Fraction(1, 50), Fraction(1, 25), Fraction(2, 25), Fraction(3, 25))
 # How much more noise a pair has beside its columns than by itself, in a trial, where columns are uneven.
 _COLUMNS_TOO = 1.5
@@ -197,7 +197,7 @@ class Outlook:
     def alone(self) -> FloatArray:
         """The error of single columns, each asked value by value with an equal share, for each dependence."""
         columns = len(self.shape)
-        deviation = self.deviation(1.0 / columns) / self.total
+        deviation = self.law.deviation_of(1.0 / columns) / self.total
         noise = [HALF_MEAN * math.sqrt(size * (size - 1)) * deviation for size in self.shape]
         single = cut(np.array([math.hypot(noise[a], noise[b]) for a, b in self.pairs]))
         return self.mean(np.sqrt(single**2 + self.sizes[:, None] ** 2))
@@ -255,8 +255,8 @@ class Outlook:
     def look(self) -> Fraction:
         """The share of the budget that a look at dependence is worth: none, if nothing would be done otherwise."""
         lost, found, least = self.lost(self._ways), Fraction(0), float(self.losses().min())
-        for share in _LOOKS:
-            doubt = 2.0 * self.deviation(float(share)) / self.total
+        for share in LOOKS:
+            doubt = 2.0 * self.law.deviation_of(float(share)) / self.total
             each = self.preview(self.sizes, np.full(self.sizes.size, doubt**2), lost)
             each += 0.5 * self.law.exponent * float(share)
             if each < least:
@@ -309,10 +309,6 @@ class Outlook:
             if lost < least:
                 found, least = share, lost
         return found, least
-
-    def deviation(self, share: float) -> float:
-        """Of the noise that a share of the budget buys."""
-        return float(float(self.law.deviation) * share ** (-0.5 * self.law.exponent))
 
     def like(self, deviations: FloatArray) -> FloatArray:
         """The log-density of an answer so many deviations away: Laplace noise is far off more often."""

@@ -51,10 +51,6 @@ class Strength:
         worth = _GAUSSIAN_WORTH if self.law.gaussian else _LAPLACE_WORTH
         return worth * self.total / float(self.law.deviation)
 
-    def deviation(self, share: float) -> float:
-        """Of the noise that a share of the budget buys."""
-        return float(float(self.law.deviation) * share ** (-0.5 * self.law.exponent))
-
     @property
     def singles(self) -> Fraction:
         """The share of tables of one attribute: the more, the less can be seen of pairs."""
@@ -68,7 +64,7 @@ class Strength:
 
     def visible(self, picks: int, share: float) -> float:
         """How many records a value must have to be measured by itself."""
-        return _VISIBLE * self.deviation(share / picks)
+        return _VISIBLE * self.law.deviation_of(share / picks)
 
 
 def too_weak(strength: Strength) -> bool:
@@ -81,7 +77,9 @@ def worth_from(strength: Strength, shape: Sequence[int], doubt: float, total: fl
 
     Single attributes lose, in total variation of pairs, by not getting the whole budget.
     """
-    noise = [0.18 * 0.4 * strength.deviation(1.0 / len(shape)) * min(size, 40) / total for size in shape]
+    noise = [
+        0.18 * 0.4 * strength.law.deviation_of(1.0 / len(shape)) * min(size, 40) / total for size in shape
+    ]
     worse = float(strength.singles) ** (-0.5 * strength.law.exponent) - 1.0
     return _SURE * doubt + float(math.sqrt(2.0) * float(np.mean(noise)) * worse)
 
@@ -96,8 +94,8 @@ def seen_from(
     picks = strength.picks(len(shape), len(pairs))
     share = float(1 - strength.singles - DISTANCE_SHARE - CHOICE_SHARE)
     cells = [min(_TELLING, math.prod(shape[axis] for axis in axes)) for axes in pairs]
-    noise = 0.4 * strength.deviation(share / picks) * float(np.mean(cells)) / total
-    doubt = strength.deviation(float(DISTANCE_SHARE)) / (2.0 * total)
+    noise = 0.4 * strength.law.deviation_of(share / picks) * float(np.mean(cells)) / total
+    doubt = strength.law.deviation_of(float(DISTANCE_SHARE)) / (2.0 * total)
     return _OWN * noise + worth_from(strength, shape, doubt, total)
 
 

@@ -42,9 +42,7 @@ class Dependence:
     of_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_axes(self.tables)
-        if any(len(axes) != 2 for axes in self.tables):
-            raise MechanismError("tables: dependence is asked of pairs of attributes")
+        _check_pairs(self.tables)
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Count every pair and compare it with the product of its margins."""
@@ -81,11 +79,8 @@ class TopDependence:
     of_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_axes(self.tables)
-        if any(len(axes) != 2 for axes in self.tables):
-            raise MechanismError("tables: dependence is asked of pairs of attributes")
-        if not 1 <= self.top <= len(self.tables):
-            raise MechanismError("top: give a number of pairs, at least one and not more than there are")
+        _check_pairs(self.tables)
+        _check_top(self.top, self.tables)
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Count every pair, compare it with the product of its margins, and add up the largest distances."""
@@ -125,13 +120,10 @@ class TopExcess:
     of_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_axes(self.tables)
-        if any(len(axes) != 2 for axes in self.tables):
-            raise MechanismError("tables: dependence is asked of pairs of attributes")
+        _check_pairs(self.tables)
         if len(self.expected) != len(self.tables) or not all(0 <= each < 2**61 for each in self.expected):
             raise MechanismError("expected: give a whole number for each pair, from 0 to 2⁶¹")
-        if not 1 <= self.top <= len(self.tables):
-            raise MechanismError("top: give a number of pairs, at least one and not more than there are")
+        _check_top(self.top, self.tables)
 
     def answer(self, counts: IntArray, layout: Layout) -> IntArray:
         """Count every pair, compare it with the product of its margins, and add up the largest excesses."""
@@ -146,6 +138,17 @@ class TopExcess:
     def variances(self, layout: Layout) -> Fraction:
         """The same, squared: there is one answer."""
         return self.scales(layout) ** 2
+
+
+def _check_pairs(tables: tuple[Axes, ...]) -> None:
+    check_axes(tables)
+    if any(len(axes) != 2 for axes in tables):
+        raise MechanismError("tables: dependence is asked of pairs of attributes")
+
+
+def _check_top(top: int, tables: tuple[Axes, ...]) -> None:
+    if not 1 <= top <= len(tables):
+        raise MechanismError("top: give a number of pairs, at least one and not more than there are")
 
 
 def _cut(answer: int) -> IntArray:
