@@ -218,8 +218,8 @@ class AdaptiveTree:
                     from dphist.inference.neighbours.hills import with_hills
 
                     counts = with_hills(tree, counts, heard)
-        # A pool is one total, however many blocks it has.
-        totals = len(tree) - 1 - int((tree.last - tree.first)[tree.pool].sum())
+        # A pool is one total, however many blocks it has; the whole line is none, unless all of it is a pool.
+        totals = len(tree) - int((tree.last - tree.first)[tree.pool].sum()) - int(not tree.pool[0])
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
         made = Estimate(counts, errors, note)
         return with_distances(rights[0], made) if rights else made
