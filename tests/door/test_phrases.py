@@ -70,6 +70,6 @@ def test_an_interval_is_written_so_that_its_ends_can_be_told_apart() -> None:
 
     assert said(0.3737, 0.3717, 0.3757) == "0.3737  (95% interval 0.3717 to 0.3757)"
     assert said(41.23, 41.0, 41.5) == "41.23  (95% interval 41.00 to 41.50)"
-    assert said(12.0, 9.0, 15.0) == "12.0  (95% interval 9.0 to 15.0)"
-    assert said(5.0, 5.0, 5.0) == "5.0  (95% interval 5.0 to 5.0)"
+    assert said(12.0, 9.0, 15.0) == "12.0  (95% interval 9 to 15)"
+    assert said(5.0, 5.0, 5.0) == "5.0  (95% interval 5 to 5)"
     assert said(2.0, float("-inf"), float("inf")) == "2.0  (95% interval not known)"

@@ -59,7 +59,7 @@ def test_python_says_so(release):
     assert answer.guess
     assert not answer.measured
     assert 0 <= answer.low <= answer.value <= answer.high <= release.answer("sex = 'F'", confidence=0.99).high
-    assert "  (not measured; 95% bounds 0.0 to " in str(answer)
+    assert "  (not measured; 95% bounds 0" in str(answer)
     assert answer.method.startswith("bounds: ")
     assert "Fréchet" in answer.details
     sure = release.answer(BOTH, interval="guaranteed")
@@ -92,7 +92,7 @@ def test_answers_of_a_workload_are_told_apart(release):
 def test_query_says_so(release, tmp_path):
     release.save(tmp_path / "out.parquet")
     told = CliRunner().invoke(app, ["query", str(tmp_path / "out.parquet"), BOTH])
-    assert "(not measured; 95% bounds 0.0 to " in told.stdout
+    assert "(not measured; 95% bounds 0" in told.stdout
     assert "interval: bounds: " in told.stdout
     assert "nan" not in told.stdout
     told = CliRunner().invoke(app, ["query", str(tmp_path / "out.parquet"), BOTH, "--json"])
@@ -131,7 +131,7 @@ def test_figures_draw_a_broken_line(unseen):
     drawn = figure(unseen, "age").to_dict()
     rows = drawn_rows(drawn)
     strict(rows)
-    assert all(row["guess"] and row["interval"].startswith("not measured; bounds 0.0 to ") for row in rows)
+    assert all(row["guess"] and row["interval"].startswith("not measured; bounds 0") for row in rows)
     broken = [
         layer["encoding"]["strokeDash"] for layer in drawn["layer"] if "strokeDash" in layer["encoding"]
     ]

@@ -45,7 +45,8 @@ def test_a_draft_asks_for_bounds_and_works_once_they_are_filled_in(tmp_path: Pat
     draft = draft_schema(tmp_path / "t.parquet")
     with pytest.raises(DomainError, match="age: give exactly one of"):
         Domain.from_toml(draft)
-    filled = re.sub(r"^# choose: edges = \[0, 18.*$", "", draft, flags=re.MULTILINE).replace("# choose: ", "")
+    filled = re.sub(r"^# edges = \[0, 18.*$", "", draft, flags=re.MULTILINE)
+    filled = re.sub(r"^# (?=range|edges|categories|dates)", "", filled, flags=re.MULTILINE)
     domain = Domain.from_toml(filled)
     assert domain.names == ("age", "income", 'the "sex"', "ok", "day", "seen")
     assert domain.shape == (100, 3, 2, 2, 12, 12)

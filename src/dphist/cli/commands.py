@@ -124,7 +124,7 @@ def publish(
                 "purpose": purpose, "version": release_version,
             },
         )  # fmt: skip
-    screen.line(f"{output}: {release!r}")
+    screen.line(f"{output}: {release.describe()}")
 
 
 @app.command()

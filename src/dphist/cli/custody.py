@@ -138,4 +138,4 @@ def add(
             release, source, output, marginals, epsilon=epsilon, rho=rho, delta=delta, ledger=ledger,
             dataset=dataset, allow_dropped=allow_dropped, unattended=unattended, force=force, say=say,
         )  # fmt: skip
-    screen.line(f"{output}: {made!r}")
+    screen.line(f"{output}: {made.describe()}")

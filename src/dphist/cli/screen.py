@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,10 +14,24 @@ from dphist.model.phrases import visible
 if TYPE_CHECKING:
     from rich.status import Status
 
+# How wide the names of facts are, with the space behind them.
+_NAMES = 14
+
 
 def line(text: str) -> None:
     """Print one line for people or programs to read."""
     sys.stdout.write(visible(text, lines=True) + "\n")
+
+
+def fact(name: str, text: str) -> None:
+    """Print what there is to say under a name: folded on a terminal, a line for programs that read it."""
+    text = visible(text)
+    if sys.stdout.isatty():
+        width = max(shutil.get_terminal_size().columns, 2 * _NAMES)
+        text = textwrap.fill(
+            text, width, initial_indent=" " * _NAMES, subsequent_indent=" " * _NAMES, break_on_hyphens=False
+        )[_NAMES:]
+    line(f"{name:>{_NAMES - 2}}  {text}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -32,9 +32,7 @@ def show_release(release: Path, as_json: bool = False) -> None:
         screen.line(json.dumps(facts, ensure_ascii=False))
         return
     for key, value in facts.items():
-        screen.line(
-            f"{key:>12}  {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        )
+        screen.fact(key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     draw(loaded)
 
 

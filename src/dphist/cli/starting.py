@@ -47,7 +47,7 @@ def guide(source: str, folder: Path, answers: Path | None, browser: bool) -> Non
             return
     with screen.progress("publishing"):
         release = start.publish()
-    screen.line(f"{start.file('release')}: {release!r}")
+    screen.line(f"{start.file('release')}: {release.describe()}")
     _command(start, "publish")
     from dphist.cli.seeing import write_report
 

@@ -43,12 +43,13 @@ def bound(value: float) -> float | None:
 
 
 def interval_words(low: float | None, high: float | None, *, guess: bool = False) -> str:
-    """An interval as a person reads it: ``9.0 to 15.0``, or ``not measured``, with its bounds if it has any."""
+    """An interval as a person reads it: ``9 to 15``, or ``not measured``, with its bounds if it has any."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return NOT_MEASURED
     if math.isinf(low) and math.isinf(high):
         return "not known"
-    places = decimals(low, high)
+    # Of counts the ends are mostly whole.
+    places = 0 if low == round(low) and high == round(high) else decimals(low, high)
     ends = f"{low:,.{places}f} to {high:,.{places}f}"
     return f"{NOT_MEASURED}; bounds {ends}" if guess else ends
 
@@ -94,9 +95,9 @@ class Answer:
     Example:
         >>> answer = Answer(12.0, 9.0, 15.0, 0.95, "exact: the noise in the range has a known distribution")
         >>> print(answer)
-        12.0  (95% interval 9.0 to 15.0)
+        12.0  (95% interval 9 to 15)
         >>> print(Answer(12.0, 0.0, 40.0, 0.95, "bounds: what the measured tables allow", guess=True))
-        12.0  (not measured; 95% bounds 0.0 to 40.0)
+        12.0  (not measured; 95% bounds 0 to 40)
         >>> print(Answer(12.0, float("nan"), float("nan"), 0.95, "not measured"))
         12.0  (not measured)
     """

@@ -100,7 +100,7 @@ def load(path: str | PathLike[str]) -> Release:
         metadata = file.schema_arrow.metadata or {}
     except (pa.ArrowException, OSError, ValueError):
         raise ReleaseError(
-            f"{place} is not a readable Parquet file; it may be truncated or damaged"
+            f"{place} is no release: that is a Parquet file which dphist wrote, and this cannot be read as one"
         ) from None
     if KEY not in metadata:
         raise ReleaseError(f"{place} is a Parquet file, but not a dphist release")

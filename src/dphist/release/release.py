@@ -245,6 +245,14 @@ class Release(Doors):
         return drawer().card(self)
 
     def __repr__(self) -> str:
+        return f"<Release {self.describe()}>"
+
+    def describe(self) -> str:
+        """Say in a line what is released, what is promised, and who made it.
+
+        Returns:
+            Attributes with their sizes, the guarantee and the mechanism.
+        """
         shown = self.domain.attributes[:_SHOWN]
         cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in shown)
         if len(self.domain.attributes) > _SHOWN:
@@ -254,7 +262,7 @@ class Release(Doors):
             names = ", ".join(dict.fromkeys(sums.measure.name for sums in self.sums))
             more = f"{more}, sums of {names}" if more else f"sums of {names}"
         held = f"{cells}, {more}" if more else cells
-        return f"<Release {held}; {self.guarantee.describe()}; {show(self.mechanism)}>"
+        return f"{held}; {self.guarantee.describe()}; {show(self.mechanism)}"
 
 
 def _nonnegative_step(total: float | None) -> str:

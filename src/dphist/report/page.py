@@ -78,6 +78,8 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             guarantee=release.guarantee.describe(),
             budget=facts.budget_tree(release),
             mechanism=facts.mechanism_words(release),
+            # Above stands the choice alone; how it was carried out comes with the mechanism.
+            reason=release.note.partition(". In detail: ")[0],
             figures=shown,
             measures=measure_lines(release, Workload.where(release.domain, {}), 0.95),
             accuracy=accuracy,

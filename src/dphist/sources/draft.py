@@ -15,8 +15,8 @@ from dphist.tracebacks import closed
 _HEAD = """\
 # What each attribute means: its bounds, bins or categories.
 #
-# Uncomment one "choose" line in each attribute and put your own values in it. Only the names and types of
-# columns were taken from the file. Bounds and categories must come from what everybody knows (a code book, the
+# In each attribute uncomment one of the lines below "choose" and put your own values in it. Only the names and
+# types of columns were taken from the file. Bounds and categories must come from what everybody knows (a code book, the
 # law, common sense), never from the records: the oldest age or the rarest category would tell about somebody
 # before any noise is added.
 #
@@ -26,20 +26,18 @@ _HEAD = """\
 
 _CHOICES = {
     "integer": [
-        ("ordinal", "# choose: range = [0, 100]            # the integers 0..99, a cell each"),
-        ("ordinal", "# choose: edges = [0, 18, 65, 120]    # or bins [0, 18), [18, 65), [65, 120]"),
+        ("ordinal", "# range = [0, 100]            # the integers 0..99, a cell each"),
+        ("ordinal", "# edges = [0, 18, 65, 120]    # or bins [0, 18), [18, 65), [65, 120]"),
     ],
-    "real": [("ordinal", "# choose: edges = [0, 10, 20, 50]     # bins [0, 10), [10, 20), [20, 50]")],
+    "real": [("ordinal", "# edges = [0, 10, 20, 50]     # bins [0, 10), [10, 20), [20, 50]")],
     "text": [
         (
             "nominal",
-            '# choose: categories = ["a", "b"]      # or categories = {north = ["a", "b"], south = ["c"]}',
+            '# categories = ["a", "b"]      # or categories = {north = ["a", "b"], south = ["c"]}',
         )
     ],
     "truth": [("nominal", "categories = [false, true]")],
-    "date": [
-        ("ordinal", '# choose: dates = [2024-01-01, 2025-01-01, "1mo"]   # stop excluded; steps d, w, mo, y')
-    ],
+    "date": [("ordinal", '# dates = [2024-01-01, 2025-01-01, "1mo"]   # stop excluded; steps d, w, mo, y')],
 }
 
 
@@ -105,13 +103,15 @@ def _looks_like_data(name: str) -> bool:
 def _block(column: Column) -> str:
     name = f"name = {quote(column.name)}"
     if column.family == "undeclared":
-        lines = ["# a field of a text file; say what it is", 'kind = "ordinal"']
+        lines = ["# choose what it is: numbers or dates,", 'kind = "ordinal"']
         lines += [line for family in ("integer", "date") for _, line in _CHOICES[family]]
+        lines += ["# or categories, with these two lines in the place of the kind above:"]
         lines += ['# kind = "nominal"', _CHOICES["text"][0][1]]
     else:
         family = {"time": "date", "zoned time": "date"}.get(column.family, column.family)
         choices = _CHOICES.get(family)
         if choices is None:
             return f"# {column.name} holds {column.type}, which cannot be an attribute\n"
-        lines = [f"# {column.type}", f'kind = "{choices[0][0]}"', *(line for _, line in choices)]
+        one = "" if family == "truth" else "; choose" if len(choices) == 1 else "; choose one"
+        lines = [f"# {column.type}{one}", f'kind = "{choices[0][0]}"', *(line for _, line in choices)]
     return "\n".join(["[[attribute]]", name, *lines, ""])

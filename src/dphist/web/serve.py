@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -110,6 +111,11 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise InputError(
+                f"port {port} of {host} is in use, perhaps by another page of dphist; stop that, or choose another "
+                "--port (0 picks a free one)"
+            ) from None
         reason = error.strerror or "it is not an address of this machine"
         raise InputError(f"cannot listen on {host} port {port}: {reason}; choose another --port") from None
 
