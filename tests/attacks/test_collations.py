@@ -63,6 +63,7 @@ def any_case_of_postgres(address: str) -> Iterator[Any]:
         connection.execute('CREATE TABLE t ("user" TEXT COLLATE anycase, age BIGINT)')
         connection.cursor().executemany("INSERT INTO t VALUES (%s, %s)", PEOPLE)
         yield ibis.postgres.from_connection(connection)
+        connection.execute("DROP TABLE t")
 
 
 @contextmanager
@@ -186,19 +187,19 @@ def test_types_of_postgres_that_take_different_values_for_one(postgres_address: 
 
     with psycopg.connect(f"{postgres_address}/postgres", autocommit=True) as connection:
         connection.execute(
-            "CREATE TABLE odd (n NUMERIC, pause INTERVAL, notes JSONB, letters CHAR(5), age BIGINT)"
+            "CREATE TABLE odd_types (n NUMERIC, pause INTERVAL, notes JSONB, letters CHAR(5), age BIGINT)"
         )
         connection.execute(
-            "INSERT INTO odd VALUES ('1.0', '1 day', '1', 'a', 1), ('1.00', '24 hours', '1.0', 'a ', 1)"
+            "INSERT INTO odd_types VALUES ('1.0', '1 day', '1', 'a', 1), ('1.00', '24 hours', '1.0', 'a ', 1)"
         )
-        table = ibis.postgres.from_connection(connection).table("odd")
+        table = ibis.postgres.from_connection(connection).table("odd_types")
         texts = table.select("n").distinct().mutate(text=ibis._.n.cast("string"))
         assert counted(texts, Unit(), Domain([Nominal("text", ["1", "1.0", "1.00"])])) == {0: 1}
         assert counted(table.select("letters", "age").distinct(), Unit()) == {1: 1}
         for name in ("pause", "notes"):
             with pytest.raises(SourceError, match="different values may count as equal"):
                 count(table.select(name, "age").distinct(), DOMAIN)
-        connection.execute("DROP TABLE odd")
+        connection.execute("DROP TABLE odd_types")
 
 
 def test_a_key_of_intervals_is_no_key() -> None:

@@ -43,7 +43,7 @@ def open_source(source: Any, needed: Sequence[str], unit: Unit) -> Engine:
 
         frame = frame_of(source, needed)
         if frame is None:
-            return open_table(source, unit)
+            return open_table(source, unit, needed)
         source = frame
     if (spark := sys.modules.get("pyspark.sql")) is not None and isinstance(source, spark.DataFrame):
         from dphist.sources.databases.spark import Spark

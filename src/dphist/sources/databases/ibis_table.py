@@ -29,15 +29,17 @@ from dphist.sources.tally import Tally
 
 @cache
 def _function(name: str, takes: tuple[str, ...], gives: str) -> Any:
-    """A function of two values that an engine has under a name of its own."""
+    """A function of one value or two that an engine has under a name of its own."""
     import ibis
 
-    def body(first: Any, second: Any) -> None:
+    def of_one(value: Any) -> None:
         """The engine has the body."""
 
-    body.__name__ = name
+    def of_two(first: Any, second: Any) -> None:
+        """The engine has the body."""
+
     signature = tuple(ibis.dtype(kind) for kind in takes), ibis.dtype(gives)
-    return ibis.udf.scalar.builtin(body, name=name, signature=signature)
+    return ibis.udf.scalar.builtin(of_one if len(takes) == 1 else of_two, name=name, signature=signature)
 
 
 class IbisTable:
@@ -57,10 +59,24 @@ class IbisTable:
 
     def column(self, column: Column) -> Expression:
         """The column's value; unsigned integers as signed ones, to compare with negative bounds."""
-        value = self.table[column.name]
+        value = self._declared(column)
         if value.type().is_unsigned_integer():
             value = value.cast("decimal(20, 0)" if value.type().is_uint64() else "int64")
         return value
+
+    def _declared(self, column: Column) -> Expression:
+        """The column's value, NULL where it is not of the declared type: SQLite keeps any value in any column.
+
+        Whoever put 2.5 or x among whole numbers would have the answer refused, as one of no type, or a text called 0.
+        """
+        value = self.table[column.name]
+        if self.backend.name != "sqlite":
+            return value
+        if column.family == "date":
+            # The first ten letters of what may be read as a time, and no other text that lies between two days.
+            return _function("date", ("date",), "date")(value)
+        kinds = {"integer": ["integer"], "real": ["integer", "real"], "truth": ["integer"]}.get(column.family)
+        return value if kinds is None else self.when(value.typeof().isin(kinds), value, None)
 
     def parse(self, value: Expression, family: Family) -> Expression:
         """An undeclared value as another type; here it is always NULL."""
@@ -91,8 +107,9 @@ class IbisTable:
         return ibis.literal("") + value.cast("string")
 
     def told_apart(self, column: Column) -> Expression:
-        """A column's value as text by which rows are told apart."""
-        return self.text(self.column(column))
+        """A column's value as text by which rows are told apart; in SQLite NULL for bytes that are no UTF-8."""
+        text = self.text(self.column(column))
+        return _decoded()(text) if self.backend.name == "sqlite" else text
 
     def days(self, value: Expression, family: Family) -> Expression:
         """Days since 1970-01-01."""
@@ -227,13 +244,13 @@ class IbisTable:
 
     def person(self, column: Column) -> Expression:
         """The id as text, NULL for nobody; see `dphist.sources.people`."""
-        value = self.table[column.name]
+        value = self.table[column.name] if column.family == "text" else self._declared(column)
         if column.family == "real" and not is_decimal(column):
             value = value.cast("float64")
             whole = (value.abs() < float(exact_below(column))) & (value == value.floor())
             value = self.when(whole, value, None).cast("int64")
         elif column.family == "truth":
-            value = value.ifelse("true", "false")
+            value = self.when(value, "true", self.when(~value, "false", None))
         elif column.family not in ("integer", "text", "undeclared"):
             raise refuse_type(column)
         # Put together with something, a text is no longer a column, and has no column's collation.
@@ -254,7 +271,7 @@ class IbisTable:
                 "table, or from DuckDB, PostgreSQL, Spark or SQLite"
             )
         if bound.id.family == "real" and not is_decimal(bound.id):
-            size = self.table[bound.id.name].cast("float64").abs()
+            size = self._declared(bound.id).cast("float64").abs()
             beyond = (size >= float(exact_below(bound.id))) & (size <= sys.float_info.max)
             if self._run(self.table.aggregate(n=beyond.sum())).column("n").to_pylist()[0]:
                 raise refuse_floats(bound.id)
@@ -358,11 +375,27 @@ def _start() -> Any:
         digits = hashlib.md5(bytes.fromhex(person), usedforsecurity=False).hexdigest()
         return int(digits[:DIGITS], 16) // divisor % total
 
-    @ibis.udf.scalar.builtin(name="hex", signature=((ibis.dtype("string"),), ibis.dtype("string")))  # type: ignore[untyped-decorator]
-    def in_digits(person: str) -> None:
-        """The bytes of a text, which in SQLite may be no UTF-8: handed over as it is, one would end the counting."""
+    return lambda person, divisor, total: dphist_start(_in_digits(person), divisor, total)
 
-    return lambda person, divisor, total: dphist_start(in_digits(person), divisor, total)
+
+@cache
+def _decoded() -> Any:
+    """A text of SQLite's, NULL where it is none."""
+    import ibis
+
+    @ibis.udf.scalar.python(signature=((ibis.dtype("string"),), ibis.dtype("string")))  # type: ignore[untyped-decorator]
+    def dphist_text(digits: str) -> str | None:
+        try:
+            return bytes.fromhex(digits).decode()
+        except UnicodeDecodeError:
+            return None
+
+    return lambda text: dphist_text(_in_digits(text))
+
+
+def _in_digits(text: Expression) -> Expression:
+    """The bytes of a text, which in SQLite may be no UTF-8: handed over as it is, one would end the counting."""
+    return _function("hex", ("string",), "string")(text)
 
 
 def _values(column: Any) -> Any:

@@ -26,10 +26,12 @@ def frame_of(table: Any, needed: Sequence[str]) -> Any:
     return frame if named is not None and set(needed) <= set(named) else None
 
 
-def open_table(table: Any, unit: Unit) -> Engine:
+def open_table(table: Any, unit: Unit, needed: Sequence[str] = ()) -> Engine:
     """An Ibis table in the words of its own engine where we know them, else in Ibis's."""
     check_expression(table, unit)
     backend = backend_of(table)
+    if backend is not None and backend.name == "sqlite":
+        _refuse_untyped(table, backend, needed)
     table = compared_exactly(table, "duckdb" if backend is None else backend.name)
     if backend is None or backend.name == "duckdb":
         return _duck(table, backend)
@@ -42,6 +44,25 @@ def open_table(table: Any, unit: Unit) -> Engine:
 
         return spark.open_table(table)
     return IbisTable(table, backend)
+
+
+def _refuse_untyped(table: Any, backend: Any, needed: Sequence[str]) -> None:
+    """A column of SQLite's may declare no type; Ibis takes that of the first row, so one person decides for all."""
+    import ibis.expr.operations as ops
+
+    op = table.op()
+    # What is handed through without being named.
+    passed = set(table.columns) if op.find((ops.Distinct, ops.Union)) else set(needed)
+    for base in op.find(ops.DatabaseTable):
+        named = {each.name for each in op.find(ops.Field) if each.rel == base} | passed
+        sql = "SELECT name FROM pragma_table_xinfo(?, ?) WHERE type = ''"
+        found = backend.con.execute(sql, (base.name, base.namespace.database or "main")).fetchall()
+        for (name,) in found:
+            if name in named:
+                raise SourceError(
+                    f"the column {name} of {base.name} declares no type, so that of the first row would be taken for "
+                    "all; make a table of it that declares one"
+                )
 
 
 def _duck(table: Any, backend: Any) -> Engine:
