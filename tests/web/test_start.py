@@ -177,6 +177,7 @@ def test_the_page_asks_for_its_token_and_pays_once_and_only_when_told(client, vi
     unsaid = ask("/", "POST", data={**FORM, "action": "publish"})
     assert unsaid.status_code == 400
     assert "tick the box" in unsaid.text
+    assert 'name="agreed"' in unsaid.text, "the box that was not ticked is there to be ticked"
     assert ask("/report").status_code == 303
     done = ask("/", "POST", data={**FORM, "action": "publish", "agreed": "yes"})
     assert done.status_code == 200, done.text

@@ -81,6 +81,7 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
                 facts["rehearsal"] = str(start.rehearse())
             if action == "publish":
                 if form.get("agreed") != "yes":
+                    facts["unticked"] = True
                     raise QueryError("tick the box that says the budget may be spent")
                 release = start.publish()
                 # Said before the report is tried: what was paid for is there, whatever becomes of a page about it.
