@@ -140,8 +140,9 @@ def _about_the_limit(limits: list[tuple[str, float | None]]) -> None:
         for label, limit in limits
     ]
     screen.line(
-        f"limit of unbiased linear answers: {', '.join(words)}. Questions fixed beforehand and read without bias are off by "
-        "that much at least; what adapts to the data, cuts at zero or shrinks may be off by less, on data that suit it"
+        f"limit of unbiased linear answers: {', '.join(words)}. Questions fixed beforehand and read without bias are "
+        "off by that much at least; what adapts to the data, cuts at zero or shrinks may be off by less, on data that "
+        "suit it"
     )
 
 
