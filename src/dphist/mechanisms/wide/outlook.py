@@ -311,10 +311,14 @@ class Outlook:
         return found, least
 
     def like(self, deviations: FloatArray) -> FloatArray:
-        """The log-density of an answer so many deviations away: Laplace noise is far off more often."""
+        """The log-density of an answer so many deviations away, in their place: Laplace noise is far off more often."""
         if self.law.gaussian:
-            return np.asarray(-0.5 * deviations**2)
-        return np.asarray(-math.sqrt(2.0) * np.abs(deviations))
+            np.square(deviations, out=deviations)
+            deviations *= -0.5
+        else:
+            np.abs(deviations, out=deviations)
+            deviations *= -math.sqrt(2.0)
+        return deviations
 
     def preview(self, mean: FloatArray, variance: FloatArray, lost: FloatArray) -> float:
         """What the better way is expected to lose after an answer whose mean tells the dependence.
@@ -327,9 +331,14 @@ class Outlook:
         likely = np.tile(self.likely / guesses, guesses)
         mean, spread = mean.reshape(-1), np.sqrt(variance.reshape(-1))
         answers = (mean[:, None] + spread[:, None] * nodes).reshape(-1)
-        log = self.like((answers[:, None] - mean) / spread) - np.log(spread)
-        log += np.log(np.maximum(likely, 1e-300))
-        weights = np.exp(log - log.max(axis=1, keepdims=True))
+        # One matrix, written over again and again: making others takes as long as all else.
+        weights = answers[:, None] - mean
+        weights /= spread
+        weights = self.like(weights)
+        weights -= np.log(spread)
+        weights += np.log(np.maximum(likely, 1e-300))
+        weights -= weights.max(axis=1, keepdims=True)
+        np.exp(weights, out=weights)
         weights /= weights.sum(axis=1, keepdims=True)
         ways = np.tile(lost, guesses)
         return float((np.outer(likely, often).reshape(-1) * (weights @ ways.T).min(axis=1)).sum())
