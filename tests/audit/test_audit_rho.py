@@ -111,7 +111,8 @@ def test_tables_of_wide_mechanisms(mechanism: Residuals | Mixture) -> None:
         Histogram(square, np.array([[20, 4], [3, 9]])),
         Histogram(square, np.array([[21, 4], [3, 9]])),
     )
-    assert audit_rho(mechanism, rho="1/2", runs=100, pairs=[pair]).passed
+    # The first runs only teach: more of them would cost more, and be held against nothing either.
+    assert audit_rho(mechanism, rho="1/2", runs=20, pairs=[pair]).passed
     report = audit_rho(Leaky(mechanism=mechanism), rho="1/2", runs=1000, pairs=[pair])
     assert not report.passed, report
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 
 from dphist.inference.estimate import Interval
@@ -16,10 +18,13 @@ from dphist_bench.data.drawn import drawn_cube, drawn_line, drawn_people, drawn_
 from dphist_bench.measurements.accuracy.coverage import LEVELS, _Tally, intervals, outcomes, questions
 
 
-def test_the_quick_form_writes_a_page(tmp_path):
+def test_the_quick_form_prints_and_keeps_its_lines_and_writes_a_page(tmp_path, capsys):
     page = tmp_path / "coverage.md"
     asked = ["--quick", "--only", "line", "--mechanisms", "auto", "laplace", "--page", str(page)]
     assert catalogue.measure("coverage", asked, tmp_path) == 0
+    assert "Do intervals hold" in capsys.readouterr().out
+    kept = json.loads((tmp_path / "quick" / "measurements" / "coverage.json").read_text(encoding="utf-8"))
+    assert any(isinstance(line, dict) for line in kept["lines"])
     text = page.read_text(encoding="utf-8")
     assert "| auto | ranges |" in text
     assert "| laplace | cells |" in text

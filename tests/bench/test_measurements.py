@@ -40,7 +40,6 @@ QUICK = {
     "ledger": ("", ["race", "race, rho", "kill -9", "lost"]),
     "discover": ("", ["plain GROUP BY page", "pages a reader"]),
     "composition": ("", ["226", "above the total"]),
-    "coverage": ("--only line --mechanisms auto", ["ranges", "Do intervals hold"]),
     "doors": ("--only groups wide discovered", ["groups: quantiles", "wide: one-way tables", "worst"]),
     "matrix": ("", ["of the plain three", "ranges of two", "geometric mean"]),
     "mistakes": ("--only python", ["refused", "0 bare"]),
@@ -57,6 +56,7 @@ QUICK = {
 SLOW = {"compression", "cubes", "accuracy"}
 # Run quickly by a file of tests of its own.
 ELSEWHERE = {
+    "coverage": "test_bench_coverage.py",
     "codecoverage": "test_codecoverage.py",
     "constants": "test_constants_bench.py",
     "currencies": "test_currencies_bench.py",

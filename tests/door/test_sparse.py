@@ -349,7 +349,8 @@ def test_it_conforms() -> None:
 @pytest.mark.audit
 @pytest.mark.slow
 def test_the_audit_finds_nothing() -> None:
-    assert audit.audit(SparseLaplace(threshold=2), epsilon=1, runs=5_000, confidence=1 - 1e-6).passed
+    # Half the noise, or a step that is not paid for, falls within 449 runs.
+    assert audit.audit(SparseLaplace(threshold=2), epsilon=1, runs=1_500, confidence=1 - 1e-6).passed
 
 
 @dataclass(frozen=True)

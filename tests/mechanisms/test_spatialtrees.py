@@ -141,7 +141,10 @@ def test_bad_options_are_refused(build, options):
 
 @pytest.mark.audit
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", [QuadTree(), KDHybrid(switch=1), HierarchicalKD(height=2)])
-def test_audit(mechanism):
-    # That half the noise shows is tried with all mechanisms (test_campaign).
-    assert stands(mechanism, 800, worst_pairs((2, 3))[1::2])
+@pytest.mark.parametrize(
+    ("mechanism", "runs"), [(QuadTree(), 500), (KDHybrid(switch=1), 500), (HierarchicalKD(height=2), 250)]
+)
+def test_audit(mechanism, runs):
+    # Half the noise, a step that is not paid for or noise that repeats falls within 463 runs, but for the last: its
+    # shares are so small that 800 tell nothing. That half the noise shows is tried with all mechanisms (test_campaign).
+    assert stands(mechanism, runs, worst_pairs((2, 3))[1::2])
