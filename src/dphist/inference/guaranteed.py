@@ -61,6 +61,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.measured import MeasuredTree
+from dphist.kernels.compile import only_read
 from dphist.kernels.trees.predictable import cut_boxes, whole_nodes
 from dphist.model.law import NoiseLaw
 
@@ -248,7 +249,7 @@ class PredictableTree:
         Returns:
             Lower and upper bounds; neither is below zero.
         """
-        asked = (np.ascontiguousarray(low, dtype=np.int64), np.ascontiguousarray(high, dtype=np.int64))
+        asked = tuple(only_read(np.asarray(each, dtype=np.int64)) for each in (low, high))
         error, far = 1.0 - confidence, math.inf
         if self.levels:
             one = error * _FOR_CUTS / (2.0 * self.levels)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import NoiseErrors
 from dphist.inference.intervals import Spread
 from dphist.inference.measured import MeasuredTree
+from dphist.kernels.compile import only_read
 from dphist.kernels.trees.spread import box_spread
 from dphist.model.workload import Workload
 
@@ -54,7 +55,7 @@ class TreeNoise(NoiseErrors):
         tree = self.tree
         variance, largest = box_spread(
             *(tree.first, tree.last, tree.gathered[1], self._heft, tree.low, tree.high),
-            *(np.ascontiguousarray(low), np.ascontiguousarray(high)),
+            *(only_read(low), only_read(high)),
         )
         if tree.kind == "gaussian":
             return Spread(variance, np.zeros(variance.shape))

@@ -95,6 +95,28 @@ def _by_largest(each: float, *arguments: Any) -> float:
     return each * max((getattr(argument, "size", 1) for argument in arguments), default=1)
 
 
+def only_read(array: Any) -> Any:
+    """The same numbers, side by side, as a kernel may read and not write them.
+
+    What may be written is another type to numba. Kernels that are asked with bounds of either kind would be compiled
+    for both, which takes seconds.
+
+    Args:
+        array: What a kernel only reads.
+
+    Returns:
+        A view of it, of a copy where its numbers do not lie side by side.
+
+    Example:
+        >>> import numpy as np
+        >>> only_read(np.zeros((2, 3)).T).flags.writeable
+        False
+    """
+    found = np.ascontiguousarray(array).view()
+    found.flags.writeable = False
+    return found
+
+
 class _Kernel:
     """A function that is compiled when first called; to numba it is the compiled function."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dphist.kernels.compile import kernel, kernel_with_twin
+from dphist.kernels.compile import kernel, kernel_with_twin, only_read
 
 IntArray = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -84,6 +84,13 @@ def add_box_sums(
         out[query[box]] += total
 
 
+def add_to_answers(
+    table: Array, strides: IntArray, low: IntArray, high: IntArray, query: IntArray, out: Array
+) -> None:
+    """As `add_box_sums`, whoever may write the bounds: it is compiled once for all."""
+    add_box_sums(table, strides, only_read(low), only_read(high), only_read(query), out)
+
+
 @kernel
 def all_range_sums(table: Array, first: int, out: Array) -> None:
     """Fill ``out`` with the sums of the ranges [i, j) of a line in order, i slowest, from i = ``first``."""
@@ -110,6 +117,5 @@ def sums_between(sums: Array, low: IntArray, high: IntArray) -> npt.NDArray[np.f
         return np.full(len(low), float(sums))
     out = np.zeros(len(low))
     strides = np.array(sums.strides, dtype=np.int64) // sums.itemsize
-    bounds = (np.ascontiguousarray(low), np.ascontiguousarray(high))
-    add_box_sums(sums.reshape(-1), strides, *bounds, np.arange(len(low)), out)
+    add_to_answers(sums.reshape(-1), strides, low, high, np.arange(len(low)), out)
     return out

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dphist.inference.estimate import Interval
 from dphist.inference.intervals import joint_deviations, normal_quantile
 from dphist.inference.predictive.errors import PLAIN, Boxes, PredictiveErrors, asked_cells, by_question
-from dphist.kernels.summed_area import add_box_sums, running_sums
+from dphist.kernels.summed_area import add_to_answers, running_sums
 from dphist.model.workload import Workload
 
 FloatArray = NDArray[np.float64]
@@ -206,7 +206,7 @@ class HiddenErrors(PredictiveErrors):
         )
         number = np.zeros(len(low) if starts is None else starts.size - 1, dtype=np.int64)
         strides = np.array(self._lower.strides, dtype=np.int64) // self._lower.itemsize
-        add_box_sums(self._lower.reshape(-1), strides, low, high, boxes, number)
+        add_to_answers(self._lower.reshape(-1), strides, low, high, boxes, number)
         hidden = self.hidden * number
         return np.where(asked_cells(low, high, starts) <= _SHORT, hidden * hidden + hidden, 0.0)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.predictive.alike import alike_part
 from dphist.inference.predictive.unevenness import inner_unevenness
+from dphist.kernels.compile import only_read
 from dphist.kernels.paint import paint_boxes
 from dphist.kernels.predictive.cells import Cells, found_leaves, painted_leaves, path_variances
 from dphist.kernels.predictive.halvings import Halvings
@@ -240,10 +241,10 @@ class Law:
                 first[4],
                 self.alike if first[4].size else 0.0,
             ),
-            np.ascontiguousarray(low, dtype=np.int64),
-            np.ascontiguousarray(high, dtype=np.int64),
-            np.ones(len(low)) if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
-            np.arange(len(low) + 1) if starts is None else starts,
+            only_read(np.asarray(low, dtype=np.int64)),
+            only_read(np.asarray(high, dtype=np.int64)),
+            only_read(np.ones(len(low)) if weight is None else np.asarray(weight, dtype=np.float64)),
+            only_read(np.arange(len(low) + 1) if starts is None else starts),
         )
         return means, variances, inner
 
