@@ -10,6 +10,8 @@ from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.choosing.glimpse import Glimpse
+from dphist.mechanisms.choosing.request import Request
+from dphist.mechanisms.choosing.rule import first_look
 from dphist.mechanisms.marginals import Marginals
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.spec import parse, show
@@ -305,6 +307,25 @@ def test_a_small_plane_is_its_cells_if_nothing_was_announced(shape, chosen):
     # Blocks cost less under ρ, and whoever wants guarantees has fixed ones.
     assert isinstance(Auto().choose(open_counts(plane, Budget.of(rho="1/200")))[0], AdaptiveTree)
     assert isinstance(Auto(guaranteed=True).choose(open_counts(plane, "0.1"))[0], Tree)
+
+
+@pytest.mark.parametrize(
+    ("shape", "records", "chosen", "counted"),
+    [
+        # 32 × 32 cells at ε = 0.1: a noise scale is ten records.
+        ((32, 32), 300, "adaptivetree", True),
+        ((32, 32), 20_000, "posterior", True),
+        # Of fewer cells a total for little does not tell.
+        ((16, 16), 30, "posterior", False),
+    ],
+)
+def test_a_small_plane_is_left_to_a_tree_where_no_cell_stands_out(shape, records, chosen, counted):
+    counts = np.zeros(shape, dtype=np.int64)
+    np.add.at(counts.reshape(-1), np.arange(records) % counts.size, 1)
+    domain = Domain([Ordinal(f"x{axis}", range(n)) for axis, n in enumerate(shape)])
+    plane = Histogram(domain, counts)
+    assert f"({chosen})" in run(Auto(), plane, "0.1", seed=2).note
+    assert (first_look(Request(open_counts(plane, "0.1"))) is not None) == counted
 
 
 @pytest.mark.parametrize("first", [Ordinal("x", range(12)), Nominal("x", [f"w{i}" for i in range(12)])])

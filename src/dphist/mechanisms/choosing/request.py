@@ -37,8 +37,10 @@ _MOSTLY = 0.5
 # records on average; of fewer than the first a tree has no levels but the cells.
 _TINY, _BRIEF, _FULL = 9, 128, 4.0
 # Planes are served by their cells, whatever is asked, if sums of these are expected to be off by at most so many times
-# what a tree's are: up to 32 × 32 of them, or 16 × 64.
+# what a tree's are: up to 32 × 32 of them, or 16 × 64. From so many cells on they must hold so many noise scales of
+# records each, on average.
 _COMPACT, _LARGEST_COMPACT = 1.15, 1 << 12
+_COUNTED, _SETTLED = 800, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +177,17 @@ class Request:
         cells, tree = forecaster.cells().score, forecaster.tree().score
         return (cells, tree) if cells <= _COMPACT * tree else None
 
+    def settled_by_cells(self, records: float | None) -> bool:
+        """Whether cells serve whatever is asked of a plane with about so many records.
+
+        Where next to no cell stands out of its noise sums of cells are noise, and a tree leaves alone what is empty: on
+        made-up planes of 16 × 16, 32 × 32 and 48 × 48 cells with 0.1 noise scales of records each and fewer cells have
+        1.2 to 1.5 times its error over all kinds (boxes 1.5 to 2.8 times), with 0.2 1.0 to 1.1, with 0.3 0.86 to 0.94.
+        """
+        if self.compact is None or records is None:
+            return self.compact is not None
+        return records >= _SETTLED * self.data.size * float(self.data.law().scale)
+
     @property
     def _nominal(self) -> Nominal | None:
         """The attribute, where there is one and it is of categories."""
@@ -250,7 +263,7 @@ class Request:
         """Whether candidates part company by how many records there are, and the choice may depend on that."""
         # Tables that were announced are measured however few records there are, and cells one by one.
         told = self.kind in ("cells", "marginals") or self.short or self.space
-        if self.brief:
+        if self.brief or (self.compact is not None and self.data.size >= _COUNTED):
             return True
         if self.curve:
             return not self.guaranteed

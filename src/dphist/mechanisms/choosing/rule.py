@@ -188,7 +188,7 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     tree_else = kind != "marginals" and (not several or (len(data.shape) == 2 and request.space))
     if tree_else and request.nearly_exact is not None:
         return request.nearly_exact
-    if request.compact is not None:
+    if request.compact is not None and request.settled_by_cells(records):
         cells, tree = request.compact
         return (
             _cells(),
