@@ -15,7 +15,7 @@ from dphist.errors import SourceError
 from dphist.inference import guaranteed
 from dphist.kernels.delimited import FINE, split_fields
 from dphist.mechanisms import Marginals
-from dphist.model.domain import Domain, Ordinal
+from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.histogram import Histogram
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
@@ -110,3 +110,14 @@ def test_what_was_not_measured_has_no_variance():
     assert np.isnan(spread.variance).all()
     assert np.isnan(spread.largest).all()
     assert np.isfinite(errors.spread(Workload.marginals(domain, [["a", "b"]])).variance).all()
+
+
+@pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT", "UBIGINT"])
+def test_wide_numbers_beside_a_long_list_are_told_apart(kind: str) -> None:
+    """They were handed over as floats, or not at all."""
+    large = 2**53
+    duck = ibis.duckdb.connect()
+    duck.raw_sql(f"CREATE TABLE t AS SELECT CAST(range + {large} AS {kind}) AS x FROM range(80)")
+    duck.raw_sql(f"INSERT INTO t VALUES (CAST({2**64 - 1} AS {kind}))")
+    domain = Domain([Nominal("x", list(range(large, large + 80)), other=True)])
+    assert count(duck.table("t"), domain).counts.tolist() == [1] * 81

@@ -271,6 +271,10 @@ def _categories(attribute: Attribute, categories: Sequence[Any], column: Column,
     elif kind is int:
         value, family = _whole(column, engine, (min(categories), max(categories)))
         inside = engine.one_of(value, [float(c) for c in categories] if family == "real" else categories)
+        if family == "integer" and long_and_other:
+            # Numbers beyond the list may be beyond what can be handed over; they are all the same to it.
+            reach = engine.between(value, min(categories), max(categories))
+            value = engine.when(reach, engine.integer(value), None)
         value = value if long_and_other else engine.integer(value)
     else:
         if column.family not in ("text", "undeclared"):
