@@ -134,3 +134,25 @@ def test_an_object_that_cannot_be_asked_is_a_row_without_a_cell_and_nobody(odd: 
         ids = pd.DataFrame({"x": ["a"] * 4, "id": objects([*others, odd])})
         assert count(pd.DataFrame({"x": objects([*others, odd])}), DOMAIN).counts[0] == 2
         assert count(ids, DOMAIN, Unit(rows=1, id="id")).counts.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("category", [False, True])
+def test_one_complex_number_makes_nobody_elses_complex(category: bool) -> None:
+    def frame(odd: list[complex]) -> pd.DataFrame:
+        values = [1.0, 2.5, 2.0, None, 2.0**60, *odd]
+        column = pd.Categorical(values) if category else values
+        return pd.DataFrame({"age": column, "user": list(range(len(values)))})
+
+    ages = Domain([Ordinal("age", edges=[0, 1.5, 2.25, 3])])
+    people = Unit(rows=1, id="user")
+    for unit in (Unit(), people):
+        for odd in (1 + 2j, complex("nan"), complex(0, float("inf"))):
+            assert (
+                count(frame([]), ages, unit).counts.tolist()
+                == count(frame([odd]), ages, unit).counts.tolist()
+            )
+    # As ids they are nobody, and whole numbers are who they were.
+    users = Domain([Ordinal("user", range(9))])
+    for odds in ([], [1 + 2j]):
+        ids = frame(odds).drop(index=4)
+        assert count(ids, users, Unit(rows=1, id="age")).counts.sum() == 2

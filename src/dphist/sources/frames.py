@@ -137,7 +137,9 @@ def _from_pandas(frame: Any, needed: Sequence[str], person: str | None) -> tuple
     arrays, undeclared = [], set()
     for place in chosen:
         series = frame.iloc[:, place]
-        if hasattr(series.dtype, "categories") and series.dtype.categories.dtype == object:
+        # One complex number makes complex ones of everybody's, which are theirs still.
+        kinds = getattr(series.dtype, "categories", series).dtype
+        if str(kinds) == "object" or getattr(kinds, "kind", "") == "c":
             series = series.astype(object)
         if series.dtype == object:
             arrays.append(_texts(series, names[place] if names[place] == person else None))
@@ -171,6 +173,8 @@ def _texts(series: Any, person: str | None) -> Any:
 
 def _alone(convert: Callable[[Any], str | None], value: Any) -> str | None:
     """What is made of one object; None where it cannot be asked: it would end the counting, in words that quote it."""
+    if isinstance(value, complex):
+        value = value.real if value.imag == 0 else None
     try:
         return convert(value)
     except (SourceError, MemoryError):
