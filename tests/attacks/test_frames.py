@@ -159,7 +159,7 @@ def test_sources_that_fail_carry_no_record(tmp_path):
         written(tmp_path / "e.json", json.dumps({"x": SECRET, "z": WORD})),
         written(tmp_path / "f.parquet", row),
         written(tmp_path / "g.csv.gz", row),
-        pd.DataFrame({"x": [complex(SECRET, 1)] * 3, "y": [row] * 3}),
+        pd.DataFrame({"x": np.array([SECRET] * 3, np.longdouble), "y": [row] * 3}),
         pd.DataFrame({"x": [SECRET], "z": [row]}),
         pa.table({"x": [row], "y": [row]}),
         pa.table({"z": [SECRET]}),
