@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dphist.errors import InputError, MechanismError, NotPrivate
 from dphist.inference.estimate import Estimate, IndependentNoise, PieceNoise
 from dphist.kernels.buckets.bisection import LATTICE, best_bisections, run_errors
+from dphist.kernels.compile import only_read
 from dphist.mechanisms.options import checked
 from dphist.model.phrases import so_many
 from dphist.private.gate import PrivateCounts
@@ -121,7 +122,7 @@ class HPartition:
 def _offer(values: IntArray, first: int, last: int) -> tuple[int, int, int, int]:
     """The best cut of a run, as (−gain, first, middle, last) so that a heap gives the largest gain."""
     cut, error = best_bisections(values[first:last], np.array([0, last - first], dtype=np.int64))
-    whole = run_errors(values, np.array([first]), np.array([last]))
+    whole = run_errors(values, only_read(np.array([first])), only_read(np.array([last])))
     return int(error[0] - whole[0]), first, first + int(cut[0]), last
 
 

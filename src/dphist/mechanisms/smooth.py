@@ -20,6 +20,7 @@ from dphist.kernels.buckets.cheapest import (
 )
 from dphist.kernels.buckets.deviations import LARGEST_SUM, power_deviations, rank
 from dphist.kernels.buckets.lengthwise import lengthwise_grouping, sorted_grouping
+from dphist.kernels.compile import only_read
 from dphist.mechanisms.options import checked
 from dphist.model.exact import exact
 from dphist.private.gate import PrivateCounts
@@ -128,5 +129,5 @@ class Smooth:
         price = round(scales[0] * grid)
         if self.sizes == "all":
             return deviation_grouping(cut, price, grid=grid, about_median=median)
-        starts: IntArray = power_grouping(power_deviations(cut, *rank(cut), grid, median), price)
+        starts: IntArray = power_grouping(power_deviations(only_read(cut), *rank(cut), grid, median), price)
         return starts

@@ -11,6 +11,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.kernels.buckets.bisection import LATTICE, bisection_errors, cuts_ok, run_errors
+from dphist.kernels.compile import only_read
 from dphist.private.questions import Candidates, IntArray, Layout, proven, seal
 
 # Errors of n cells that sum to this stay in 64 bits on the lattice, and so do their products with n ≤ 2²⁴
@@ -102,7 +103,7 @@ class Configurations:
             - run_errors(values, self.first, self.last)
             + lattice_price(self.price)
         )
-        whole = run_errors(values, np.array([0]), np.array([values.size]))
+        whole = run_errors(values, only_read(np.array([0])), only_read(np.array([values.size])))
         apart = whole - (values.size - 1) * lattice_price(self.price)
         scores = np.concatenate([np.zeros(1, dtype=np.int64), -np.cumsum(change), apart])
         yield Candidates(scores, np.array([0, scores.size], dtype=np.int64), error_range(layout.size))
