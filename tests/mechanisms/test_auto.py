@@ -317,6 +317,9 @@ def test_a_small_plane_is_its_cells_if_nothing_was_announced(shape, chosen):
         ((32, 32), 20_000, "posterior", True),
         # Of fewer cells a total for little does not tell.
         ((16, 16), 30, "posterior", False),
+        # Larger planes are counted anyway, and served by their cells if these are full.
+        ((64, 64), 100_000, "adaptivetree", True),
+        ((64, 64), 1_000_000, "posterior", True),
     ],
 )
 def test_a_small_plane_is_left_to_a_tree_where_no_cell_stands_out(shape, records, chosen, counted):

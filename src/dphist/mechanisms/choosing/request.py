@@ -36,11 +36,11 @@ _MOSTLY = 0.5
 # Lines up to so many cells may be served by single cells whatever is asked, if these hold so many noise scales of
 # records on average; of fewer than the first a tree has no levels but the cells.
 _TINY, _BRIEF, _FULL = 9, 128, 4.0
-# Planes are served by their cells, whatever is asked, if sums of these are expected to be off by at most so many times
-# what a tree's are: up to 32 × 32 of them, or 16 × 64. From so many cells on they must hold so many noise scales of
-# records each, on average.
-_COMPACT, _LARGEST_COMPACT = 1.15, 1 << 12
-_COUNTED, _SETTLED = 800, 0.2
+# Planes of up to so many cells may be served by these whatever is asked. If sums of them are expected to be off by at
+# most so many times what a tree's are (up to 32 × 32 cells, or 16 × 64) they are, but from the third so many cells on
+# only with so many noise scales of records each, on average; larger ones with as many as the last.
+_LARGEST_COMPACT, _COMPACT = 1 << 12, 1.15
+_COUNTED, _SETTLED, _CROWDED = 800, 0.2, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,14 +155,14 @@ class Request:
         return line and not told and not self.data.law().gaussian
 
     @cached_property
-    def compact(self) -> tuple[float, float] | None:
-        """What boxes are off by, from cells and from a tree, of a plane so small that cells serve whatever is asked.
+    def small_plane(self) -> tuple[float, float] | None:
+        """What boxes are off by, from cells and from a tree, of a plane that its cells may serve whatever is asked.
 
         Nothing was announced, under ε. What a tree spends on blocks cells lack, and blocks of a plane spare less than
         those of a line: a box cuts many along its border. Under ρ blocks cost less, and boxes gain from them.
 
         Returns:
-            Two expected errors on ranges of all sizes, by public facts; None where the tree is to be preferred.
+            Two expected errors on ranges of all sizes, by public facts; None for what is no such plane.
         """
         if not self.plane or not self.space or self.kind is not None or self.guaranteed:
             return None
@@ -174,8 +174,12 @@ class Request:
 
         asked = asked_kinds(data.shape, data.domain, None, "ranges")
         forecaster = Forecaster(data.shape, asked, data.law())
-        cells, tree = forecaster.cells().score, forecaster.tree().score
-        return (cells, tree) if cells <= _COMPACT * tree else None
+        return forecaster.cells().score, forecaster.tree().score
+
+    @cached_property
+    def _compact(self) -> bool:
+        """Whether even boxes of such a plane are hardly worse from cells, were it full."""
+        return self.small_plane is not None and self.small_plane[0] <= _COMPACT * self.small_plane[1]
 
     def settled_by_cells(self, records: float | None) -> bool:
         """Whether cells serve whatever is asked of a plane with about so many records.
@@ -183,10 +187,14 @@ class Request:
         Where next to no cell stands out of its noise sums of cells are noise, and a tree leaves alone what is empty: on
         made-up planes of 16 × 16, 32 × 32 and 48 × 48 cells with 0.1 noise scales of records each and fewer cells have
         1.2 to 1.5 times its error over all kinds (boxes 1.5 to 2.8 times), with 0.2 1.0 to 1.1, with 0.3 0.86 to 0.94.
+        In a full plane there is nothing to leave alone: 64 × 64 cells with ten to 200 noise scales each have 0.78 to
+        0.95 of its error over all kinds, though boxes 1.0 to 1.7 times; with three 0.82, with one 0.90 (boxes 1.5 and
+        1.7 times), with 0.3 0.95; 96 × 96 with ten to 100 0.78 to 0.89 (boxes 1.3 to 1.6 times).
         """
-        if self.compact is None or records is None:
-            return self.compact is not None
-        return records >= _SETTLED * self.data.size * float(self.data.law().scale)
+        if self.small_plane is None or records is None:
+            return self._compact
+        least = _SETTLED if self._compact else _CROWDED
+        return records >= least * self.data.size * float(self.data.law().scale)
 
     @property
     def _nominal(self) -> Nominal | None:
@@ -235,7 +243,7 @@ class Request:
     def _untold_space(self) -> bool:
         """Whether nothing was announced about a space that is too large to be served by its cells whatever is asked."""
         untold = self.kind is None and self.space and self.nearly_exact is None
-        return untold and self.data.size <= LARGEST_TABULAR and self.compact is None
+        return untold and self.data.size <= LARGEST_TABULAR and not self._compact
 
     @cached_property
     def curve(self) -> bool:
@@ -263,7 +271,7 @@ class Request:
         """Whether candidates part company by how many records there are, and the choice may depend on that."""
         # Tables that were announced are measured however few records there are, and cells one by one.
         told = self.kind in ("cells", "marginals") or self.short or self.space
-        if self.brief or (self.compact is not None and self.data.size >= _COUNTED):
+        if self.brief or (self._compact and self.data.size >= _COUNTED):
             return True
         if self.curve:
             return not self.guaranteed

@@ -188,8 +188,8 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
     tree_else = kind != "marginals" and (not several or (len(data.shape) == 2 and request.space))
     if tree_else and request.nearly_exact is not None:
         return request.nearly_exact
-    if request.compact is not None and request.settled_by_cells(records):
-        cells, tree = request.compact
+    if request.small_plane is not None and request.settled_by_cells(records):
+        cells, tree = request.small_plane
         return (
             _cells(),
             f"{UNTOLD}, and {data.size:,} cells of two attributes are few, so {ALONE}: "
