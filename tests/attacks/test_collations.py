@@ -23,20 +23,16 @@ PEOPLE = [("ann", 1), ("ANN", 1), ("Ann", 2), ("ann", 7)]
 
 
 @contextmanager
-def nocase_columns() -> Iterator[Any]:
+def nocase_columns(text: str = "VARCHAR COLLATE NOCASE", default: str = "") -> Iterator[Any]:
     duck = ibis.duckdb.connect()
-    duck.raw_sql("CREATE TABLE t (user VARCHAR COLLATE NOCASE, age BIGINT)")
+    duck.raw_sql(f"SET default_collation = '{default}'")
+    duck.raw_sql(f"CREATE TABLE t (user {text}, age BIGINT)")
     duck.con.executemany("INSERT INTO t VALUES (?, ?)", PEOPLE)
     yield duck
 
 
-@contextmanager
-def nocase_database() -> Iterator[Any]:
-    duck = ibis.duckdb.connect()
-    duck.raw_sql("SET default_collation = 'nocase'")
-    duck.raw_sql("CREATE TABLE t (user VARCHAR, age BIGINT)")
-    duck.con.executemany("INSERT INTO t VALUES (?, ?)", PEOPLE)
-    yield duck
+def nocase_database() -> Any:
+    return nocase_columns("VARCHAR", "nocase")
 
 
 @contextmanager

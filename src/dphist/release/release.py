@@ -252,6 +252,13 @@ class Release(Doors):
 
         Returns:
             Attributes with their sizes, the guarantee and the mechanism.
+
+        Example:
+            >>> import dphist, numpy as np
+            >>> domain = dphist.Domain([dphist.Ordinal("age", range(9))])
+            >>> release = dphist.publish(dphist.Histogram(domain, np.full(9, 50)), epsilon=1, mechanism="laplace")
+            >>> release.describe()
+            'age 9; 1-differential privacy for one row, which may be added or removed; laplace'
         """
         shown = self.domain.attributes[:_SHOWN]
         cells = " × ".join(f"{attribute.name} {attribute.size}" for attribute in shown)

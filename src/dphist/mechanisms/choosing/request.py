@@ -36,10 +36,11 @@ _MOSTLY = 0.5
 # Lines up to so many cells may be served by single cells whatever is asked, if these hold so many noise scales of
 # records on average; of fewer than the first a tree has no levels but the cells.
 _TINY, _BRIEF, _FULL = 9, 128, 4.0
-# Planes of up to so many cells may be served by these whatever is asked. If sums of them are expected to be off by at
-# most so many times what a tree's are (up to 32 × 32 cells, or 16 × 64) they are, but from the third so many cells on
-# only with so many noise scales of records each, on average; larger ones with as many as the last.
-_LARGEST_COMPACT, _COMPACT = 1 << 12, 1.15
+# Planes of up to so many cells may be served by these whatever is asked. They are compact if sums of cells are expected
+# to be off by at most so many times what a tree's are: up to 32 × 32 cells, or 16 × 64.
+_LARGEST_SMALL, _COMPACT = 1 << 12, 1.15
+# Compact planes of so many cells are counted first, and served by these if they hold so many noise scales of records
+# each, on average; other small planes if they hold as many as the last.
 _COUNTED, _SETTLED, _CROWDED = 800, 0.2, 10.0
 
 
@@ -167,7 +168,7 @@ class Request:
         if not self.plane or not self.space or self.kind is not None or self.guaranteed:
             return None
         data = self.data
-        if data.parts > 1 or data.law().gaussian or data.size > _LARGEST_COMPACT:
+        if data.parts > 1 or data.law().gaussian or data.size > _LARGEST_SMALL:
             return None
         from dphist.mechanisms.choosing.asked import asked_kinds
         from dphist.mechanisms.choosing.forecast import Forecaster

@@ -190,9 +190,10 @@ def _fitting(request: Request, seen: Glimpse) -> tuple[Mechanism, str]:
         return request.nearly_exact
     if request.small_plane is not None and request.settled_by_cells(records):
         cells, tree = request.small_plane
+        beside_them = "" if records is None else f" for about {two_digits(records):,} records"
         return (
             _cells(),
-            f"{UNTOLD}, and {data.size:,} cells of two attributes are few, so {ALONE}: "
+            f"{UNTOLD}, and {data.size:,} cells of two attributes are few{beside_them}, so {ALONE}: "
             f"{beside(cells, (BLOCKS, tree), answers='ranges', most=True, though=WORSE_FOR_CELLS)}",
         )
     if request.tabular and data.size <= LARGEST_TABULAR:
