@@ -74,8 +74,10 @@ def test_a_ledger_is_verified_against_a_noted_line_and_backed_up(place, tmp_path
     with Ledger.open(place) as book:
         book.reserve("adults", "1/2", "later")
     assert json.loads(run("verify", place, "--head", noted, "--json"))["number"] == 3
-    with pytest.raises(LedgerError, match="older than the line you hold"):
-        run("verify", place, "--head", f"2:{'0' * 64}")
+    # Line 0 is in no ledger: `0:anything` passed as a line that is still there.
+    for wrong in (f"2:{'0' * 64}", f"9:{'0' * 64}", "0:", f"0:{'0' * 64}", f"1:{noted.partition(':')[2]}"):
+        with pytest.raises(LedgerError, match=f"has no line {wrong}. Compare it with your note"):
+            run("verify", place, "--head", wrong)
     with pytest.raises(InputError, match="NUMBER:HASH"):
         run("verify", place, "--head", "2")
     run("backup", place, str(tmp_path / "copy.db"))

@@ -104,6 +104,12 @@ def test_the_ledger_remembers_and_refuses(room, published):
 def test_records_are_written_as_csv(room, published, tmp_path):
     assert dphist("records", published, "25").stdout.splitlines()[0] == "age,sex"
     assert dphist("records", published, "25", "-o", tmp_path / "made.csv").returncode == 0
+    for name in ("made.xlsx", "made.txt", "made"):
+        refused = dphist("records", published, "25", "-o", tmp_path / name)
+        assert (refused.returncode, "must end in .csv or .parquet" in refused.stderr) == (2, True)
+        assert not (tmp_path / name).exists()
+    assert dphist("records", published, "25", "-o", tmp_path / "made.PARQUET").returncode == 0
+    assert (tmp_path / "made.PARQUET").read_bytes()[:4] == b"PAR1"
     assert len((tmp_path / "made.csv").read_text().splitlines()) == 26
 
 
@@ -142,6 +148,12 @@ def test_mechanisms_are_listed_with_their_options():
     assert all(row["summary"] for row in rows)
     assert rows[0]["name"] == "auto"
     assert rows[0]["status"] == "default"
+    by = {row["name"]: row["authors"] for row in rows}
+    assert (by["auto"], by["quadtree"], by["hb"]) == (
+        "dphist's own",
+        "Cormode et al. 2012",
+        "Qardaji et al. 2013",
+    )
 
 
 def test_the_few_to_reach_for_come_first_and_all_on_demand():

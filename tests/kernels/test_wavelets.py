@@ -38,7 +38,7 @@ def some_axes(rng, count):
     return [kinds[int(rng.integers(3))]() for _ in range(count)]
 
 
-# ---- worked examples of paper 004 --------------------------------------------------------------------------
+# ---- worked examples of Xiao et al. 2011 --------------------------------------------------------------------------
 
 
 def test_figure_2():

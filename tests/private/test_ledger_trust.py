@@ -169,10 +169,10 @@ def test_a_head_noted_elsewhere_is_a_witness_too(path):
     head = roll_back(path)
     with Ledger.open(path, witness=False) as ledger:
         assert ledger.verify() == ledger.head()
-        with pytest.raises(errors.LedgerError, match="the line you hold"):
+        with pytest.raises(errors.LedgerError, match="Compare it with your note"):
             ledger.verify(head)
         ledger.reserve("adults", 0.5, "another history, as long as the first")
-        with pytest.raises(errors.LedgerError, match="the line you hold"):
+        with pytest.raises(errors.LedgerError, match="Compare it with your note"):
             ledger.verify(head)
 
 

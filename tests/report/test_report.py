@@ -2,12 +2,14 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow
 import pytest
 
 import dphist
+from dphist.mechanisms.spec import parse
 from dphist.report import figure, picture, report_page
 from dphist.report.accuracy import accuracy
 from dphist.report.facts import budget_tree, mechanism_words
@@ -120,6 +122,31 @@ def test_the_budget_tree_adds_up_to_what_was_spent(mechanism):
     words = mechanism_words(made)
     assert words["words"]
     assert words["reference"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "first", "year"),
+    [
+        ("quadtree", "Cormode", 2012),
+        ("kdhybrid", "Cormode", 2012),
+        ("hierarchicalkd", "Inan", 2010),
+        ("uniformgrid", "Qardaji", 2013),
+        ("adaptivegrid", "Qardaji", 2013),
+        ("dawa", "Li", 2014),
+        ("dawa(centre='median')", "Li", 2014),
+        ("ahp", "Zhang", 2014),
+        ("hb", "Qardaji", 2013),
+        ("greedyh", "Li", 2014),
+        ("boost", "Hay", 2010),
+        ("s1+h", "Kellaris", 2019),
+        ("auto(chosen=privelet)", "Xiao", 2011),
+    ],
+)
+def test_papers_for_boards_name_who_thought_of_a_mechanism(mechanism, first, year):
+    """By their home alone quadtrees and grids were ours, and all presets those of whoever took them apart."""
+    words = mechanism_words(SimpleNamespace(mechanism=parse(mechanism)))["reference"]
+    assert re.search(rf"[A-Z]\. {first}[,:].*{year}\.", words)
+    assert words.startswith("dphist's own") == mechanism.startswith("auto")
 
 
 def test_wider_questions_have_wider_intervals_under_plain_noise(release):

@@ -224,7 +224,7 @@ def records(
     release: ReleaseFile,
     count: Annotated[int | None, typer.Argument(help="How many; the released total if not given.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A CSV or Parquet file; the screen if not given.")
+        Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file; the screen if not given.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides roundings; public.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,

@@ -196,7 +196,10 @@ def added_up(declared: Schema, measures: list[str] | None) -> tuple[Measure, ...
 
 def write_records(release: Path, count: int | None, seed: int, output: Path | None, force: bool) -> None:
     """Write synthetic records as CSV or Parquet."""
+    kind = output.suffix.lower() if output is not None else ""
     if output is not None:
+        if kind not in (".csv", ".parquet"):
+            raise InputError(f"--output {output}: the name must end in .csv or .parquet")
         check_copy(output, release, force)
     made = load(release).records(count, seed=seed)
     if output is None:
@@ -205,7 +208,7 @@ def write_records(release: Path, count: int | None, seed: int, output: Path | No
         made.to_csv(sys.stdout.buffer, index=False, encoding="utf-8")
         return
     with atomic(output) as temporary:
-        if output.suffix == ".parquet":
+        if kind == ".parquet":
             made.to_parquet(temporary, index=False)
         else:
             made.to_csv(temporary, index=False)

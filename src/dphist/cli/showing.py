@@ -118,6 +118,8 @@ def mechanism_rows() -> list[dict[str, Any]]:
             "options": _options(entry),
             "preset_of": entry.preset_of,
             "alias_of": entry.alias_of,
+            "authors": entry.authors,
+            "paper": "" if entry.paper is None else entry.paper.cited,
         }
         for entry in list_mechanisms().values()
     ]
@@ -128,8 +130,8 @@ def show_mechanisms(everything: bool) -> None:
     entries = list(list_mechanisms().values())
     first = [entry for entry in entries if entry.status in ("default", "recommended")]
     screen.table(
-        ("name", "for", "options"),
-        [(_marked(entry), entry.summary, _options(entry)) for entry in first],
+        ("name", "for", "by", "options"),
+        [(_marked(entry), entry.summary, entry.authors, _options(entry)) for entry in first],
     )
     rest = [entry for entry in entries if entry not in first]
     for family, title in FAMILIES.items():
@@ -140,8 +142,8 @@ def show_mechanisms(everything: bool) -> None:
         screen.line(title)
         if everything:
             screen.table(
-                ("name", "for", "options"),
-                [(_marked(entry), entry.summary, _options(entry)) for entry in members],
+                ("name", "for", "by", "options"),
+                [(_marked(entry), entry.summary, entry.authors, _options(entry)) for entry in members],
             )
         else:
             screen.line("  " + ", ".join(map(_marked, members)))

@@ -134,7 +134,7 @@ _APPROXIMATE = (
 @checked
 @dataclass(frozen=True, kw_only=True)
 class DPCube:
-    """Look at noisy cells, find boxes in which they are even, then count those boxes afresh (Xiao et al., paper 001).
+    """Look at noisy cells, find boxes in which they are even, then count those boxes afresh (Xiao et al. 2014).
 
     Phase one noises every cell with ``cells_share`` of the budget. A tree of boxes is grown on the noisy cells: a box
     is split, at the cut that leaves the least weighted variance over all axes and places, while it varies more than

@@ -40,7 +40,7 @@ IntArray = NDArray[np.int64]
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Privelet:
-    """Noise wavelet coefficients instead of cells (Xiao, Wang and Gehrke, paper 004).
+    """Noise wavelet coefficients instead of cells (Xiao, Wang and Gehrke 2011).
 
     Ordered attributes are cut in halves again and again (Haar), nominal ones along their hierarchy; each
     coefficient says how a part differs from its siblings. A range needs only the few coefficients at its two

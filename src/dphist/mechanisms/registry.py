@@ -1,4 +1,4 @@
-"""The one list of mechanisms: name, family, what it is for, standing, and where it lives.
+"""The one list of mechanisms: name, family, what it is for, standing, whose idea it is, and where it lives.
 
 A new mechanism is one file and one line here. Homes are ``module:attribute``, so that listing imports nothing heavy; an
 attribute is a frozen dataclass, or a function that builds one (a preset).
@@ -15,19 +15,21 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from dphist.errors import MechanismError
+from dphist.mechanisms import papers
 
 Status = Literal["default", "recommended", "paper", "reference"]
 
 FAMILIES: dict[str, str] = {
     "ours": "Chosen and inferred by evidence in what was measured",
     "baselines": "Baselines, very large domains, parts",
-    "buckets": "Buckets of neighbours (Xu et al. 2013)",
-    "spatial": "Boxes and grids for two and more attributes (Xiao et al. 2014 and before)",
+    "buckets": "Buckets of neighbours",
+    "spatial": "Boxes and grids for two and more attributes",
     "trees": "Trees of totals",
-    "blocks": "Order, smooth, measure (Kellaris et al. 2015) and kin",
-    "compression": "Frequencies and partitions (Acs et al. 2012), sorted counts, rounds",
-    "wavelets": "Wavelets (Xiao et al. 2010)",
+    "blocks": "Order, smooth, measure",
+    "compression": "Frequencies and partitions, sorted counts, rounds",
+    "wavelets": "Wavelets",
 }
+OWN = "dphist's own"
 STATUSES: dict[Status, str] = {
     "default": "what publish takes when nothing is named",
     "recommended": "the few that we would reach for",
@@ -49,11 +51,12 @@ class Entry:
         home: Where it lives, as ``module:attribute`` inside `dphist.mechanisms`.
         preset_of: The mechanism whose options this name sets, if it is a preset.
         alias_of: Another name for exactly the same value, if there is one.
+        paper: Where the idea was published; None for dphist's own.
 
     Example:
         >>> entry = list_mechanisms()["boost"]
-        >>> entry.family, entry.status, entry.preset_of
-        ('trees', 'paper', 'tree')
+        >>> entry.family, entry.status, entry.preset_of, entry.authors
+        ('trees', 'paper', 'tree', 'Hay et al. 2010')
         >>> entry()
         Tree(fanout=2, budgets='uniform', root=True, nonnegative=True, workload=None)
     """
@@ -65,6 +68,12 @@ class Entry:
     home: str
     preset_of: str | None = None
     alias_of: str | None = None
+    paper: papers.Paper | None = None
+
+    @property
+    def authors(self) -> str:
+        """Whose idea it is, in short."""
+        return OWN if self.paper is None else self.paper.short
 
     @cached_property
     def build(self) -> Any:
@@ -110,92 +119,102 @@ MECHANISMS: dict[str, Entry] = _table(
     Entry("marginals", "ours", "recommended", "tables of a few attributes: exactly these are measured",
           "marginals:Marginals"),
     Entry("residuals", "ours", "recommended", "tables of few attributes out of ten to a hundred columns",
-          "residuals:Residuals"),
+          "residuals:Residuals", paper=papers.RESIDUALS),
     Entry("mixture", "ours", "recommended",
           "records of very many columns: a model fitted to few tables; synthetic records", "mixture:Mixture"),
     Entry("added", "ours", "paper", "tables that were added to a release later, fitted together with it",
           "added:Added"),
     Entry("auto", "ours", "default", "anything: chooses from what will be asked, and says why", "auto:Auto"),
     Entry("prefixsums", "ours", "recommended", "cumulative curves under ρ: every prefix with nearly the same error",
-          "prefixsums:PrefixSums"),
+          "prefixsums:PrefixSums", paper=papers.PREFIXES),
     Entry("laplace", "baselines", "recommended", "no bias and the plainest intervals: noise on every cell",
-          "baseline:Laplace"),
+          "baseline:Laplace", paper=papers.DWORK),
     Entry("gaussian", "baselines", "recommended", "no bias under ρ, or ε with δ: Gaussian noise on every cell",
-          "baseline:Gaussian"),
+          "baseline:Gaussian", paper=papers.GAUSSIAN),
     Entry("uniform", "baselines", "paper", "the total alone, spread evenly: the least anyone should beat",
-          "baseline:Uniform"),
+          "baseline:Uniform", paper=papers.DWORK),
     Entry("sparselaplace", "baselines", "recommended", "domains too large to visit: the cells above a threshold",
-          "sparselaplace:SparseLaplace"),
+          "sparselaplace:SparseLaplace", paper=papers.SPARSE),
     Entry("heap", "baselines", "paper", "one value of an attribute by itself, and the others beside it",
           "heap:Heap"),
     Entry("bypart", "baselines", "paper", "each value of public attributes by itself, all with the whole budget",
           "bypart:ByPart"),
     Entry("noisefirst", "buckets", "paper", "histograms with flat stretches, when cells are asked for",
-          "noisefirst:NoiseFirst"),
+          "noisefirst:NoiseFirst", paper=papers.BUCKETS),
     Entry("structurefirst", "buckets", "paper", "histograms with flat stretches, when ranges are asked for",
-          "structurefirst:StructureFirst"),
-    Entry("fpa", "compression", "paper", "smooth counts: a fixed number of low frequencies", "fourier:FPA"),
+          "structurefirst:StructureFirst", paper=papers.BUCKETS),
+    Entry("fpa", "compression", "paper", "smooth counts: a fixed number of low frequencies",
+          "fourier:FPA", paper=papers.FREQUENCIES),
     Entry("efpa", "compression", "paper", "smooth counts: as many low frequencies as pay for their noise",
-          "fourier:EFPA"),
+          "fourier:EFPA", paper=papers.LOSSY),
     Entry("spa", "compression", "reference", "sampling perturbation of frequencies, as Rastogi and Nath have it",
-          "fourier:SPA"),
+          "fourier:SPA", paper=papers.FREQUENCIES),
     Entry("phpartition", "compression", "paper", "counts of few distinct levels: runs cut in two again and again",
-          "hpartition:PHPartition"),
-    Entry("isotonic", "compression", "paper", "counts that never fall, such as sorted ones", "isotonic:Isotonic"),
+          "hpartition:PHPartition", paper=papers.LOSSY),
+    Entry("isotonic", "compression", "paper", "counts that never fall, such as sorted ones",
+          "isotonic:Isotonic", paper=papers.CONSISTENCY),
     Entry("mwem", "compression", "paper", "few records for many questions: even counts, bent to the worst answer",
-          "mwem:MWEM"),
+          "mwem:MWEM", paper=papers.MWEM),
     Entry("privelet", "wavelets", "paper", "ranges over ordered and nominal attributes with known, even errors",
-          "privelet:Privelet"),
+          "privelet:Privelet", paper=papers.PRIVELET),
     Entry("dpcube", "spatial", "paper", "cubes with even regions: boxes found in noisy cells, counted afresh",
-          "dpcube:DPCube"),
+          "dpcube:DPCube", paper=papers.DPCUBE),
     Entry("kdhybrid", "spatial", "paper", "points in a plane: cuts at noisy medians, then halves",
-          "spatialtrees:KDHybrid"),
+          "spatialtrees:KDHybrid", paper=papers.SPATIAL),
     Entry("hierarchicalkd", "spatial", "paper", "points in a plane: cuts at noisy medians all the way",
-          "spatialtrees:HierarchicalKD"),
+          "spatialtrees:HierarchicalKD", paper=papers.MATCHING),
     Entry("quadtree", "spatial", "paper", "points in a plane: halves all the way, no budget for medians",
-          "spatialtrees:QuadTree"),
+          "spatialtrees:QuadTree", paper=papers.SPATIAL),
     Entry("uniformgrid", "spatial", "paper", "points in a plane: one grid, as fine as the budget bears",
-          "grids:UniformGrid"),
+          "grids:UniformGrid", paper=papers.GRIDS),
     Entry("adaptivegrid", "spatial", "paper", "points in a plane: a coarse grid, finer where records are",
-          "grids:AdaptiveGrid"),
+          "grids:AdaptiveGrid", paper=papers.GRIDS),
     Entry("blocks", "blocks", "paper", "your own composition of ordering, smoothing and measuring",
-          "blocks:Blocks"),
+          "blocks:Blocks", paper=papers.BLOCKS),
     Entry("matrix", "blocks", "paper", "a known workload on few cells: a strategy and its least squares",
-          "matrix:Matrix"),
-    Entry("tree", "trees", "paper", "ranges: totals of nested blocks, made consistent", "tree:Tree"),
-    Entry("boost", "trees", "paper", "Hay et al.: a binary tree with equal shares, made consistent",
-          "presets:boost", "tree"),
-    Entry("hb", "trees", "paper", "Qardaji et al.: a fan-out chosen by the number of cells", "presets:hb", "tree"),
+          "matrix:Matrix", paper=papers.STRATEGIES),
+    Entry("tree", "trees", "paper", "ranges: totals of nested blocks, made consistent",
+          "tree:Tree", paper=papers.CONSISTENCY),
+    Entry("boost", "trees", "paper", "a binary tree with equal shares, made consistent",
+          "presets:boost", "tree", paper=papers.CONSISTENCY),
+    Entry("hb", "trees", "paper", "a fan-out chosen by the number of cells",
+          "presets:hb", "tree", paper=papers.HIERARCHIES),
     Entry("greedyh", "trees", "paper", "the second half of DAWA: binary levels weighted for the workload",
-          "presets:greedyh", "tree"),
-    Entry("dawa", "blocks", "paper", "Li et al.: power-of-two groups, then a strategy for the workload",
-          "presets:dawa", "blocks"),
-    Entry("ahp", "blocks", "paper", "Zhang et al.: order, group by squared deviations, measure groups anew",
-          "presets:ahp", "blocks"),
-    Entry("s1", "blocks", "paper", "smooth by absolute deviations", "presets:s1", "blocks"),
+          "presets:greedyh", "tree", paper=papers.DAWA),
+    Entry("dawa", "blocks", "paper", "power-of-two groups, then a strategy for the workload",
+          "presets:dawa", "blocks", paper=papers.DAWA),
+    Entry("ahp", "blocks", "paper", "order, group by squared deviations, measure groups anew",
+          "presets:ahp", "blocks", paper=papers.AHP),
+    Entry("s1", "blocks", "paper", "smooth by absolute deviations",
+          "presets:s1", "blocks", paper=papers.BLOCKS),
     Entry("s-approx", "blocks", "paper", "smooth by absolute deviations, power-of-two buckets",
-          "presets:s_approx", "blocks"),
-    Entry("s2", "blocks", "paper", "smooth by squared deviations of a noisy copy", "presets:s2", "blocks"),
-    Entry("o+s1", "blocks", "paper", "order, then smooth by absolute deviations", "presets:o_s1", "blocks"),
+          "presets:s_approx", "blocks", paper=papers.BLOCKS),
+    Entry("s2", "blocks", "paper", "smooth by squared deviations of a noisy copy",
+          "presets:s2", "blocks", paper=papers.BLOCKS),
+    Entry("o+s1", "blocks", "paper", "order, then smooth by absolute deviations",
+          "presets:o_s1", "blocks", paper=papers.BLOCKS),
     Entry("o+s-approx", "blocks", "paper", "order, then smooth into power-of-two buckets",
-          "presets:o_s_approx", "blocks"),
-    Entry("o+s2", "blocks", "paper", "order, then smooth by squared deviations", "presets:o_s2", "blocks"),
-    Entry("s1+mm", "blocks", "paper", "smooth, then a strategy for all ranges", "presets:s1_mm", "blocks"),
+          "presets:o_s_approx", "blocks", paper=papers.BLOCKS),
+    Entry("o+s2", "blocks", "paper", "order, then smooth by squared deviations",
+          "presets:o_s2", "blocks", paper=papers.BLOCKS),
+    Entry("s1+mm", "blocks", "paper", "smooth, then a strategy for all ranges",
+          "presets:s1_mm", "blocks", paper=papers.BLOCKS),
     Entry("s-approx+mm", "blocks", "paper", "power-of-two buckets, then a strategy for all ranges",
-          "presets:s_approx_mm", "blocks"),
+          "presets:s_approx_mm", "blocks", paper=papers.BLOCKS),
     Entry("s2+mm", "blocks", "paper", "smooth by squares, then a strategy for all ranges",
-          "presets:s2_mm", "blocks"),
-    Entry("s1+pmm", "blocks", "paper", "smooth, then a strategy for prefixes", "presets:s1_pmm", "blocks"),
+          "presets:s2_mm", "blocks", paper=papers.BLOCKS),
+    Entry("s1+pmm", "blocks", "paper", "smooth, then a strategy for prefixes",
+          "presets:s1_pmm", "blocks", paper=papers.BLOCKS),
     Entry("s-approx+pmm", "blocks", "paper", "power-of-two buckets, then a strategy for prefixes",
-          "presets:s_approx_pmm", "blocks"),
+          "presets:s_approx_pmm", "blocks", paper=papers.BLOCKS),
     Entry("s2+pmm", "blocks", "paper", "smooth by squares, then a strategy for prefixes",
-          "presets:s2_pmm", "blocks"),
+          "presets:s2_pmm", "blocks", paper=papers.BLOCKS),
     Entry("h", "trees", "paper", "the paper's name for the tree as it stands",
-          "presets:h", "tree", alias_of="tree"),
+          "presets:h", "tree", alias_of="tree", paper=papers.CONSISTENCY),
     Entry("s1+h", "blocks", "paper", "smooth whole subtrees, then a tree that stops there",
-          "presets:s1_h", "blocks"),
+          "presets:s1_h", "blocks", paper=papers.BLOCKS),
     Entry("s2+h", "blocks", "paper", "smooth whole subtrees by squares, then a tree that stops there",
-          "presets:s2_h", "blocks"),
+          "presets:s2_h", "blocks", paper=papers.BLOCKS),
 )  # fmt: skip
 
 # Values that mechanisms are built of, but that are no mechanisms themselves.
@@ -238,6 +257,19 @@ def build(name: str, options: dict[str, Any]) -> Any:
         return made(**options)
     except (TypeError, ValueError) as error:
         raise MechanismError(f"{key!r} refuses its options: {error}") from None
+
+
+def entry_of(mechanism: object) -> Entry | None:
+    """The entry that a mechanism was built by: a preset that is equal to it, else its class; None for foreign ones."""
+    # Presets of blocks have options of their grouping alone.
+    group = getattr(mechanism, "group", None)
+    for entry in MECHANISMS.values():
+        if entry.preset_of is not None and type(mechanism) is entry.cls:
+            given = {name: getattr(group, name, default) for name, default in entry.options.items()}
+            if entry(**given) == mechanism:
+                return entry
+    named = (entry for entry in MECHANISMS.values() if entry.preset_of is None)
+    return next((entry for entry in named if type(mechanism) is entry.cls), None)
 
 
 def list_mechanisms() -> Mapping[str, Entry]:

@@ -9,40 +9,12 @@ from inspect import getdoc
 from math import e
 from typing import Any
 
+from dphist.mechanisms.registry import OWN, entry_of
 from dphist.mechanisms.spec import show
 from dphist.model.phrases import counted
 from dphist.private.transcript import Entry
 from dphist.release import Release
 from dphist.release.foreign import ForeignMechanism
-
-# Who thought of a mechanism, by the file it lives in.
-_REFERENCES = {
-    "baseline": "C. Dwork, F. McSherry, K. Nissim, A. Smith: Calibrating noise to sensitivity in private data "
-    "analysis. Theory of Cryptography Conference, 2006.",
-    "noisefirst": "J. Xu, Z. Zhang, X. Xiao, Y. Yang, G. Yu, M. Winslett: Differentially private histogram "
-    "publication. The VLDB Journal, 2013.",
-    "dpcube": "Y. Xiao, L. Xiong, L. Fan, S. Goryczka, H. Li: DPCube: Differentially private histogram release "
-    "through multidimensional partitioning. Transactions on Data Privacy, 2014.",
-    "blocks": "G. Kellaris, S. Papadopoulos, D. Papadias: Engineering methods for differentially private "
-    "histograms: Efficiency beyond utility. IEEE Transactions on Knowledge and Data Engineering, 2019.",
-    "fourier": "G. Acs, C. Castelluccia, R. Chen: Differentially private histogram publishing through lossy "
-    "compression. IEEE International Conference on Data Mining, 2012.",
-    "mwem": "M. Hardt, K. Ligett, F. McSherry: A simple and practical algorithm for differentially private data "
-    "release. Advances in Neural Information Processing Systems, 2012.",
-    "isotonic": "M. Hay, V. Rastogi, G. Miklau, D. Suciu: Boosting the accuracy of differentially private "
-    "histograms through consistency. Proceedings of the VLDB Endowment, 2010.",
-    "privelet": "X. Xiao, G. Wang, J. Gehrke: Differential privacy via wavelet transforms. IEEE Transactions on "
-    "Knowledge and Data Engineering, 2011.",
-}
-_FAMILIES = {
-    "structurefirst": "noisefirst",
-    "spatial": "dpcube",
-    "matrix": "blocks",
-    "smooth": "blocks",
-    "tree": "isotonic",
-    "hpartition": "fourier",
-}
-_OWN = "dphist's own; the idea and the proof are in its documentation."
 
 # What a question of the transcript means to somebody who has not read the code.
 _ASKED = {
@@ -163,11 +135,26 @@ def mechanism_words(release: Release) -> dict[str, str]:
         }
     paragraphs = (getdoc(type(mechanism)) or "").split("\n\n")
     words = " ".join(" ".join(paragraphs[:2]).split()).replace("``", "").replace("`", "")
-    home = type(mechanism).__module__.rsplit(".", 1)[-1]
     filled = show(mechanism, filled=True)
     return {
         "name": show(mechanism),
         "chosen": "" if filled == show(mechanism) else filled,
         "words": words,
-        "reference": _REFERENCES.get(_FAMILIES.get(home, home), _OWN),
+        "reference": _reference(mechanism),
     }
+
+
+def _reference(mechanism: object) -> str:
+    """Who thought of a mechanism, and of what it chose."""
+    entry = entry_of(mechanism)
+    if entry is None:
+        return ""
+    own = (
+        f"{OWN}; the idea and the proof are in its documentation."
+        if entry.paper is None
+        else entry.paper.cited
+    )
+    chosen = entry_of(getattr(mechanism, "chosen", None) or getattr(mechanism, "inner", None))
+    if chosen is None or chosen.paper is None or chosen.paper == entry.paper:
+        return own
+    return f"{own} It runs {chosen.name}: {chosen.paper.cited}"

@@ -202,7 +202,7 @@ def paper_003() -> dict[str, Callable[[int], IntArray]]:
 
 
 def road_traffic(n: int = 1_442, records: int = 400_000, seed: int = 0) -> IntArray:
-    """Cars on one road by the minute: quiet nights, rough peaks at the rush hours (Rome in paper 002)."""
+    """Cars on one road by the minute: quiet nights, rough peaks at the rush hours (Rome in Kellaris et al. 2019)."""
     day = np.linspace(0.0, 24.0, n)
     peaks = np.exp(-((day - 8.2) ** 2) / 1.5) + 0.8 * np.exp(-((day - 18.0) ** 2) / 3.0)
     peaks += 0.25 * ((day > 7) & (day < 21))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ from dphist.private.ledger.lines import COLUMNS, Books, Entry, Fund, Head, Line,
 from dphist.private.ledger.store import Run, Store
 from dphist.private.ledger.totals import Sums, Total
 from dphist.private.ledger.witness import Witness
-from dphist.private.ledger.wording import now, older, unknown
+from dphist.private.ledger.wording import not_held, now, older, unknown
 
 _ALL = ", ".join(COLUMNS)
 
@@ -60,8 +61,11 @@ class Journal:
         with self.store.reading() as run:
             self.books = Books()
             self.catch_up(run)
-            for head in heads:
-                self.require(run, head, lambda: older(self.store.place, None))
+            for number, seal in heads:
+                # Line 0 stands for the empty ledger that every ledger once was: having it would prove nothing.
+                if not number:
+                    raise not_held(self.store.place, Head(number, seal))
+                self.require(run, Head(number, seal), partial(not_held, self.store.place, Head(number, seal)))
             return self.books.head
 
     def catch_up(self, run: Run) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from dphist import errors
 from dphist.model.exact import shown
-from dphist.private.ledger.lines import Fund
+from dphist.private.ledger.lines import Fund, Head
 from dphist.private.ledger.totals import Spend, Total, most_epsilon
 from dphist.private.ledger.units import described
 from dphist.private.ledger.witness import Witness
@@ -187,11 +187,19 @@ def unknown(dataset: str, names: list[str], place: str) -> errors.UnknownDataset
 
 def older(place: object, witness: Witness | None) -> errors.LedgerError:
     """Refuse a ledger that does not hold a line it once held."""
-    who = f"its witness {witness.path}" if witness else "the line you hold"
     return errors.LedgerError(
-        f"the ledger {place} is older than {who}, or another one: spends are missing. Put the newest ledger "
-        "back. If it is lost, move the witness away and reserve what was spent since, as "
-        "docs/ledger.md describes"
+        f"the ledger {place} is older than its witness{f' {witness.path}' if witness else ''}, or another one: spends "
+        "are missing. Put the newest ledger back. If it is lost, move the witness away and reserve what was spent "
+        "since, as docs/ledger.md describes"
+    )
+
+
+def not_held(place: object, head: Head) -> errors.LedgerError:
+    """Refuse a ledger that does not hold a line which somebody has noted."""
+    return errors.LedgerError(
+        f"the ledger {place} has no line {head.number}:{head.hash}. Compare it with your note, character by character. "
+        "If they are equal, this ledger is older than the note, another one, or rewritten: stop publishing, and put "
+        "the newest ledger back as docs/ledger.md describes"
     )
 
 
