@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 
 from dphist.errors import InputError
 from dphist.model.domain import Domain, Nominal, Ordinal
@@ -67,3 +69,14 @@ def test_unit() -> None:
             Unit(**bad)
     with pytest.raises(InputError):
         Unit.from_json({"row": 1})
+
+
+def test_counts_with_labels_of_their_own_are_refused() -> None:
+    sexes = Domain([Nominal("sex", ["female", "male"])])
+    counts = pd.Series(["male"] * 577 + ["female"] * 314).value_counts()
+    for labelled in (counts, counts.to_frame(), xr.DataArray([577, 314], coords={"sex": ["male", "female"]})):
+        with pytest.raises(InputError, match="histogram: counts have labels of their own") as caught:
+            Histogram(sexes, labelled)
+        assert "577" not in str(caught.value)
+    assert Histogram(sexes, counts.reindex(["female", "male"]).to_numpy()).counts.tolist() == [314, 577]
+    assert Histogram(sexes, counts.array).counts.tolist() == [577, 314]

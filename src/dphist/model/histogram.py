@@ -26,7 +26,8 @@ class Histogram:
 
     Args:
         domain: What is counted.
-        counts: An integer for every cell, in the domain's shape.
+        counts: An integer for every cell, in the domain's shape and order; an object with labels (a pandas Series, an
+            xarray DataArray) is refused.
 
     Example:
         >>> import dphist
@@ -46,6 +47,12 @@ class Histogram:
         if isinstance(counts, np.ndarray) and hasattr(counts, "mask"):
             raise InputError(
                 "histogram: counts must not be masked; fill in what is missing, with 0 where nobody is"
+            )
+        if hasattr(counts, "axes") or hasattr(counts, "coords"):
+            # What pandas and xarray hold goes by its labels, in any order; an array would go by its places.
+            raise InputError(
+                "histogram: counts have labels of their own, which may stand in another order than the domain's cells; "
+                "give the records, or put the counts in order: counts.reindex([…]).to_numpy()"
             )
         try:
             array = np.asarray(counts)
