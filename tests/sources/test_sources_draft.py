@@ -13,6 +13,7 @@ import pytest
 from dphist.errors import DomainError, SourceError
 from dphist.model.domain import Domain
 from dphist.sources import draft_schema
+from dphist.sources.draft import columns_of
 
 
 def table(value: int) -> pa.Table:
@@ -57,3 +58,33 @@ def test_a_draft_needs_a_file() -> None:
         draft_schema(table(7))
     with pytest.raises(SourceError):
         draft_schema("none.csv")
+
+
+ODD = [
+    "female",
+    "male",
+    "m",
+    "no",
+    "Age [years]",
+    "2019_income",
+    "% insured",
+    "how often " * 8 + "a year",
+    "2nd visit",
+]
+
+
+@pytest.mark.parametrize("names", [*([name] for name in ODD), ["age", "female"], ["id", "sex", "area", *ODD]])
+def test_odd_names_of_columns_are_no_records(tmp_path: Path, names: list[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{','.join(names)}\n{','.join('1' for _ in names)}\n")
+    assert [column.name for column in columns_of(path)] == names
+    assert all(f'name = "{name}"' in draft_schema(path) for name in names)
+
+
+def test_a_refused_first_line_says_which_column_and_not_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    for head, place in (("ann,7321,x", 2), ("ann,x,alice@example.org", 3), ("ann,,x", 2), ("yes,no,ann", 1)):
+        path.write_text(f"{head}\n{head}\n")
+        with pytest.raises(SourceError, match=f"column names: column {place} looks like a value") as caught:
+            draft_schema(path)
+        assert not any(word in str(caught.value) for word in ("7321", "alice", "ann"))

@@ -41,23 +41,8 @@ _CHOICES = {
 }
 
 
-# Values that many tables hold and no column is called.
-_VALUES = {
-    "true",
-    "false",
-    "yes",
-    "no",
-    "nan",
-    "null",
-    "none",
-    "na",
-    "n/a",
-    "inf",
-    "f",
-    "m",
-    "male",
-    "female",
-}
+# Values that many tables hold and few columns are called.
+_VALUES = {"true", "false", "yes", "no", "null", "none", "na", "n/a", "f", "m", "male", "female"}
 
 
 @closed
@@ -69,8 +54,8 @@ def draft_schema(source: Any) -> str:
     leaves open what it is.
 
     The names of a text file are what somebody wrote in its first line, or in its objects. A CSV file without a
-    header begins with a record, so a first line of which any field looks like a value (a number, a date, an
-    address, a truth value, nothing, more than 64 characters) is refused unread; of JSON fields only those are named
+    header begins with a record, so a first line is refused unread of which any field is a number, a date, an address
+    or nothing, or most fields are words such as ``yes`` and ``male``; of JSON fields only those are named
     that at least half of the first thousand objects have. What is left can still be wrong (a record of words only):
     a draft is for the holder of the data, who publishes it after looking at it.
     """
@@ -83,21 +68,39 @@ def columns_of(source: Any) -> tuple[Column, ...]:
     if not isinstance(source, str | Path):
         raise SourceError("source: a schema is drafted from a path")
     engine = open_path(str(source))
-    if any(_looks_like_data(column.name) for column in engine.columns if column.family == "undeclared"):
+    names = [column.name for column in engine.columns if column.family == "undeclared"]
+    values = [place for place, name in enumerate(names, 1) if _is_value(name)]
+    words = [place for place, name in enumerate(names, 1) if _may_be_value(name)]
+    if values or (len(words) > 1 and 2 * len(words) > len(names)):
+        # The column by its place: what stands there may be somebody's.
         raise SourceError(
-            f"{source}: its first line does not look like column names, or a field of it has none; a draft would show "
-            "somebody's record. Put a line of names before it (letters, digits, spaces, up to 64)"
+            f"{source}: its first line does not look like column names: column {(values or words)[0]} looks like a "
+            "value, or like nothing; a draft would show somebody's record. Put a line of names before it"
         )
     return engine.columns
 
 
-def _looks_like_data(name: str) -> bool:
-    """Whether a column's name is more likely a value of somebody's."""
-    words = name.strip().lower()
+def _is_value(name: str) -> bool:
+    """Whether a column's name is a number, a date, an address or nothing."""
+    words = name.strip()
     # Our own name for a field without one.
-    nameless = re.fullmatch(r"column\d+", words) is not None
-    plain = re.fullmatch(r"[^\W\d][\w .()/%°€$£#&*?'-]{0,63}", words) is not None
-    return nameless or not plain or words in _VALUES
+    if (
+        re.fullmatch(r"column\d+", words)
+        or re.match(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", words)
+        or "@" in words
+    ):
+        return True
+    try:
+        float(words)
+    except ValueError:
+        return not any(letter.isalpha() for letter in words)
+    return True
+
+
+def _may_be_value(name: str) -> bool:
+    """Whether a column's name may be a value: alone it says nothing, most columns of a line do."""
+    words = name.strip().lower()
+    return words in _VALUES or re.match(r"\d\S*\s", words) is not None
 
 
 def _block(column: Column) -> str:
