@@ -332,6 +332,34 @@ def test_reminders_are_said_once_and_not_to_a_pipeline(monkeypatch):
         dphist.publish(table, DOMAIN, epsilon=11, unattended=True)
 
 
+def test_edges_that_were_added_up_are_reminded_of(monkeypatch):
+    import warnings
+
+    import numpy as np
+
+    from dphist import reminding
+
+    table = pa.table({"x": [0.3, 0.3, 1.7]})
+    for edges, odd in (
+        (np.arange(0, 5, 0.1), True),
+        (np.round(np.arange(0, 5, 0.1), 9), False),
+        ([1 / 3, 2.5], False),
+    ):
+        monkeypatch.setattr(reminding, "_reminded", {"ledger"})
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            dphist.publish(
+                table, dphist.Domain([dphist.Ordinal("x", edges=edges)]), epsilon=1, allow_dropped=1
+            )
+        said = [
+            str(each.message)
+            for each in told
+            if "x: the edge 0.30000000000000004 is not 0.3" in str(each.message)
+        ]
+        assert len(said) == odd, edges
+        assert all(Path(each.filename).name == "test_rehearsal.py" for each in told)
+
+
 def test_a_paid_release_is_not_written_over(tmp_path):
     (tmp_path / "x.csv").write_text("age,sex\n1,F\n")
     (tmp_path / "s.toml").write_text(DOMAIN.to_toml())

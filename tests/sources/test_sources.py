@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -492,6 +494,9 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_text("not parquet, but 777")
     (tmp_path / "bad.duckdb").write_text("not a database, but 777")
     (tmp_path / "bad.jsonl").write_text('{"age": 777\n')
+    with closing(sqlite3.connect(tmp_path / "lite.db")) as lite:
+        lite.execute("CREATE TABLE t AS SELECT 777 AS age")
+        lite.commit()
     as_database(table, tmp_path)
     cases: list[tuple[Any, str]] = [
         (table, r"no column age \(an attribute of the domain\); `dphist schema new`"),
@@ -501,6 +506,10 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         (tmp_path / "bad.parquet", "cannot be read"),
         (tmp_path / "bad.jsonl", "neither one JSON object a line"),
         (f"{tmp_path / 'bad.duckdb'}::t", "cannot be opened"),
+        (
+            f"{tmp_path / 'lite.db'}::t",
+            r"lite.db is an SQLite database; give its table by Ibis.*sqlite.connect",
+        ),
         (f"{tmp_path / 't.duckdb'}::t", "no table t"),
         (f"{tmp_path / 't.duckdb'}", "which table"),
         (f"{tmp_path / 't.duckdb'}::", "which table"),

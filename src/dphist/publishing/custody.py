@@ -24,6 +24,8 @@ ALLOWED = 0.1
 LARGE_EPSILON = 10
 # Calls between a reminder and the line that called `publish`.
 _ABOVE = 5
+# Edges that are looked at for what adding up did to them.
+_EDGES = 1000
 
 
 def allowed_share(share: object) -> float:
@@ -71,6 +73,23 @@ def remind_of(budget: Budget, *, kept: bool) -> None:
             "unattended=True (--unattended) if something else keeps the account",
             depth=_ABOVE,
         )
+
+
+def remind_of_edges(domain: Domain) -> None:
+    """Steps of 0.1 that were added up put an edge at 0.30000000000000004, and whoever has 0.3 below it."""
+    for attribute in domain.attributes:
+        if attribute.kind == "nominal" or attribute.scale.form != "edges":
+            continue
+        for edge in attribute.scale.edges[:_EDGES]:
+            meant = float(f"{edge:.12g}")
+            if edge != meant and math.isclose(edge, meant, rel_tol=2e-15):
+                remind(
+                    f"edges {attribute.name}",
+                    f"{attribute.name}: the edge {edge!r} is not {meant!r}, and decides about rows with {meant!r}; "
+                    "round what was computed, as in edges=np.round(np.arange(0, 5, 0.1), 9)",
+                    depth=_ABOVE,
+                )
+                break
 
 
 def remind_of_bounds(source: Any, domain: Domain | None) -> None:

@@ -27,7 +27,14 @@ from dphist.private.gate import open_gate
 from dphist.private.noise import Noise
 from dphist.private.sparse import Occupied, open_sparse_gate
 from dphist.publishing.account import Account, account, counts_rho
-from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of, remind_of_bounds
+from dphist.publishing.custody import (
+    ALLOWED,
+    allowed_share,
+    refuse_dropped,
+    remind_of,
+    remind_of_bounds,
+    remind_of_edges,
+)
 from dphist.publishing.preflight import begin_pieces, empty, preflight
 from dphist.release.about import About
 from dphist.release.cells import DenseCells, SparseCells
@@ -178,6 +185,8 @@ def publish(
     if not unattended:
         remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
         remind_of_bounds(source, domain)
+        if domain is not None:
+            remind_of_edges(domain)
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
         if not unattended and not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)

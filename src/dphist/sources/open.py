@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,10 @@ def _open_database(path: str, table: str) -> Engine:
         connection = connect(path)
     except duckdb.Error:
         raise SourceError(
-            f"{path} cannot be opened as a DuckDB database; another program may be writing it"
+            f"{path} is an SQLite database; give its table by Ibis, in Python: "
+            f"ibis.sqlite.connect({path!r}).table({table!r})"
+            if _is_sqlite(path)
+            else f"{path} cannot be opened as a DuckDB database; another program may be writing it"
         ) from None
     listed = [
         f"{schema}.{name}" if schema != "main" else name
@@ -188,6 +192,12 @@ def _open_database(path: str, table: str) -> Engine:
     if table not in listed:
         raise SourceError(f"there is no table {table} in {path}; there are {', '.join(listed)}")
     return Duck(connection, ".".join(quote(part) for part in table.split(".")), f"{path}::{table}")
+
+
+def _is_sqlite(path: str) -> bool:
+    with suppress(OSError), Path(path).open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+    return False
 
 
 def file_kind(source: str) -> str:

@@ -20,7 +20,7 @@ _RANGE = re.compile(rf"({_NUMBER})\s*(?:to|\.\.|–)\s*({_NUMBER})(?:\s+by\s+(\d
 _BINS = re.compile(r"bins\b\s*(.*)", re.IGNORECASE)
 # A day is known by its two separators, so the word in front of it can be left out.
 _DATES = re.compile(r"(?:dates\s+|(?=\d+[-/.]\d+[-/.]\d))(\S+)\s+to\s+(\S+)(?:\s+by\s+(\S+))?", re.IGNORECASE)
-_OTHER = re.compile(r"\s+or\s+other\s*$", re.IGNORECASE)
+_OTHER = re.compile(r"(?:\s|,)\s*or\s+(?:others?|(?:any|every|some)thing\s+else)\s*$", re.IGNORECASE)
 
 
 def attribute_from_words(name: str, words: str) -> Attribute | None:
