@@ -8,13 +8,19 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dphist
 from dphist.errors import BudgetExhausted, DphistError, LedgerError
+from dphist.mechanisms import Laplace
+from dphist.mechanisms.bypart import ByPart
 from dphist.model.unit import Unit
 from dphist.private.gate import open_gate
 from dphist.private.queries import Identity
+from dphist.private.transcript import Payment
+from dphist.publishing.account import Account
+from dphist.publishing.parts import run_parts
 
 DOMAIN = dphist.Domain([dphist.Ordinal("x", range(5))])
 HISTOGRAM = dphist.Histogram(DOMAIN, np.array([3, 0, 9, 1, 1]))
@@ -98,13 +104,59 @@ class LateAsker:
         return dphist.inference.estimate.Estimate(counts, noise)
 
 
-def test_no_part_is_answered_before_the_payment():
-    from dphist.mechanisms.bypart import ByPart
-    from dphist.publishing.parts import run_parts
+@dataclass(frozen=True, kw_only=True)
+class Silent:
+    """Asks nothing."""
 
+    def estimate(self, data):
+        return dphist.inference.estimate.Estimate(
+            np.zeros(data.size), dphist.inference.estimate.IndependentNoise(Fraction(1))
+        )
+
+
+def test_sums_are_paid_for_where_the_counts_ask_nothing(tmp_path):
+    domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        book.create("people", 3)
+        release = dphist.publish(
+            pa.table({"sex": ["F", "M", "F"], "cost": [3, 5, 7]}),
+            domain,
+            1,
+            Silent(),
+            measures=[dphist.Measure("cost", 0, 10)],
+            ledger=book,
+            dataset="people",
+        )
+        assert (len(release.transcript), len(release.sums[0].release.transcript)) == (0, 1)
+        assert book.spent("people") == 1
+        assert release.receipt is not None
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """Whether the payment had been made, for every answer that was drawn; and the payment."""
+    paid: list[bool] = []
+    seen: list[bool] = []
+    answer = Identity.answer
+    monkeypatch.setattr(Identity, "answer", lambda *words: seen.append(bool(paid)) or answer(*words))  # type: ignore[func-returns-value]
+    return seen, lambda *_, **__: paid.append(True)
+
+
+def test_neither_counts_nor_sums_are_answered_before_the_payment(answered, monkeypatch):
+    seen, paid = answered
+    monkeypatch.setattr(Account, "_pay", paid)
+    domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
+    table = pa.table({"sex": ["F", "M", "F"], "cost": [3, 5, 7]})
+    dphist.publish(table, domain, 1, "laplace", measures=[dphist.Measure("cost", 0, 10)])
+    assert seen == [True, True]
+
+
+@pytest.mark.parametrize("inner", [Laplace(), LateAsker()], ids=["all ask", "the first asks nothing"])
+def test_no_part_is_answered_before_the_payment(answered, inner):
+    seen, paid = answered
+    LateAsker.calls.clear()
     domain = dphist.Domain([dphist.Nominal("place", ["a", "b"]), dphist.Ordinal("x", range(3))])
-    paid = []
     histogram = dphist.Histogram(domain, np.ones((2, 3), dtype=np.int64))
-    recipe = ByPart(by=("place",), inner=LateAsker())
-    run_parts(histogram, recipe, Fraction(1), Unit(), None, pay=lambda: paid.append(1), workers=1)
-    assert paid == [1]
+    recipe = ByPart(by=("place",), inner=inner)
+    run_parts(histogram, recipe, Fraction(1), Unit(), None, pay=Payment(paid), workers=1)
+    assert seen == [True] * (1 + (inner == Laplace()))

@@ -52,13 +52,14 @@ class Book(Protocol):
         ...
 
 
-class _Payment:
+class Payment:
     """Pays once. Whoever asks while another thread pays waits for it; a payment that failed is owed still."""
 
     def __init__(self, pay: Callable[[], None]) -> None:
         self._pay, self._lock, self._done = pay, Lock(), False
 
     def __call__(self) -> None:
+        """Pay, if nobody has."""
         with self._lock:
             if not self._done:
                 self._pay()
@@ -70,7 +71,7 @@ class Transcript(Sequence[Entry]):
 
     def __init__(self, entries: Sequence[Entry] = (), pay: Callable[[], None] | None = None) -> None:
         self._entries = list(entries)
-        self._pay = None if pay is None else _Payment(pay)
+        self._pay = None if pay is None else Payment(pay)
 
     def __len__(self) -> int:
         return len(self._entries)

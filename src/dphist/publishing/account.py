@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from os import PathLike, fspath
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dphist.errors import InputError, LedgerError
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
+from dphist.private.transcript import Payment
 from dphist.publishing.output import local_name
 
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Account:
-    """One payment that is owed before the first noise; without a ledger it is free."""
+    """One payment that is owed before the first noise; without a ledger it is free.
+
+    A release may open several gates (counts and sums, one for every part, one after the other), and which of them asks
+    first hangs on the mechanism: some ask nothing. So each is handed the same ``pay``: whoever asks first pays for all.
+    """
 
     budget: Budget
     unit: Unit
@@ -34,9 +39,13 @@ class Account:
     """Which line of which budget paid, once it has."""
     before: Callable[[], None] | None = None
     """What may still refuse, right before anything is paid."""
+    pay: Payment = field(init=False)
+    """What every gate calls before it draws: reserves and opens, durably, once."""
 
-    def pay(self) -> None:
-        """Reserve and open, durably: what the gate calls before it draws."""
+    def __post_init__(self) -> None:
+        self.pay = Payment(self._pay)
+
+    def _pay(self) -> None:
         if self.before is not None:
             self.before()
         if self.ledger is not None:

@@ -76,7 +76,7 @@ class Bounds:
         tally: Counts the values between edges, closed at the last one: secret, from the source.
         epsilon: What all of it may cost.
         unit: Who is protected.
-        pay: Called before the first noise.
+        pay: Called before the first noise of every question; it pays once.
         noise: For tests.
     """
 
@@ -88,9 +88,8 @@ class Bounds:
         pay: Callable[[], None] | None = None,
         noise: Noise | None = None,
     ) -> None:
-        self.tally, self.unit, self.noise = tally, unit, noise
+        self.tally, self.unit, self.noise, self.pay = tally, unit, noise, pay
         self.left, self.whole = epsilon, epsilon
-        self.pay: Callable[[], None] | None = pay
 
     def learn(self) -> Range:
         """Find the bounds.
@@ -195,7 +194,6 @@ class Bounds:
         self.left -= spend
         domain = Domain([Ordinal("place", range(counts.size))])
         right, _ = open_gate(Histogram(domain, counts), spend, self.unit, noise=self.noise, pay=self.pay)
-        self.pay = None
         return right
 
 

@@ -272,13 +272,13 @@ def noised(
     pay: Callable[[], None] | None = None,
     noise: Noise | None = None,
 ) -> Release:
-    """The release of counts and sums that were counted: the first noise is that of the counts, and pays for all."""
+    """The release of counts and sums that were counted; ``pay``, which pays once, is called before each first noise."""
     # Gates of their own are not split from one right, so it is insisted here that they cost no more than was paid.
     insist_on_shares((plan.share, *plan.shares))
     release = make(histogram, budget.part(plan.share), plan.counts, unit, workload, noise=noise, pay=pay)
     sums = []
     for quantity, share, total in zip(plan.quantities, plan.shares, totals, strict=True):
         centred, moved = Sums(histogram.domain, total), quantity.in_steps(unit)
-        made = make(centred, budget.part(share), plan.mechanism, moved, workload, noise=noise)
+        made = make(centred, budget.part(share), plan.mechanism, moved, workload, noise=noise, pay=pay)
         sums.append(MeasuredSums(quantity, made))
     return replace(release, guarantee=Guarantee(budget, unit), sums=tuple(sums), known=release._estimate)

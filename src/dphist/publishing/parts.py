@@ -98,7 +98,10 @@ def run_parts(
     workers: int | None = None,
     session: Any = None,
 ) -> tuple[NDArray[np.float64], Transcript, ByPart]:
-    """Run every part and put the outcomes together: the estimate, one transcript of all, and who made what."""
+    """Run every part and put the outcomes together: the estimate, one transcript of all, and who made what.
+
+    ``pay`` pays once, however often it is called (`dphist.private.transcript.Payment`).
+    """
     domain = histogram.domain
     _, inner, asked = recipe.kinds(domain, workload)[0]
     axes = [domain.axis(name) for name in recipe.by]
@@ -108,8 +111,8 @@ def run_parts(
     slots = 0 if session is None else _JOBS_EACH * _parallelism(session)
     # The first part runs here: what the mechanism refuses is refused before anything is paid.
     outcomes = run_job(job.slice(0, 1), pay, noise)
-    if pay is not None and not outcomes[0].entries:
-        # It asked nothing, so it paid nothing; the others may ask.
+    if pay is not None:
+        # Where the first asked nothing, nothing is paid yet; the others may ask, and none of them can pay.
         pay()
     if noise is not None:
         outcomes += run_job(job.slice(1, len(rows)), None, noise)

@@ -165,16 +165,14 @@ def suggest(
             raise SourceError(f"the column {column.name} holds {column.type}; bounds are learned for numbers")
     purpose = f"bounds of {', '.join(columns)}"
     with account(ledger, dataset, budget=budget, unit=protected, purpose=purpose) as payer:
-        pay: Callable[[], None] | None = payer.pay
         parts: list[Suggested] = []
         unseen: list[Unseen] = []
         if protected.id is not None:
             try:
-                parts.append(_rows(source, protected, share, pay, noise))
+                parts.append(_rows(source, protected, share, payer.pay, noise))
             except Unseen as error:
                 unseen.append(error)
                 parts.append(Suggested(protected.id, share, _nothing(error)))
-            pay = None
         for column in known:
 
             def tally(edges: Sequence[float], name: str = column.name) -> IntArray:
@@ -182,13 +180,12 @@ def suggest(
                 return counted.counts.reshape(-1)
 
             try:
-                found = Bounds(tally, share, protected, pay, noise).learn()
+                found = Bounds(tally, share, protected, payer.pay, noise).learn()
                 parts.append(_suggested(column.name, found, share, whole=column.family == "integer"))
             except Unseen as error:
                 # What was learned of other columns is paid for, and not thrown away for this one.
                 unseen.append(error)
                 parts.append(Suggested(column.name, share, _nothing(error)))
-            pay = None
         if len(unseen) == len(parts):
             raise unseen[0]
         return Suggestion(tuple(parts), protected, payer.receipt)
