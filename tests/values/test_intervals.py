@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dphist.errors import QueryError
-from dphist.inference.estimate import IndependentNoise, PieceNoise, integers, nonnegative
+from dphist.inference.estimate import IndependentNoise, PieceNoise, nonnegative
 from dphist.inference.intervals import Spread, half_widths, normal_quantile
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.law import NoiseLaw
@@ -120,16 +120,6 @@ def test_nonnegative_is_the_nearest_point_with_the_same_total():
             assert np.sum((fixed - counts) ** 2) <= np.sum((other - counts) ** 2) + 1e-9
     assert nonnegative(np.array([-1.0, -2.0])).tolist() == [0, 0]
     assert nonnegative(np.array([1.0, 1.0]), total=10).tolist() == [5, 5]
-
-
-def test_integers_keep_the_rounded_total():
-    rng = np.random.default_rng(2)
-    for _ in range(100):
-        counts = rng.normal(0, 5, 9)
-        rounded = integers(counts)
-        assert (rounded == np.round(rounded)).all()
-        assert np.abs(rounded - counts).max() < 1
-        assert rounded.sum() == round(counts.sum())
 
 
 def test_a_confidence_next_to_one_has_a_quantile() -> None:

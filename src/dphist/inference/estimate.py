@@ -386,15 +386,3 @@ def nonnegative(counts: FloatArray, total: float | None = None) -> FloatArray:
     # A total that vanishes beside the largest count leaves that one alone to hold it.
     keep = int(np.flatnonzero(descending > excess).max(initial=0))
     return np.asarray(np.maximum(counts - excess[keep], 0.0), dtype=np.float64)
-
-
-def integers(counts: FloatArray) -> FloatArray:
-    """Round to whole numbers that keep the rounded total: the largest remainders are rounded up."""
-    flat = counts.reshape(-1)
-    floor = np.floor(flat)
-    missing = round(float(flat.sum())) - int(floor.sum())
-    rounded = floor.copy()
-    if missing > 0:
-        # Stable order: ties go to the first cell, so the same release always rounds the same way.
-        rounded[np.argsort(floor - flat, kind="stable")[:missing]] += 1
-    return rounded.reshape(counts.shape)

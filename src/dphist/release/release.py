@@ -73,11 +73,14 @@ class Release(Doors):
     ) -> Release:
         """Give a release that is nicer to read: nowhere negative, whole numbers, a public total.
 
-        Costs no privacy and biases the counts; intervals keep standing on the estimate before it.
+        Costs no privacy and biases the counts; intervals keep standing on the estimate before it, and hold what is
+        published. The table is divided from the top down, and its parts keep adding up, so sums stay about as good as
+        they were. What comes first is kept best: the total, then attributes without groups (ordered ones by halves),
+        then hierarchies from their top level; several take turns, in the order of the domain.
 
         Args:
-            nonnegative: Raise negative counts to zero.
-            integer: Round to whole numbers that keep the total.
+            nonnegative: At each step the nearest counts that are nowhere negative and add up to what was divided.
+            integer: Round to whole numbers; the number of every part is its sum, rounded down or up.
             total: Move to this total. It must be public knowledge: a true total that is not would be a leak.
 
         Returns:
@@ -95,7 +98,7 @@ class Release(Doors):
             (nonnegative or total is not None, _nonnegative_step(total)),
             (integer, "integer"),
         ):
-            polished = cells.polish(step) if wanted else cells
+            polished = cells.polish(step, self.domain) if wanted else cells
             if polished is not cells:
                 cells, steps = polished, [*steps, step]
         return self._with(cells=cells, polish=tuple(steps))

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import DphistError, VerificationError
-from dphist.inference.estimate import CALIBRATED, Estimate, around, cell_widths, integers, nonnegative
+from dphist.inference.estimate import CALIBRATED, Estimate, around, cell_widths
+from dphist.inference.topdown import integers_topdown, nonnegative_topdown
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Domain
 from dphist.model.workload import Workload
@@ -115,7 +116,7 @@ class Cells(Protocol):
         """Sum over all other attributes, with an interval for every cell that is left."""
         ...
 
-    def polish(self, step: str) -> Cells:
+    def polish(self, step: str, domain: Domain) -> Cells:
         """Take one step that makes the numbers nicer to read; the same object if there is nothing to do."""
         ...
 
@@ -234,13 +235,14 @@ class DenseCells:
         guessed = None if answers.guessed is None else answers.guessed.reshape(domain.shape)
         return Projection(domain, value, low, high, confidence, answers.method, answers.details, guessed)
 
-    def polish(self, step: str) -> DenseCells:
-        """Raise negative counts, round to whole numbers, or move to a public total."""
+    def polish(self, step: str, domain: Domain) -> DenseCells:
+        """Raise negative counts, round to whole numbers, or move to a public total, all from the top down."""
         if step == "integer":
-            return DenseCells(integers(self.counts))
+            return DenseCells(integers_topdown(self.counts, domain))
         if step.startswith("nonnegative"):
             public = step.removeprefix("nonnegative total ") if " " in step else None
-            return DenseCells(nonnegative(self.counts, None if public is None else float(public)))
+            total = None if public is None else float(public)
+            return DenseCells(nonnegative_topdown(self.counts, domain, total))
         raise VerificationError(f"unknown polishing step {step!r}")
 
     def replayed(self, release: Holder) -> DenseCells:

@@ -205,7 +205,7 @@ class SparseCells:
         )
         return Projection(domain, value, least, most, confidence, spoken(PROVEN, confidence)[0], self._method)
 
-    def polish(self, step: str) -> SparseCells:
+    def polish(self, step: str, domain: Domain) -> SparseCells:
         """Counts are whole and positive as they are; there is nothing else to be done."""
         if step not in ("nonnegative", "integer"):
             raise QueryError(

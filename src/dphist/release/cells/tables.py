@@ -262,7 +262,7 @@ class TableCells:
 
     # ---- trusting ---------------------------------------------------------------------------------------
 
-    def polish(self, step: str) -> TableCells:
+    def polish(self, step: str, domain: Domain) -> TableCells:
         """Tables are nowhere negative as they are; rounding each would make them disagree."""
         if step == "nonnegative":
             return self
