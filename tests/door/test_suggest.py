@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import dphist
@@ -120,9 +124,8 @@ def test_a_suggestion_is_a_schema_and_pays(tmp_path: Path, state_folder: Path) -
         assert schema.domain.names == ("cost", "year")
         assert all(f"ε = {part.epsilon}" in text and part.reason in text for part in found.parts)
         year = found.measures[1]
-        assert 1800 < year.lowest <= 1955
-        assert 2015 <= year.highest < 2200
-        assert year.size == 1
+        assert 1800 < year.low <= 1955
+        assert 2015 <= year.high < 2200
         for wrong, error in (
             ({"columns": ["name"]}, SourceError),
             ({"columns": ["nothing"]}, SourceError),
@@ -134,6 +137,26 @@ def test_a_suggestion_is_a_schema_and_pays(tmp_path: Path, state_folder: Path) -
         assert ledger.spent("people") == Fraction(3, 2)
         with pytest.raises(DphistError):
             suggest(people(), ["cost"], 1, ledger=ledger, dataset="people")
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, partial(pl.DataFrame, strict=False), pa.table, ibis.memtable])
+def test_a_suggestion_does_not_tell_whether_a_frames_values_are_whole(make: Any) -> None:
+    """One missing value, or one fraction, gives a frame's column another type: nothing that is said hangs on it."""
+    hours = np.tile(np.arange(20, 60), 500).tolist()
+    found = [
+        suggest(make({"hours": [*hours, *more]}), ["hours"], 1, noise=Noise(Keystream.for_tests(1)))
+        for more in ([], [None], [30.5])
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+def test_whole_numbers_are_whole_where_their_type_is_declared(tmp_path: Path) -> None:
+    people().to_parquet(tmp_path / "people.parquet")
+    (part,) = suggest(tmp_path / "people.parquet", ["year"], 1).parts
+    assert part.measure is not None
+    assert part.measure.size == 1
+    assert part.bins is not None
+    assert part.bins.denominator == 1
 
 
 def test_a_suggestion_of_a_column_with_a_strange_name_is_a_schema_all_the_same() -> None:

@@ -181,7 +181,9 @@ def suggest(
 
             try:
                 found = Bounds(tally, share, protected, payer.pay, noise).learn()
-                parts.append(_suggested(column.name, found, share, whole=column.family == "integer"))
+                # The type of a frame's column would tell whether anybody's value is missing or a fraction.
+                whole_numbers = column.family == "integer" and not column.inferred
+                parts.append(_suggested(column.name, found, share, whole=whole_numbers))
             except Unseen as error:
                 # What was learned of other columns is paid for, and not thrown away for this one.
                 unseen.append(error)
