@@ -16,6 +16,7 @@ from dphist.errors import MechanismError
 from dphist.model.domain import Domain, Nominal, Ordinal
 from dphist.model.unit import Unit
 from dphist.model.workload import Workload
+from dphist.private import questions
 from dphist.private.gate import open_gate
 from dphist.private.noise import Keystream, Noise
 from dphist.private.queries import Identity, Totals
@@ -135,6 +136,17 @@ def test_a_parameter_of_another_kind_is_refused_before_anything_is_paid(kind: ty
                 object.__setattr__(changed, field.name, other)
                 with pytest.raises(MechanismError):
                     own_copy(changed)
+
+
+@pytest.mark.parametrize("kind", [*QUERIES, *SCORES, *COSTS], ids=lambda kind: kind.__name__)
+def test_arrays_are_known_whatever_numpy_calls_them(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From NumPy 2.5 on, what `get_origin` gives for `NDArray[…]` is no class of arrays."""
+    told = questions.get_origin
+    monkeypatch.setattr(
+        questions, "get_origin", lambda kind: "NDArray" if kind == questions.IntArray else told(kind)
+    )
+    for question, _ in {**QUERIES, **SCORES, **COSTS}[kind]:
+        own_copy(question)
 
 
 @pytest.mark.parametrize("size", [-(10**30), -(2**63), -1, 10**30])

@@ -86,10 +86,8 @@ def own_array(values: ArrayLike) -> IntArray:
         raise MechanismError("a question's arrays must hold whole numbers")
     if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
         raise MechanismError("a question's arrays must hold 64-bit integers")
-    copy: IntArray = np.frombuffer(array.astype(np.int64).tobytes(), dtype=np.int64)
-    # In place: a reshaped view would have another base.
-    copy.shape = array.shape
-    return copy
+    # Made with its shape: a reshaped view would have another base.
+    return np.ndarray(array.shape, dtype=np.int64, buffer=array.astype(np.int64).tobytes())
 
 
 def seal(question: object, *arrays: str) -> None:
@@ -121,6 +119,9 @@ def _kinds(question: type) -> dict[str, Any]:
 
 def _is_of(value: object, kind: Any) -> bool:
     """Whether a copied value is what a parameter's annotation says: a whole number where one is meant, and so on."""
+    # By our own name: what stands behind `NDArray[…]` is another thing in every version of NumPy.
+    if kind == IntArray:
+        return type(value) is np.ndarray
     outer, inner = get_origin(kind), get_args(kind)
     if outer is Literal:
         return isinstance(value, str) and value in inner
