@@ -52,6 +52,14 @@ def test_a_report_of_any_shape_is_one_file_that_needs_no_other(names):
     assert "dphist query visits.parquet" in page
 
 
+def test_a_report_names_the_attributes_that_it_does_not_draw():
+    domain = dphist.Domain([dphist.Nominal(f"<a{place}>", ["x", "y"]) for place in range(10)])
+    made = dphist.publish(dphist.Histogram(domain, np.full(domain.shape, 9)), epsilon=1, mechanism="laplace")
+    page = report_page(made)
+    assert "The first 8 of 10 attributes are drawn. Not drawn: &lt;a8&gt;, &lt;a9&gt;." in page
+    assert "Not drawn" not in report_page(publish(["age"]))
+
+
 def test_a_map_shows_what_lies_beside_a_heap():
     """In even steps a value that most records have leaves all other squares in one colour."""
     domain = dphist.Domain([dphist.Ordinal("age", range(30)), dphist.Ordinal("gain", range(30))])
@@ -249,7 +257,7 @@ def test_names_stand_aslant_only_where_none_may_go():
 
 def test_bars_that_lie_have_few_numbers_below(release):
     bars = figure(release, "place", width="container").to_dict()["layer"][0]
-    assert bars["encoding"]["x"]["field"] == "estimate"
+    assert bars["encoding"]["x"]["field"] == "mean"
     assert bars["encoding"]["x"]["axis"]["tickCount"] <= 10
 
 

@@ -154,36 +154,85 @@ def test_a_guess_is_said_to_be_one_and_its_bounds_are_told():
     assert "at least 95 of 100 such bounds hold" in told[1]
 
 
-def test_all_bars_add_up_as_many_cells_where_that_can_be_and_a_shorter_last_one_is_said():
+def test_bars_of_several_cells_say_how_many_and_a_shorter_last_one_too():
+    """365 days were 73 bars of five under the name of one day each."""
     for size, most, bars in ((365, 200, 73), (100, 60, 50), (1096, 200, 137)):
         cuts = cut(dphist.Ordinal("x", range(size)), most)
         assert len(cuts) == bars
-        assert len({stop - start for start, stop in cuts.spans}) == 1
-        assert cuts.title == "x"
+        assert set(cuts.sizes) == {size // bars}
+        assert cuts.title == f"x (in steps of {size // bars} values)"
     cuts = cut(dphist.Ordinal("x", range(97)), 60)
     assert cuts.spans[-1] == (96, 97)
-    assert cuts.title == "x (the last adds up 1 instead of 2)"
+    assert cuts.title == "x (in steps of 2 values, the last of 1)"
     # What lies outside the bounds is a bar of its own, and no shorter one.
     assert cut(dphist.Ordinal("x", range(10), other=True), 20).title == "x"
+    assert cut(dphist.Ordinal("x", range(40), other=True), 20).title == "x (in steps of 2 values)"
+    for step, name in (("1d", "days"), ("1w", "weeks"), ("1mo", "months"), ("3d", "periods")):
+        dates = dphist.Ordinal("when", dates=("2000-01-01", "2020-01-01", step))
+        assert f" {name}" in cut(dates, 60).title
+    assert cut(dphist.Ordinal("x", edges=range(0, 1000, 2)), 60).title.endswith("bins, the last of 9)")
 
 
-def test_what_is_left_of_many_categories_has_a_name_on_its_axis() -> None:
-    from dphist.report.figures import _ticks
+def test_every_day_of_a_year_is_drawn_beside_few_categories_too():
+    from dphist.report.figures import table
 
-    cuts = cut(dphist.Nominal("town", [f"t{place}" for place in range(200)]), most=60)
-    axis = _ticks(cuts).to_dict()
-    assert cuts.labels[-1] == "141 more"
-    assert cuts.labels[-1] in axis["labelExpr"]
-    assert max(axis["values"]) == sum(cuts.spans[-1]) / 2
+    day = dphist.Ordinal("day", dates=("2024-01-01", "2025-01-01", "1d"))
+    for others in ([], [dphist.Nominal("month", [f"m{i}" for i in range(12)])]):
+        domain = dphist.Domain([day, *others])
+        made = dphist.publish(
+            dphist.Histogram(domain, np.full(domain.shape, 9)), epsilon=1, mechanism="laplace"
+        )
+        for names in (domain.names, domain.names[::-1]):
+            assert len(table(made, names).answers) == domain.size
+
+
+def test_what_is_drawn_of_bars_that_share_cells_is_their_mean():
+    """Of sums the last column, which had fewer days, was dark where nothing had changed."""
+    from dphist.report.figures import figure, specification, table
+
+    domain = dphist.Domain([dphist.Ordinal("day", range(401)), dphist.Ordinal("age", range(97))])
+    made = dphist.publish(
+        dphist.Histogram(domain, np.full(domain.shape, 50)), epsilon=1000, mechanism="laplace"
+    )
+    numbers = table(made, ["day", "age"])
+    rows = specification(numbers)["datasets"]["numbers"]
+    assert {round(row["mean"]) for row in rows} == {50}
+    assert len({round(row["estimate"]) for row in rows}) > 1
+    colour = figure(made, ["day", "age"]).to_dict()["encoding"]["color"]
+    assert (colour["field"], colour["title"]) == ("mean", "records per value and value")
+    bars = specification(table(made, ["day"]))
+    assert bars["layer"][0]["encoding"]["y"]["title"] == "records per value"
+    for row in bars["datasets"]["numbers"]:
+        assert round(row["mean"]) == 50 * 97
+        assert row["low"] <= row["mean"] <= row["high"]
+    # The rest of a long list is no town of its own; groups of a hierarchy are what their name says.
+    towns = cut(dphist.Nominal("town", [f"t{i}" for i in range(200)]), 60)
+    assert towns.sizes == (1,) * 59 + (141,)
+    assert cut(dphist.Nominal("town", {"north": list("abcd"), "south": list("ef")}), 2).sizes == (1, 1)
+
+
+@pytest.mark.parametrize("count", [16, 50, 200])
+def test_every_category_is_named_on_its_axis(count: int) -> None:
+    """Of 16 names 9 were drawn, of 50 five."""
+    from dphist.report.axes import ticks
+
+    cuts = cut(dphist.Nominal("town", [f"t{place}" for place in range(count)]), most=60)
+    for across in (True, False):
+        axis = ticks(cuts, across=across).to_dict()
+        assert all(f'"{label}"' in axis["labelExpr"] for label in cuts.labels)
+        assert axis["labelOverlap"] is False
+        # Side by side: what is left of many is no wider than one.
+        assert axis["values"] == [place + 0.5 for place in range(len(cuts))]
+    assert len(cuts) == min(count, 60)
 
 
 def test_weeks_are_named_by_their_first_day_below_a_figure():
     """There was room for one day and a half: every name below the bars ended in the middle of a year."""
-    from dphist.report.figures import _ticks
+    from dphist.report.axes import ticks
 
     weeks = dphist.Ordinal("day", dates=("2024-01-01", "2025-01-01", "1w"), other=True)
-    said = _ticks(cut(weeks, 200)).to_dict()["labelExpr"]
+    said = ticks(cut(weeks, 200)).to_dict()["labelExpr"]
     assert "2024-01-01" in said
     assert " to " not in said
     ranges = dphist.Ordinal("age", ["0 to 17", "18 to 99"])
-    assert "18 to 99" in _ticks(cut(ranges, 200)).to_dict()["labelExpr"]
+    assert "18 to 99" in ticks(cut(ranges, 200)).to_dict()["labelExpr"]

@@ -16,6 +16,8 @@ from dphist.model.domain.scales import Bins, Dates
 from dphist.model.phrases import counted
 from dphist.release.language import Span
 
+_DATES = {"1d": "day", "7d": "week", "1w": "week", "1mo": "month", "12mo": "year", "1y": "year"}
+
 
 @dataclass(frozen=True)
 class Cuts:
@@ -46,15 +48,34 @@ class Cuts:
         return len(self.spans)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells share each bar. A group of a hierarchy is one thing; the rest of a long list is not."""
+        sizes = tuple(stop - start for start, stop in self.spans)
+        if isinstance(self.attribute, Nominal) and (None not in self.nodes or set(sizes[:-1]) != {1}):
+            return (1,) * len(sizes)
+        return sizes
+
+    @property
     def title(self) -> str:
-        """What its axis is called: the attribute, and a warning where the last bar looks lower than it is."""
-        sizes = [stop - start for start, stop in self.spans]
-        other = self.attribute.other_cell
-        if other is not None and self.spans[-1] == (other, other + 1):
-            sizes.pop()
-        if isinstance(self.attribute, Nominal) or len(sizes) < 2 or sizes[-1] == sizes[0]:
+        """What its axis is called: the attribute, and how many of its values share a bar."""
+        sizes = self.sizes
+        if isinstance(self.attribute, Nominal) or max(sizes) == 1:
             return self.attribute.name
-        return f"{self.attribute.name} (the last adds up {sizes[-1]:,} instead of {sizes[0]:,})"
+        # What lies outside the bounds has a bar of its own, which is no shorter one.
+        other = self.attribute.other_cell
+        last = sizes[-1 if other is None or self.spans[-1][0] != other or len(sizes) == 1 else -2]
+        shorter = "" if last == sizes[0] else f", the last of {last:,}"
+        return f"{self.attribute.name} (in steps of {sizes[0]:,} {self.values}s{shorter})"
+
+    @property
+    def values(self) -> str:
+        """What one cell is called."""
+        if isinstance(self.attribute, Nominal):
+            return self.attribute.name
+        scale = self.attribute.scale
+        if isinstance(scale, Dates):
+            return _DATES.get(scale.step, "period")
+        return "bin" if isinstance(scale, Bins) else "value"
 
 
 def cut(attribute: Attribute, most: int, *, window: Span | None = None, node: int | None = None) -> Cuts:

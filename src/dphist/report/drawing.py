@@ -74,7 +74,7 @@ def _bars(release: Release) -> str:
             f'<rect x="{i * step:.1f}" y="{_HEIGHT - height:.1f}" width="{max(0.5, step - 0.6):.1f}" '
             f'height="{height:.1f}" fill="#4c78a8"><title>{escape(label)}: {escape(str(answers[i]))}</title></rect>'
         )
-    title = f"{escape(attribute.name)}: estimated records"
+    title = f"{escape(numbers.cuts[0].title)}: estimated records"
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
         f'aria-label="{title}"><title>{title}</title>{"".join(marks)}</svg><div><small>{title}</small></div>'

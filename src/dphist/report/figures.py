@@ -17,29 +17,28 @@ import numpy as np
 from dphist.arguments import explained
 from dphist.errors import InputError, QueryError
 from dphist.extras import need
-from dphist.model.domain import Nominal, Ordinal
-from dphist.model.domain.scales import Dates
-from dphist.model.phrases import visible
+from dphist.model.domain import Attribute, Nominal
 from dphist.release import Answers, Release
 from dphist.release.answers import bound, interval_words
 from dphist.release.language import Span
+from dphist.report.axes import ON_END, drawn, named, per, places, ticks
 from dphist.report.cuts import Cuts, cut
-from dphist.report.tables import Table, tabulate
+from dphist.report.tables import FloatArray, Table, tabulate
 
 if TYPE_CHECKING:
     import altair
 
 Colour = Literal["estimate", "uncertainty"]
 
-MOST_BARS = 200
+# Every day of a year, and 60 names.
+MOST_BARS = 400
 MOST_CATEGORIES = 60
-MOST_SQUARES = 60
+# Squares of a map along one axis, and in all where the other axis has few.
+_MOST_SIDE = 60
+_MOST_SQUARES = 4_800
 # Above so many bars single intervals run together, and a band reads better.
 _MOST_RULES = 120
 _MOST_GAPS = 120
-# Letters that fit side by side under a figure on a telephone.
-_ROOM = 40
-_LETTER = 6.0
 _WIDEST = 100_000
 # About so many numbers along bars that lie.
 _NUMBERS = 8
@@ -102,14 +101,22 @@ def table(
     if not 1 <= len(shown) <= 2 or len(set(shown)) < len(shown):
         raise QueryError("a figure shows one attribute, or two different ones")
     attributes = [release.domain.attribute(name) for name in shown]
-    most = [MOST_SQUARES if len(shown) == 2 else most_bars(attribute) for attribute in attributes]
+    most = most_squares(*attributes) if len(attributes) == 2 else [most_bars(*attributes)]
     cuts = [cut(attribute, count) for attribute, count in zip(attributes, most, strict=True)]
     return tabulate(release, cuts, chosen, confidence=confidence, guaranteed=guaranteed)
 
 
-def most_bars(attribute: Any) -> int:
+def most_bars(attribute: Attribute) -> int:
     """Say how many bars an attribute may take: categories need room for their names."""
-    return MOST_CATEGORIES if isinstance(attribute, Nominal) else MOST_BARS
+    return MOST_CATEGORIES if named(attribute) else MOST_BARS
+
+
+def most_squares(across: Attribute, up: Attribute) -> list[int]:
+    """Say how many bars each side of a map may have: all days of a year beside few categories."""
+    return [
+        min(most_bars(one), max(_MOST_SIDE, _MOST_SQUARES // min(other.size, _MOST_SIDE)))
+        for one, other in ((across, up), (up, across))
+    ]
 
 
 def draw(
@@ -174,13 +181,13 @@ def _standing_bars(
 ) -> altair.LayerChart:
     alt = _altair()
     cuts = numbers.cuts[0]
-    title = _drawn(cuts.attribute.name)
+    title = drawn(cuts.attribute.name)
     scale = alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
     base = alt.Chart(data)
     bars = base.mark_rect(x2Offset=-1 if len(cuts) <= _MOST_GAPS else 0).encode(
-        x=alt.X("start:Q", scale=scale, title=_drawn(cuts.title), axis=_ticks(cuts)),
+        x=alt.X("start:Q", scale=scale, title=drawn(cuts.title), axis=ticks(cuts)),
         x2="stop:Q",
-        y=alt.Y("estimate:Q", title="records"),
+        y=alt.Y("mean:Q", title=f"records{per(cuts)}"),
         y2="zero:Q",
         color=alt.condition("datum.chosen", alt.value(_BLUE), alt.value(_GREY)),
         tooltip=_tooltip(title),
@@ -204,7 +211,7 @@ def _standing_bars(
 def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChart:
     alt = _altair()
     cuts = numbers.cuts[0]
-    title = _drawn(cuts.attribute.name)
+    title = drawn(cuts.attribute.name)
     base = alt.Chart(data).encode(
         # The caption names the attribute; a title beside long names would stand on them.
         y=alt.Y("label:N", sort=None, title=None, axis=alt.Axis(labelLimit=200)),
@@ -212,7 +219,7 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
     )
     bars = base.mark_bar(cursor="pointer").encode(
         # By itself a wide chart has a number every forty pixels, each beside the next.
-        x=alt.X("estimate:Q", title="records", axis=alt.Axis(tickCount=_NUMBERS)),
+        x=alt.X("mean:Q", title=f"records{per(cuts)}", axis=alt.Axis(tickCount=_NUMBERS)),
         color=alt.condition("datum.chosen", alt.value(_BLUE), alt.value(_GREY)),
     )
     interval = (
@@ -225,21 +232,31 @@ def _lying_bars(numbers: Table, width: int | str, data: Any) -> altair.LayerChar
 
 def _magnitudes(numbers: Table) -> int:
     """How many powers of ten colours go by: none unless, in even steps, most squares would have one colour."""
-    values = np.abs(numbers.answers.value)
+    values = np.abs(numbers.answers.value / _shared(numbers))
     values = values[np.isfinite(values)]
     if not values.size or values.max() <= max(10.0, _STEEP * values.mean()):
         return 0
     return int(np.log10(values.max()))
 
 
+def _shared(numbers: Table) -> FloatArray:
+    """How many cells share each number."""
+    sizes = np.ones(1)
+    for cuts in numbers.cuts:
+        sizes = np.outer(sizes, cuts.sizes).ravel()
+    return sizes
+
+
 def _squares(numbers: Table, width: int | str, data: Any, colour: Colour, magnitudes: int) -> altair.Chart:
     alt = _altair()
-    counted = alt.Color("estimate:Q", title="records", scale=alt.Scale(scheme="viridis"))
+    across, up = numbers.cuts
+    each = per(across, up)
+    counted = alt.Color("mean:Q", title=f"records{each}", scale=alt.Scale(scheme="viridis"))
     if magnitudes:
         # In even steps near zero, where noise may have any sign.
         counted = alt.Color(
-            "estimate:Q",
-            title="records (log)",
+            "mean:Q",
+            title=f"records{each} (log)",
             scale=alt.Scale(scheme="viridis", type="symlog"),
             legend=alt.Legend(values=[0, *(10**power for power in range(1, magnitudes + 1))]),
         )
@@ -249,24 +266,25 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour, magnit
         # What nothing can be said of has no width, and stays grey.
         else alt.condition(
             "isValid(datum.half)",
-            alt.Color("half:Q", title="± records", scale=alt.Scale(scheme="magma", reverse=True, zero=True)),
+            alt.Color(
+                "half:Q", title=f"± records{each}", scale=alt.Scale(scheme="magma", reverse=True, zero=True)
+            ),
             alt.value(_GREY),
         )
     )
-    across, up = numbers.cuts
     domains = [
-        alt.Scale(domain=[cuts.spans[0][0], cuts.spans[-1][1]], nice=False, zero=False)
+        alt.Scale(domain=[places(cuts)[0][0], places(cuts)[-1][1]], nice=False, zero=False)
         for cuts in (across, up)
     ]
-    names = [_drawn(cuts.attribute.name) for cuts in (across, up)]
+    names = [drawn(cuts.attribute.name) for cuts in (across, up)]
     return (
         alt.Chart(data)
         .mark_rect(stroke=None)
         .encode(
-            x=alt.X("start:Q", scale=domains[0], title=_drawn(across.title), axis=_ticks(across)),
+            x=alt.X("start:Q", scale=domains[0], title=drawn(across.title), axis=ticks(across)),
             x2="stop:Q",
             y=alt.Y(
-                "bottom:Q", scale=domains[1], title=_drawn(up.title), axis=_ticks(up, most=14, across=False)
+                "bottom:Q", scale=domains[1], title=drawn(up.title), axis=ticks(up, most=14, across=False)
             ),
             y2="top:Q",
             color=shade,
@@ -276,8 +294,13 @@ def _squares(numbers: Table, width: int | str, data: Any, colour: Colour, magnit
                 *_tooltip("")[1:],
             ],
         )
-        .properties(width=width, height=min(380, max(120, 26 * len(up))))
+        .properties(width=width, height=_height(up))
     )
+
+
+def _height(up: Cuts) -> int:
+    """As high as the squares need; higher where each of them has a name."""
+    return min(max(380, ON_END * len(up) * named(up.attribute)), max(120, 26 * len(up)))
 
 
 def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
@@ -303,19 +326,21 @@ def accuracy_figure(rows: Sequence[Mapping[str, Any]]) -> altair.Chart:
 
 def _bar_rows(numbers: Table, selected: Sequence[Span] | None) -> list[dict[str, Any]]:
     cuts = numbers.cuts[0]
-    answers, measured = numbers.answers, numbers.answers.measured.tolist()
+    answers, measured, shared = numbers.answers, numbers.answers.measured.tolist(), _shared(numbers)
+    values, low, high = (each / shared for each in (answers.value, answers.low, answers.high))
     return [
         {
             "start": start,
             "stop": stop,
             "middle": (start + stop) / 2,
             "zero": 0,
-            "label": _drawn(cuts.labels[i]),
+            "label": drawn(cuts.labels[i]),
             "node": cuts.nodes[i],
             "chosen": selected is None or any(a < stop and start < b for a, b in selected),
             "estimate": bound(answers.value[i]),
-            "low": bound(answers.low[i]),
-            "high": bound(answers.high[i]),
+            "mean": bound(values[i]),
+            "low": bound(low[i]),
+            "high": bound(high[i]),
             "guess": not measured[i],
             "interval": interval_words(answers.low[i], answers.high[i], guess=not measured[i]),
         }
@@ -329,16 +354,17 @@ def _square_rows(numbers: Table) -> list[dict[str, Any]]:
     values, low, high, measured = (
         each.tolist() for each in (answers.value, answers.low, answers.high, answers.measured)
     )
+    shared = _shared(numbers).tolist()
     rows = []
-    for i, first in enumerate(across.spans):
-        for j, second in enumerate(up.spans):
+    for i, first in enumerate(places(across)):
+        for j, second in enumerate(places(up)):
             k = i * len(up) + j
             rows.append(
                 {
                     "start": first[0], "stop": first[1], "bottom": second[0], "top": second[1],
-                    "label": _drawn(across.labels[i]), "other": _drawn(up.labels[j]),
+                    "label": drawn(across.labels[i]), "other": drawn(up.labels[j]),
                     "estimate": bound(values[k]), "interval": interval_words(low[k], high[k], guess=not measured[k]),
-                    "half": bound(round((high[k] - low[k]) / 2, 3)),
+                    "mean": bound(values[k] / shared[k]), "half": bound(round((high[k] - low[k]) / 2 / shared[k], 3)),
                 }
             )  # fmt: skip
     return rows
@@ -358,57 +384,6 @@ def _tooltip(title: str) -> list[altair.Tooltip]:
         # Words, not two numbers: they say what was not measured.
         alt.Tooltip("interval:N"),
     ]
-
-
-def _ticks(cuts: Cuts, most: int = 10, *, across: bool = True) -> altair.Axis:
-    """Name bars, not numbers of cells, on an axis that counts cells.
-
-    Where names of categories are long and room is short they stand aslant: side by side every other one would have to
-    go, and with it what it names. Of what is ordered the others say what lies between them.
-    """
-    alt = _altair()
-    every = -(-len(cuts) // most)
-    shown = list(range(0, len(cuts), every))
-    if isinstance(cuts.attribute, Nominal) and shown[-1] < len(cuts) - 1:
-        # Whatever is left of many categories shares the last bar, which is as wide as all of them.
-        shown.append(len(cuts) - 1)
-    names = {}
-    for i in shown:
-        start, stop = cuts.spans[i]
-        single = stop - start == 1
-        place = (start + stop) / 2 if single or isinstance(cuts.attribute, Nominal) else start
-        label = (
-            cuts.labels[i] if single or isinstance(cuts.attribute, Nominal) else cuts.attribute.labels[start]
-        )
-        if isinstance(cuts.attribute, Ordinal) and isinstance(cuts.attribute.scale, Dates):
-            # A week is named by its first day: of both days there is room for one and a half.
-            label = label.partition(" to ")[0]
-        names[str(int(place)) if place == int(place) else repr(place)] = _drawn(label)
-    letters = sum(map(len, names.values()))
-    tight = f"width < {round(_LETTER * (letters + 2 * len(names)))}"
-    aslant = {
-        "labelAngle": alt.ExprRef(f"{tight} ? -38 : 0"),
-        "labelAlign": alt.ExprRef(f"{tight} ? 'right' : 'center'"),
-        "labelBaseline": "top",
-    }
-    long = across and isinstance(cuts.attribute, Nominal) and letters > _ROOM
-    # Above the axis: beside it the title would stand on long names.
-    above = {"titleAngle": 0, "titleAnchor": "end", "titleAlign": "left", "titleX": 0, "titleY": -12}
-    return alt.Axis(
-        **(aslant if long else {} if across else above),
-        values=[float(place) for place in names],
-        labelExpr=f"{json.dumps(names)}[datum.value]",
-        grid=False,
-        labelLimit=110 if across else 170,
-        labelOverlap=not long,
-        labelSeparation=8,
-    )
-
-
-def _drawn(text: str) -> str:
-    """A text that XML can hold; numbers without a backslash, which Vega-Lite reads as JSON's in a tooltip."""
-    shown = visible(text)
-    return text if shown == text else shown.replace("\\u", "U+")
 
 
 def _altair() -> Any:

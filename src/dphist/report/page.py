@@ -81,6 +81,7 @@ def report_page(release: Release, *, title: str = "release", file: str = "releas
             # Above stands the choice alone; how it was carried out comes with the mechanism.
             reason=release.note.partition(". In detail: ")[0],
             figures=shown,
+            undrawn=release.domain.names[_MOST_FIGURES:],
             measures=measure_lines(release, Workload.where(release.domain, {}), 0.95),
             accuracy=accuracy,
             several=len(release.domain.shape) > 1,

@@ -20,7 +20,7 @@ from dphist.release import Release
 from dphist.release.answers import bound
 from dphist.release.language import Span, boxes, read_conditions
 from dphist.report.cuts import Cuts, cut, name_span
-from dphist.report.figures import MOST_SQUARES, Colour, most_bars, specification
+from dphist.report.figures import Colour, most_bars, most_squares, specification
 from dphist.report.measures import measure_lines
 from dphist.report.tables import Table, tabulate
 from dphist.report.wording import bounds, caveats, names, python, question
@@ -108,10 +108,12 @@ class View:
         """Give the numbers that are drawn."""
         domain = self.release.domain
         show = domain.attribute(self.show)
-        most = MOST_SQUARES if self.by else most_bars(show)
-        cuts = [cut(show, most, window=self.window, node=self._node(show))]
-        if self.by:
-            cuts.append(cut(domain.attribute(self.by), MOST_SQUARES))
+        if self.by is None:
+            cuts = [cut(show, most_bars(show), window=self.window, node=self._node(show))]
+        else:
+            by = domain.attribute(self.by)
+            most = most_squares(show, by)
+            cuts = [cut(show, most[0], window=self.window, node=self._node(show)), cut(by, most[1])]
         return tabulate(
             self.release, cuts, self.chosen, confidence=self.confidence, guaranteed=self.guaranteed
         )
