@@ -56,8 +56,9 @@ def _parser(name: str, measure: Measure) -> argparse.ArgumentParser:
     )
     hints = get_type_hints(measure, include_extras=True)
     for option, parameter in inspect.signature(measure).parameters.items():
+        dashes = "-" if len(option) == 1 else "--"
         parser.add_argument(
-            f"--{option.replace('_', '-')}", dest=option, **_option(hints[option], parameter.default)
+            f"{dashes}{option.replace('_', '-')}", dest=option, **_option(hints[option], parameter.default)
         )
     return parser
 
