@@ -83,8 +83,7 @@ def tasks(first: int, folder: Path | None, *, quick: bool = False) -> Iterator[T
             yield Task("hostile", f"{name}, {scale} a cell", "", "epsilon", 2 if quick else DRAWS)
     if folder is not None and not quick:
         for each in files(folder, _RECORDS):
-            if each.name != "guernsey-blocks":
-                yield from _announced(f"file {each.sort}", each.name, half, half // 2, str(folder))
+            yield from _announced(f"file {each.sort}", each.name, half, half // 2, str(folder))
         for attributes in (3, 5):
             yield from _announced("file cube", f"Adult {attributes}", half, half // 2, str(folder))
 
