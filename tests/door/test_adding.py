@@ -193,3 +193,43 @@ def test_nothing_is_added_when_rows_would_be_dropped(tmp_path):
         with pytest.raises(DroppedRows):
             add_tables(release, frame, "marginals:q1,q2", 1, ledger=ledger, dataset="survey")
         assert ledger.remaining("survey") == 2
+
+
+def test_ranges_are_asked_of_what_is_added_too(tmp_path):
+    domain = dphist.Domain([dphist.Ordinal("age", range(64)), *DOMAIN.attributes])
+    frame = rows().assign(age=np.arange(600) % 64)
+    with dphist.Ledger.open(tmp_path / "book.db") as ledger:
+        ledger.create("survey", rho=3)
+        paying: Any = {"rho": 1, "ledger": ledger, "dataset": "survey"}
+        asked = "marginals:age,q0 ranges:age"
+        release = dphist.publish(frame, domain, mechanism="residuals", workload=asked, **paying)
+        more = add_tables(release, frame, "marginals:age,q1", **paying)
+        more.verify()
+        assert ledger.remaining("survey") == 1
+
+
+def test_what_fails_when_all_is_joined_fails_on_nobody_first(tmp_path, monkeypatch):
+    frame = rows(50)
+    with dphist.Ledger.open(tmp_path / "book.db") as ledger:
+        ledger.create("survey", 3)
+        paying: Any = {"ledger": ledger, "dataset": "survey"}
+        release = dphist.publish(frame, DOMAIN, 1, "residuals", workload="marginals:q0,q1", **paying)
+
+        def refused(*_):
+            raise VerificationError("cannot be joined")
+
+        monkeypatch.setattr("dphist.mechanisms.added.noise_after", refused)
+        with pytest.raises(VerificationError, match="cannot be joined"):
+            add_tables(release, frame, "marginals:q1,q2", 1, **paying)
+        assert ledger.remaining("survey") == 2
+
+
+def test_tables_of_a_histogram_are_added():
+    domain = dphist.Domain(DOMAIN.attributes[:3])
+    cube = dphist.Histogram(domain, np.full((3, 3, 3), 40))
+    release = tables_release(
+        coded(cube), Budget.of(1), Residuals(), Unit(), dphist.Workload.parse(domain, "marginals:q0,q1"),
+        noise=Noise(Keystream.for_tests(1)),
+    )  # fmt: skip
+    more: Any = add_tables(release, cube, "marginals:q1,q2", 50)
+    assert more.cells.tables[(1, 2)].sum() == pytest.approx(1080, abs=20)

@@ -93,7 +93,7 @@ def test_a_unit_reaches_the_noise_the_promise_and_the_ledger(
         )
         (entry,) = book.entries("people")
         assert (entry.epsilon, entry.cost, entry.unit) == (EPSILON, EPSILON, PROMISES[unit])
-        assert release.receipt == ("people", entry.id)
+        assert release.receipt == ("people", entry.id, entry.hash)
         assert book.unit("people") == unit
     drawn = read_draws(seen)
 

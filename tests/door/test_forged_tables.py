@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,48 @@ def test_a_first_part_that_the_ledger_did_not_pay_is_found_out(tmp_path: Path) -
         ledger.complete(grown.receipt[1], digest(path))
         with pytest.raises(dphist.errors.VerificationError, match="no payment"):
             verify_file(path, ledger)
+
+
+def test_one_payment_does_not_count_for_two_parts(tmp_path: Path) -> None:
+    """Whoever claims for the first part what was paid for the second is found out, prices and digest being right."""
+    path = tmp_path / "grown.parquet"
+    with dphist.Ledger.open(tmp_path / "book.db") as ledger:
+        ledger.create("survey", 5)
+        unpaid = dphist.publish(ROWS, DOMAIN, 1, "residuals", workload=TOLD, unattended=True)
+        paying: Any = {"ledger": ledger, "dataset": "survey", "unattended": True}
+        grown = add_tables(unpaid, ROWS, "marginals:q2,q3", 1, **paying)
+        assert grown.receipt is not None
+        mechanism: Any = replace(grown.mechanism, paid=grown.receipt.payment)  # type: ignore[type-var]
+        replace(grown, mechanism=mechanism).save(path)
+        ledger.complete(grown.receipt.payment, digest(path))
+        with pytest.raises(dphist.errors.VerificationError, match="counted already"):
+            verify_file(path, ledger)
+
+
+def test_another_ledger_neither_adds_to_a_release_nor_owns_to_it(tmp_path: Path) -> None:
+    """Names of budgets and numbers of payments repeat from ledger to ledger."""
+    path = tmp_path / "one.parquet"
+    with dphist.Ledger.open(tmp_path / "a.db") as paid, dphist.Ledger.open(tmp_path / "b.db") as other:
+        for book in (paid, other):
+            book.create("survey", 5)
+        release = dphist.publish(
+            ROWS, DOMAIN, 1, "residuals", workload=TOLD, ledger=paid, dataset="survey", unattended=True
+        )
+        release.save(path)
+        assert release.receipt is not None
+        asked: Any = {"workload": "marginals:q2,q3", "epsilon": 1, "dataset": "survey", "unattended": True}
+        with pytest.raises(dphist.errors.VerificationError, match="another ledger's"):
+            add_tables(release, ROWS, ledger=other, **asked)
+        assert other.spent("survey") == 0
+        # The same number, price and unit, and the file's own digest.
+        reservation = other.reserve("survey", 1, "something else", release.guarantee.unit)
+        reservation.open()
+        reservation.complete(digest(path))
+        assert reservation.id == release.receipt.payment
+        with pytest.raises(dphist.errors.VerificationError, match="another ledger's"):
+            verify_file(path, other)
+        paid.complete(release.receipt.payment, digest(path))
+        verify_file(path, paid)
 
 
 def test_values_of_an_attribute_that_no_table_has_are_not_written_out(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_release_is_charged_once_and_says_where(ledger):
     release = dphist.publish(HISTOGRAM, epsilon="1/3", ledger=ledger, dataset="people")
     assert ledger.spent("people") == Fraction(1, 3)
     entry = ledger.entries("people")[0]
-    assert (release.receipt, entry.status) == (("people", entry.id), "opened")
+    assert (release.receipt, entry.status) == (("people", entry.id, entry.hash), "opened")
     release.verify()
 
 

@@ -326,7 +326,7 @@ def test_the_estimate_is_handed_in_or_replayed_and_never_goes_stale(release):
     assert "_estimate" not in replace(release, note="other").__dict__
     assert np.array_equal(replace(release, note="other")._estimate.counts, release._estimate.counts)
     assert "_estimate" in release.with_receipt("people", 3).__dict__
-    assert release.with_receipt("people", 3).receipt == ("people", 3)
+    assert release.with_receipt("people", 3, "ab").receipt == ("people", 3, "ab")
 
 
 def test_drawing_is_registered_from_above():

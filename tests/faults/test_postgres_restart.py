@@ -150,7 +150,7 @@ def test_a_commit_whose_answer_is_lost_counts_as_spent_and_publishes_nothing(url
         assert book.spent("people") == 1
         release = dphist.publish(HISTOGRAM, epsilon=1, ledger=book, dataset="people")
         assert book.spent("people") == 2
-        assert release.receipt == ("people", book.entries("people")[-1].id)
+        assert release.receipt[:2] == ("people", book.entries("people")[-1].id)
 
 
 def test_publishing_while_the_server_is_down_says_so_and_starts_again_with_it(server, url):

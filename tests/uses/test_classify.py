@@ -140,7 +140,7 @@ def test_interactive_id3_is_paid_for_and_can_be_replayed(tmp_path):
         assert (entry.epsilon, entry.status, model.receipt_) == (
             Fraction(1, 2),
             "opened",
-            ("people", entry.id),
+            ("people", entry.id, entry.hash),
         )
         assert model.guarantee_ == Guarantee(Fraction(1, 2), Unit(rows=2))
         assert model.transcript_.spent() == Fraction(1, 2)

@@ -82,10 +82,14 @@ class Added:
         if any(axis >= len(shape) for axes in wanted for axis in axes):
             raise MechanismError("tables: every axis must be one of the domain's")
         known = _tabular(self.first).estimate_tables(before)
-        further = measure_residuals(more, wanted, _ranges(self.first, more))
+        further = self.measure(more, wanted)
         found = self._fitted(shape, known, further, wanted)
         named = None if known.made_by is None else replace(self, first=made_by(self.first, known))
         return replace(found, made_by=named)
+
+    def measure(self, more: PrivateRecords, wanted: tuple[Axes, ...]) -> TableResiduals:
+        """Ask about the further tables: what is asked when they are added, and what a replay asks again."""
+        return measure_residuals(more, wanted, _ranges(self.first, more))
 
     def _fitted(
         self,

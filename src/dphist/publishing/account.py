@@ -10,14 +10,15 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dphist.errors import InputError, LedgerError
+from dphist.errors import InputError, LedgerError, VerificationError
 from dphist.model.budget import Budget
 from dphist.model.unit import Unit
 from dphist.private.transcript import Payment
 from dphist.publishing.output import local_name
+from dphist.release.guarantee import Receipt
 
 if TYPE_CHECKING:
-    from dphist.private.ledger import Ledger
+    from dphist.private.ledger import Entry, Ledger
 
 
 @dataclass(eq=False)
@@ -35,7 +36,7 @@ class Account:
     dataset: str = ""
     delta: Fraction | None = None
     """What discovered keys take of a δ, beyond the budget."""
-    receipt: tuple[str, int] | None = None
+    receipt: Receipt | None = None
     """Which line of which budget paid, once it has."""
     before: Callable[[], None] | None = None
     """What may still refuse, right before anything is paid."""
@@ -53,7 +54,7 @@ class Account:
                 self.dataset, self.budget, self.purpose, self.unit, delta=self.delta
             )
             reservation.open()
-            self.receipt = (self.dataset, reservation.id)
+            self.receipt = Receipt(self.dataset, reservation.id, reservation.hash)
 
 
 def counts_rho(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) -> bool:
@@ -70,6 +71,22 @@ def counts_rho(ledger: Ledger | str | PathLike[str] | None, dataset: str | None)
             return book.account(dataset).currency == "rho"
     # What is no ledger, `account` will say.
     return isinstance(ledger, Ledger) and ledger.account(dataset).currency == "rho"
+
+
+def paid_by(ledger: Ledger, receipt: Receipt) -> Entry:
+    """The very payment that a receipt is of.
+
+    Raises:
+        VerificationError: if this ledger did not make it.
+    """
+    known = receipt.dataset in ledger.datasets()
+    for entry in ledger.entries(receipt.dataset) if known else ():
+        if entry.id == receipt.payment and entry.hash == receipt.hash:
+            return entry
+    raise VerificationError(
+        f"this ledger did not pay for the release: payment {receipt.payment} of {receipt.dataset!r} was another "
+        "ledger's; give the one that paid"
+    )
 
 
 def existing(place: str | PathLike[str]) -> Ledger:

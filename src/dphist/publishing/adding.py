@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from dphist.arguments import explained
 from dphist.errors import InputError
 from dphist.mechanisms.added import Added
-from dphist.mechanisms.residuals import measure_residuals
 from dphist.mechanisms.wide.plan import wanted_tables
 from dphist.model.budget import Budget
 from dphist.model.coded import CodedColumns, Countable
 from dphist.model.exact import Number
+from dphist.model.histogram import Histogram
 from dphist.model.workload import Workload
-from dphist.private.noise import Noise
+from dphist.private.noise import Keystream, Noise
 from dphist.private.records import open_records_gate, open_records_replay
 from dphist.private.transcript import Transcript
-from dphist.publishing.account import account
+from dphist.publishing.account import account, paid_by
 from dphist.publishing.custody import ALLOWED, allowed_share, refuse_dropped, remind_of
 from dphist.publishing.preflight import preflight
 from dphist.release.cells import TableCells
@@ -61,13 +61,13 @@ def add_tables(
 
     Args:
         release: What was published before, as tables of few attributes.
-        source: The same records, as `publish` reads them.
+        source: The same records, as `publish` reads them; a `Histogram` of them, too.
         workload: The further tables: ``"marginals:age,region;sex,income"``, ``"marginals:2"``, or a `Workload` of them.
         epsilon: What they may cost; in the currency of the release.
         rho: The cost in the other currency: where the release was paid for in ρ, or by ε with δ.
         delta: The δ that goes with ``epsilon``; the pair buys the largest ρ that implies it.
         ledger: Where the budget is kept that paid for the release, if one did.
-        dataset: Which budget; the one that paid before.
+        dataset: Which budget; the one that paid before, of the same ledger.
         allow_dropped: Which share of the rows may have no cell, as in `publish`.
         unattended: For pipelines whose success or failure others can see, as in `publish`.
         noise: For tests: leave it out.
@@ -93,22 +93,26 @@ def add_tables(
     if budget.currency != release.budget.currency:
         wanted = "epsilon alone" if release.budget.currency == "epsilon" else "rho, or epsilon with delta"
         raise InputError(f"this release was paid for in another currency: give {wanted}")
-    if release.receipt is not None and dataset != release.receipt[0]:
+    if release.receipt is not None and dataset != release.receipt.dataset:
         raise InputError(
-            f"dataset: this release was paid from the budget {release.receipt[0]!r}, and so must be what is added"
+            f"dataset: this release was paid from the budget {release.receipt.dataset!r}, and so must be what is added"
         )
     unit = release.guarantee.unit
     tables = wanted_tables(release.domain.shape, _tables(Workload.parse(release.domain, workload)))
     share = allowed_share(allow_dropped)
     if not unattended:
-        remind_of(budget, kept=ledger is not None)
+        remind_of(budget, kept=ledger is not None or isinstance(source, Histogram))
     with account(ledger, dataset, budget=budget, unit=unit, purpose="further tables") as payer:
-        if not unattended:
+        if not unattended and not isinstance(source, Histogram):
             source = source if isinstance(source, Tallied) else Tallied(source)
             payer.before = partial(refuse_dropped, source.tally, share)
+        if release.receipt is not None and payer.ledger is not None:
+            paid_by(payer.ledger, release.receipt)
+        rehearsed = partial(_rehearsed, release, tables, budget)
+        preflight(budget, unit, rehearsed)
+        # What measuring, joining or replaying refuses, it refuses on nobody, before anything is read or paid.
+        rehearsed(Noise(Keystream.for_tests(0)))
         records = coded(source, release.domain, unit)
-        nobody = CodedColumns.nobody(release.domain)
-        preflight(budget, unit, lambda dry: added_release(release, nobody, tables, budget, noise=dry))
         made = added_release(release, records, tables, budget, pay=payer.pay, noise=noise)
         return made if payer.receipt is None else made.with_receipt(*payer.receipt)
 
@@ -124,15 +128,15 @@ def added_release(
 ) -> Release:
     """Measure, join both transcripts, and let a replay of the joined one make the release."""
     unit = release.guarantee.unit
-    right, asked = open_records_gate(records, budget, unit, noise=noise, pay=pay)
-    measure_residuals(right, tables)
     whole = Budget(release.budget.amount + budget.amount, budget.currency)
     mechanism = Added(
         first=release.mechanism,
         tables=tables,
         share=budget.amount / whole.amount,
-        paid=None if release.receipt is None else release.receipt[1],
+        paid=None if release.receipt is None else release.receipt.payment,
     )
+    right, asked = open_records_gate(records, budget, unit, workload=release.workload, noise=noise, pay=pay)
+    mechanism.measure(right, tables)
     # As if one right had been split in two: the same questions at the same prices, one branch for each.
     transcript = Transcript(
         [
@@ -158,6 +162,11 @@ def added_release(
         test=release.test or (noise is not None and noise.keystream.test),
         known=estimate,
     )
+
+
+def _rehearsed(release: Release, tables: tuple[Axes, ...], budget: Budget, noise: Noise) -> Release:
+    """All of it on nobody: measure, join, replay."""
+    return added_release(release, CodedColumns.nobody(release.domain), tables, budget, noise=noise)
 
 
 def _tables(workload: Workload) -> tuple[Axes, ...]:

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from dphist.errors import LedgerError, OutputError, VerificationError
+from dphist.publishing.account import paid_by
 from dphist.release.reading import load
 from dphist.release.release import Release
 
@@ -44,7 +45,7 @@ def save_noted(release: Release, path: str | PathLike[str], ledger: Ledger | Non
             raise failed from None
     if ledger is not None and release.receipt is not None:
         try:
-            ledger.complete(release.receipt[1], digest(path))
+            ledger.complete(release.receipt.payment, digest(path))
         except LedgerError as error:
             # Its own words are about spending, and whoever goes by them would pay again.
             raise LedgerError(
@@ -99,18 +100,21 @@ def verify_file(
         return release
     if release.receipt is None:
         raise VerificationError("the release says of no ledger that it paid")
-    dataset, number = release.receipt
-    entries = {entry.id: entry for entry in ledger.entries(dataset)}
-    for payment, amount in _payments(release, number):
-        entry = None if payment is None else entries.get(payment)
+    own = paid_by(ledger, release.receipt)
+    # By their numbers: the hash of its last payment says which ledger these are of.
+    entries = {entry.id: entry for entry in ledger.entries(own.dataset)}
+    for payment, amount in _payments(release, own.id):
+        # Taken out: one payment does not pay for two parts.
+        entry = None if payment is None else entries.pop(payment, None)
         if entry is None:
-            raise VerificationError(f"the ledger has no payment {payment} for dataset {dataset!r}")
+            raise VerificationError(
+                f"the ledger has no payment {payment} for dataset {own.dataset!r} that is not counted already"
+            )
         paid = entry.epsilon if release.budget.pure else entry.rho
         promised = (amount, release.guarantee.delta, release.guarantee.unit.describe())
         if (paid, entry.delta, entry.unit) != promised:
             raise VerificationError("the release promises something else than the ledger paid for")
-    entry = entries[number]
-    if entry.digest != digest(path):
+    if own.digest != digest(path):
         raise VerificationError("this is not the file that was published: its digest is not the ledger's")
     return release
 

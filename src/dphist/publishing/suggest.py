@@ -30,6 +30,7 @@ from dphist.private.noise import Noise
 from dphist.private.queries import Identity
 from dphist.publishing.account import account
 from dphist.publishing.bounds import Bounds, IntArray, Range, Unseen
+from dphist.release.guarantee import Receipt
 from dphist.sources.count import columns_of, count, rows_of_people
 from dphist.sources.open import lasting
 from dphist.tracebacks import closed
@@ -78,7 +79,7 @@ class Suggestion:
 
     parts: tuple[Suggested, ...]
     unit: Unit
-    receipt: tuple[str, int] | None = None
+    receipt: Receipt | None = None
 
     @property
     def measures(self) -> tuple[Measure, ...]:

@@ -31,7 +31,7 @@ from dphist.private.transcript import Transcript
 from dphist.release.about import About
 from dphist.release.cells import Cells, DenseCells
 from dphist.release.cells.cells import LARGEST_ARRAY, Learned, fitting
-from dphist.release.guarantee import Guarantee
+from dphist.release.guarantee import Guarantee, Receipt
 from dphist.release.written import Pair, WrittenBounds
 
 FloatArray = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Contents:
     note: str = ""
     polish: tuple[str, ...] = ()
     workload: Workload | None = None
-    receipt: tuple[str, int] | None = None
+    receipt: Receipt | None = None
     about: About = field(default=About(), repr=False)
     # Noise from a test seed can be subtracted by whoever knows the seed.
     test: bool = field(default=False, repr=False)

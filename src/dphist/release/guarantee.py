@@ -1,13 +1,35 @@
-"""What a release promises, and to whom."""
+"""What a release promises, and to whom; and which payment stands behind it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from dphist.model.budget import Budget
 from dphist.model.exact import Number
 from dphist.model.unit import Unit
+
+
+class Receipt(NamedTuple):
+    """Which payment of which ledger a release was made from.
+
+    Numbers repeat from ledger to ledger, and so do names of budgets. The hash of a ledger's line covers all lines
+    before it, of which the first holds a number drawn at random: no other ledger has it.
+
+    Args:
+        dataset: The budget's name.
+        payment: The reservation's number.
+        hash: Of the line that reserved it.
+
+    Example:
+        >>> Receipt("people", 3).payment
+        3
+    """
+
+    dataset: str
+    payment: int
+    hash: str = ""
 
 
 @dataclass(frozen=True, init=False)

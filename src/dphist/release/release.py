@@ -20,6 +20,7 @@ from dphist.release.cells import DenseCells
 from dphist.release.doors import Doors
 from dphist.release.drawing import drawer
 from dphist.release.file.writing import save
+from dphist.release.guarantee import Receipt
 from dphist.release.verifying import verify
 
 # Attributes that a release is introduced with.
@@ -43,7 +44,7 @@ class Release(Doors):
         note: Why a mechanism that chooses chose as it did.
         polish: The steps that made the counts nicer to read.
         workload: What the mechanism was told would be asked.
-        receipt: The budget it was paid from and the reservation's number.
+        receipt: The budget it was paid from, the reservation's number and the hash of its line in the ledger.
         about: What the custodian says of it: publisher, licence, contact, and so on.
         test: Whether the noise came from a test seed; such a release is never saved.
         sums: The sums of measures that were published beside the counts, each a release over the same cells.
@@ -103,17 +104,18 @@ class Release(Doors):
                 cells, steps = polished, [*steps, step]
         return self._with(cells=cells, polish=tuple(steps))
 
-    def with_receipt(self, dataset: str, reservation: int) -> Release:
+    def with_receipt(self, dataset: str, reservation: int, line_hash: str = "") -> Release:
         """Give the same release with what it was paid from.
 
         Args:
             dataset: The budget's name in the ledger.
             reservation: The reservation's number.
+            line_hash: Of the line that reserved it; without it no ledger owns to the payment.
 
         Returns:
             The release, its receipt filled in.
         """
-        return self._with(receipt=(dataset, reservation))
+        return self._with(receipt=Receipt(dataset, reservation, line_hash))
 
     def with_about(self, about: About | Mapping[str, Any]) -> Release:
         """Give the same release with what the custodian says of it.

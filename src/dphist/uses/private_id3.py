@@ -23,7 +23,7 @@ from dphist.private.scores.decisions import BestAttributes
 from dphist.private.transcript import Transcript
 from dphist.publishing.account import account
 from dphist.publishing.preflight import empty, preflight
-from dphist.release.guarantee import Guarantee
+from dphist.release.guarantee import Guarantee, Receipt
 from dphist.sources.count import pass_through
 from dphist.uses.classify import ReleaseID3
 from dphist.uses.id3 import Node
@@ -39,7 +39,7 @@ class PrivateID3(ReleaseID3):
 
     guarantee_: Guarantee
     transcript_: Transcript
-    receipt_: tuple[str, int] | None
+    receipt_: Receipt | None
 
     def verify(self) -> None:
         """Grow the tree again from its transcript, with no records, and insist that it is the same.

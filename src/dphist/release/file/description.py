@@ -18,7 +18,7 @@ from dphist.model.exact import fraction
 from dphist.model.unit import Unit
 from dphist.private.transcript import Entry
 from dphist.release.foreign import ForeignMechanism
-from dphist.release.guarantee import Guarantee
+from dphist.release.guarantee import Guarantee, Receipt
 
 FORMAT = 3
 """Which way of writing a release down; a file of another is not read."""
@@ -111,9 +111,9 @@ def read_guarantee(told: dict[str, Any]) -> Guarantee:
     return Guarantee(budget, unit, delta, level)
 
 
-def read_receipt(told: Any) -> tuple[str, int] | None:
-    """The budget that paid and the number of the reservation, if somebody did."""
-    return None if told is None else (str(told[0]), int(told[1]))
+def read_receipt(told: Any) -> Receipt | None:
+    """The budget that paid, the number of the reservation and the hash of its line, if somebody did."""
+    return None if told is None else Receipt(str(told[0]), int(told[1]), "".join(map(str, told[2:])))
 
 
 def write_mechanism(mechanism: Mechanism) -> dict[str, Any]:
