@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -14,12 +15,13 @@ from dphist_bench.judge.accuracy import Reading
 from dphist_bench.judge.cases import FRESH, TUNING, Task, counts_of, tasks
 from dphist_bench.judge.judge import costs_beside, coverage_beside, errors_beside
 from dphist_bench.measuring import Failure
+from dphist_bench.mutants import ROOT
 
 
 def reading(**changes):
     told = {"sort": "line", "data": "1", "announced": "", "currency": "epsilon", "asked": "cells"}
     numbers = {"error": 2.0, "held": 0.95, "width": 4.0, "measured": 1.0}
-    return Reading(**(told | numbers | changes))
+    return cast(Reading, told | numbers | changes)
 
 
 def failures(lines):
@@ -93,7 +95,7 @@ def test_what_other_numbers_gave_is_not_mixed_in(tmp_path):
 
 
 def test_the_baseline_is_read_and_agrees_with_itself(tmp_path, capsys):
-    baseline = house.ROOT / "bench/results/judge-baseline.json"
+    baseline = ROOT / "bench/results/judge-baseline.json"
     asked = ["--read", str(baseline), "--beside", str(baseline)]
     catalogue.measure("judge", asked, tmp_path)
     assert "errors of all kinds together: 1.000" in capsys.readouterr().out
