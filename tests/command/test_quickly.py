@@ -46,6 +46,7 @@ PLAIN = [
     ["query", "a.parquet"],
     ["query", "a.parquet", "age = 3", "age = 4", "--json"],
     ["query", "--confidence", "0.9", "a.parquet", "age = 3", "--guaranteed", "--simultaneous"],
+    ["query", "a.parquet", "age = 3", "--bins", "spread"],
     ["show", "a.parquet"],
     ["show", "--json", "a.parquet"],
     ["verify", "a.parquet", "--ledger", "b.db", "--json"],
@@ -72,7 +73,7 @@ def test_plain_lines_are_read_alike(whole, arguments):
 
 DEFAULTS = {
     "question": None, "confidence": 0.95, "guaranteed": False, "simultaneous": False, "as_json": False, "ledger": None,
-    "output": Path("report.html"), "title": None, "choice": False, "exact": False,
+    "bins": "whole", "output": Path("report.html"), "title": None, "choice": False, "exact": False,
 }  # fmt: skip
 
 

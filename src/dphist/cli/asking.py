@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
 from dphist.cli import screen
 from dphist.errors import QueryError
-from dphist.model.phrases import visible
 from dphist.release import Answer, Answers, load
-from dphist.release.language import cut_bins, read_questions, read_request
+from dphist.release.asking import BinsKind
+from dphist.release.language import read_questions, read_request
 
 
 def query_release(
@@ -22,18 +21,20 @@ def query_release(
     confidence: float = 0.95,
     guaranteed: bool = False,
     simultaneous: bool = False,
+    bins: BinsKind = "whole",
     as_json: bool = False,
 ) -> None:
     """Print the answer to each question, with its interval and what that is; no question asks for all records."""
     questions = question or [""]
     loaded = load(release)
     kind: Literal["guaranteed", "calibrated"] = "guaranteed" if guaranteed else "calibrated"
-    requests = [read_request(each) for each in questions]
     answers: Answers | list[Answer]
-    if any(asked is not None for asked in requests):
+    if bins != "whole" or any(read_request(each) is not None for each in questions):
         if simultaneous:
-            raise QueryError("--simultaneous: intervals of measures hold each by itself")
-        answers = [loaded.query(each, confidence=confidence, interval=kind) for each in questions]
+            raise QueryError(
+                "--simultaneous: intervals of measures, and bounds of cut bins, hold each by itself"
+            )
+        answers = [loaded.query(each, confidence=confidence, interval=kind, bins=bins) for each in questions]
     else:
         answers = loaded.answer(
             read_questions(questions, loaded.domain),
@@ -41,9 +42,6 @@ def query_release(
             interval=kind,
             simultaneous=simultaneous,
         )
-    wheres = [each if asked is None else asked.where for each, asked in zip(questions, requests, strict=True)]
-    for said in dict.fromkeys(said for where in wheres for said in cut_bins(where, loaded.domain)):
-        sys.stderr.write(visible(f"dphist: note: {said}") + "\n")
     if as_json:
         keys = ("value", "low", "high", "confidence", "measured", "method", "details")
         # JSON has no word for "not a number": what nothing can be said of has no bounds.

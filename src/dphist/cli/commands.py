@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -144,6 +144,12 @@ def query(
     simultaneous: Annotated[
         bool, typer.Option("--simultaneous", help="The intervals of all questions hold together; wider.")
     ] = False,
+    bins: Annotated[
+        Literal["whole", "spread"],
+        typer.Option(
+            "--bins", help="spread: answer what cuts a bin by a guess, with bounds from none to all of it."
+        ),
+    ] = "whole",
     as_json: Json = False,
 ) -> None:
     """Count the records in a range, or in several, or ask for a measure of them, each with an honest interval."""
@@ -151,7 +157,7 @@ def query(
 
     query_release(
         release, question, confidence=confidence, guaranteed=guaranteed, simultaneous=simultaneous,
-        as_json=as_json,
+        bins=bins, as_json=as_json,
     )  # fmt: skip
 
 

@@ -24,6 +24,12 @@ def _number(text: str) -> float:
     return value
 
 
+def _bins(text: str) -> str:
+    if text not in ("whole", "spread"):
+        raise ValueError("no such word")
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """What a command takes: a release, perhaps more words, options with a value, and flags."""
@@ -71,7 +77,7 @@ COMMANDS: Mapping[str, Line] = {
     "query": Line(
         run=_query,
         words="question",
-        values={"--confidence": ("confidence", _number)},
+        values={"--confidence": ("confidence", _number), "--bins": ("bins", _bins)},
         flags={"--guaranteed": "guaranteed", "--simultaneous": "simultaneous", **_JSON},
     ),
     "show": Line(run=_show, flags=_JSON),

@@ -8,13 +8,16 @@ from typing import Any, Literal, overload
 from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.inference.intervals import read_confidence
+from dphist.model.domain.conditions import stretches
 from dphist.model.workload import Workload
 from dphist.model.workload.boxes import overlapping
 from dphist.release.answers import Answer, Answers, Projection
 from dphist.release.contents import Contents
-from dphist.release.language import read_question
+from dphist.release.language import read_question, read_stretches
+from dphist.release.spreading import spread_answer
 
 IntervalKind = Literal["calibrated", "guaranteed"]
+BinsKind = Literal["whole", "spread"]
 
 
 @explained
@@ -33,7 +36,12 @@ class Asking(Contents):
 
     @overload
     def answer(
-        self, workload: str, *, confidence: float = 0.95, interval: IntervalKind = "calibrated"
+        self,
+        workload: str,
+        *,
+        confidence: float = 0.95,
+        interval: IntervalKind = "calibrated",
+        bins: BinsKind = "whole",
     ) -> Answer: ...
 
     @overload
@@ -43,6 +51,7 @@ class Asking(Contents):
         where: Mapping[str, Any] | None = None,
         confidence: float = 0.95,
         interval: IntervalKind = "calibrated",
+        bins: BinsKind = "whole",
     ) -> Answer: ...
 
     def answer(
@@ -53,17 +62,21 @@ class Asking(Contents):
         confidence: float = 0.95,
         interval: IntervalKind = "calibrated",
         simultaneous: bool = False,
+        bins: BinsKind = "whole",
     ) -> Answer | Answers:
         """Count the records in one range (``where``, or text) or in many (a workload), each with an interval.
 
         Args:
             workload: Many ranges at once, or one question as on the command line: ``"age between 30 and 40"``.
-            where: Maps attributes to a value, an inclusive pair of bounds, a list of values or the name of a group, all
-                in the attribute's own values; attributes left out are summed over.
+            where: Maps attributes to a value, an inclusive pair of bounds (where there is an order), a list of values
+                or the name of a group or a bin, all in the attribute's own values; those left out are summed over.
             confidence: How sure the interval is to hold the true count.
             interval: "calibrated" holds as often as stated on average over such questions (exactly so where the noise
                 is known exactly); "guaranteed" is a theorem for any data and a question fixed in advance.
             simultaneous: Whether all intervals of a workload hold together with that confidence.
+            bins: "whole" refuses a question that cuts a bin, a week or a month; "spread" answers it by a guess, with
+                bounds from none to all of the bin's records. Between edges that are all whole, whole bounds mean whole
+                numbers: 40 to 44 is the bin [40, 45).
 
         Returns:
             An `Answer` for one question, `Answers` (arrays) for a workload.
@@ -84,13 +97,19 @@ class Asking(Contents):
             raise QueryError("interval must be 'calibrated' or 'guaranteed'")
         if not isinstance(simultaneous, bool):
             raise QueryError("simultaneous must be True or False")
+        if not isinstance(bins, str) or bins not in ("whole", "spread"):
+            raise QueryError("bins must be 'whole' or 'spread'")
         kind = {"guaranteed": interval == "guaranteed", "simultaneous": simultaneous}
-        if isinstance(workload, str):
-            return self._answers(read_question(workload, self.domain), confidence, **kind)[0]
-        if workload is not None and not isinstance(workload, Workload):
+        if workload is not None and not isinstance(workload, Workload | str):
             raise QueryError(f"workload must be a dphist.Workload or text, not a {type(workload).__name__}")
         if where is not None and not isinstance(where, Mapping):
             raise QueryError("where must map attributes to what is asked of them")
+        if bins == "spread":
+            if isinstance(workload, Workload):
+                raise QueryError("bins: a workload names cells, and cuts none; bins= is for one question")
+            return self._spread(workload if workload is not None else where or {}, confidence, **kind)
+        if isinstance(workload, str):
+            return self._answers(read_question(workload, self.domain), confidence, **kind)[0]
         asked = workload if workload is not None else Workload.where(self.domain, where or {})
         if asked.domain != self.domain:
             raise QueryError("workload is over another domain than the release; build it from release.domain")
@@ -99,6 +118,23 @@ class Asking(Contents):
             raise QueryError("workload: boxes of one question must not overlap; ask about each by itself")
         answers = self._answers(asked, confidence, **kind)
         return answers if workload is not None else answers[0]
+
+    def _spread(
+        self, asked: str | Mapping[str, Any], confidence: float, *, guaranteed: bool, simultaneous: bool
+    ) -> Answer:
+        """Answer one question that may cut bins."""
+        chosen = (
+            read_stretches(asked, self.domain)
+            if isinstance(asked, str)
+            else {name: stretches(self.domain.attribute(name), each) for name, each in asked.items()}
+        )
+
+        def ask(workload: Workload, at_once: bool) -> Answers:
+            return self._answers(
+                workload, confidence, guaranteed=guaranteed, simultaneous=at_once or simultaneous
+            )
+
+        return spread_answer(self.domain, chosen, ask, read_confidence(confidence))
 
     def _answers(self, workload: Workload, confidence: float, **kind: bool) -> Answers:
         return self.cells.answers(self, workload, read_confidence(confidence), **kind)

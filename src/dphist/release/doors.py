@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dphist.arguments import explained
 from dphist.errors import QueryError
 from dphist.release.answers import Answer, Table
-from dphist.release.asking import Asking, IntervalKind
+from dphist.release.asking import Asking, BinsKind, IntervalKind
 from dphist.release.drawing import drawer
 from dphist.release.language import read_request
 from dphist.release.tables import Tables
@@ -40,6 +40,7 @@ class Doors(Tables, Asking):
         *,
         confidence: float = 0.95,
         interval: IntervalKind = "calibrated",
+        bins: BinsKind = "whole",
     ) -> Answer:
         """Count the records that a question selects, written as on the command line; or ask for a measure of them.
 
@@ -48,6 +49,7 @@ class Doors(Tables, Asking):
                 ``"mean cost where age < 30"``, ``"sum cost"``, ``"ratio cost to hours where sex = 'F'"``.
             confidence: How sure the interval is to hold the true count.
             interval: "calibrated" or "guaranteed", as for `answer`.
+            bins: "whole" or "spread", as for `answer`.
 
         Returns:
             The count with its interval.
@@ -64,10 +66,12 @@ class Doors(Tables, Asking):
         if request is not None:
             if interval != "calibrated":
                 raise QueryError("guaranteed intervals are known for counts alone, not for measures")
+            if bins != "whole":
+                raise QueryError("bins: a bin that is cut is spread for counts alone, not for measures")
             from dphist.release.cube.measures import ask
 
             return ask(self, request, confidence)
-        return self.answer(question, confidence=confidence, interval=interval)
+        return self.answer(question, confidence=confidence, interval=interval, bins=bins)
 
     def by(self, *names: str, **levels: int) -> Cube:
         """Tell attributes apart, and ask each group: ``release.by("sex").mean("age")``.

@@ -7,7 +7,6 @@ A question is conditions joined by ``and``; each names an attribute and restrict
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +16,10 @@ from typing import Any, Literal
 import numpy as np
 
 from dphist.errors import QueryError
-from dphist.model.domain import Attribute, Domain, Ordinal
-from dphist.model.domain.scales import day_of
+from dphist.model.domain import Attribute, Domain, Nominal
+from dphist.model.domain.conditions import Span, both, equal, union
+from dphist.model.domain.ordinal import Stretch, whole_cells
 from dphist.model.workload import Workload
-
-Span = tuple[int, int]
 
 _LONGEST = 10_000
 _LONGEST_NUMBER = 400
@@ -105,52 +103,32 @@ def read_questions(texts: Sequence[str], domain: Domain) -> Workload:
 
 
 def read_conditions(text: str, domain: Domain) -> dict[str, list[Span]]:
-    """Turn one question into the cells it allows on each attribute it names, as half-open ranges in order."""
-    return _read(text, domain)[0]
+    """Turn one question into the cells it allows on each attribute it names, as half-open ranges in order.
 
-
-def cut_bins(text: str, domain: Domain) -> list[str]:
-    """Say which bins a question takes whole though a bound lies inside of them: nothing looks inside a bin.
-
-    Weeks, months and years of days are bins, too. One day that is asked for by itself stands for all of its cell.
-
-    Args:
-        text: The question.
-        domain: What it is asked about.
-
-    Returns:
-        A sentence for each such bound.
-
-    Example:
-        >>> domain = Domain([Ordinal("cost", edges=[0, 1, 100])])
-        >>> cut_bins("cost > 0", domain)
-        ['cost > 0 counts all of [0, 1), for nothing looks inside a bin']
-        >>> cut_bins("cost >= 1", domain)
-        []
-        >>> cut_bins("day >= 2024-03-15", Domain([Ordinal("day", dates=("2024-01-01", "2025-01-01", "1mo"))]))
-        ['day >= 2024-03-15 counts all of 2024-03, for nothing looks inside a bin']
+    Nothing looks inside a bin, so a question that cuts one is refused.
     """
-    return _read(text, domain)[1]
+    return {
+        name: whole_cells(domain.attribute(name), each) for name, each in read_stretches(text, domain).items()
+    }
 
 
-def _read(text: str, domain: Domain) -> tuple[dict[str, list[Span]], list[str]]:
-    """The cells that a question allows, and what it takes of bins that it cuts."""
+def read_stretches(text: str, domain: Domain) -> dict[str, list[Stretch]]:
+    """Turn one question into the values it allows on each attribute it names: these may cut bins."""
     if len(text) > _LONGEST:
         raise QueryError(f"the question is longer than {_LONGEST:,} characters")
-    chosen: dict[str, list[Span]] = {}
+    chosen: dict[str, list[Stretch]] = {}
     tokens = _Tokens(text)
     while not tokens.done:
         attribute = domain.attribute(_known(tokens.name(), domain))
-        spans = _condition(tokens, attribute)
-        before = chosen.get(attribute.name, [(0, attribute.size)])
-        chosen[attribute.name] = _both(before, spans)
+        found = _condition(tokens, attribute)
+        chosen[attribute.name] = both(chosen.get(attribute.name, [((0, 0.0), (attribute.size, 0.0))]), found)
         if not chosen[attribute.name]:
             raise QueryError(f"{attribute.name}: its conditions exclude each other, and ask for nobody")
         if not tokens.done:
             tokens.expect("and")
             if tokens.done:
                 raise QueryError(f"the question ends after 'and'; {_HINT}")
-    return chosen, tokens.cut
+    return chosen
 
 
 def boxes(chosen: Mapping[str, Sequence[Span]], domain: Domain) -> Workload:
@@ -183,7 +161,6 @@ class _Tokens:
             self._tokens.append((kind, match[kind]))
             place = match.end()
         self._next = 0
-        self.cut: list[str] = []
 
     @property
     def done(self) -> bool:
@@ -235,124 +212,31 @@ def _known(name: str, domain: Domain) -> str:
     raise QueryError(f"there is no attribute {name!r}; there are {', '.join(domain.names)}")
 
 
-def _condition(tokens: _Tokens, attribute: Attribute) -> list[Span]:
+def _condition(tokens: _Tokens, attribute: Attribute) -> list[Stretch]:
     operator = tokens.expect("=", "!=", "<>", "<", "<=", ">", ">=", "between", "in")
     if operator == "between":
         low = tokens.value()
         tokens.expect("and")
         high = tokens.value()
-        span = attribute.span(low, high)
-        tokens.cut += [*_cut(attribute, ">=", low, span), *_cut(attribute, "<=", high, span)]
-        return [span]
+        if isinstance(attribute, Nominal):
+            start, stop = attribute.span(low, high)
+            return [((start, 0.0), (stop, 0.0))]
+        return [attribute.places(low, high)]
     if operator == "in":
         tokens.expect("(")
-        spans = [_one(tokens, attribute, "=", tokens.value())]
+        found = [equal(attribute, tokens.value())]
         while tokens.expect(",", ")") == ",":
-            spans.append(_one(tokens, attribute, "=", tokens.value()))
-        return _union(spans)
+            found.append(equal(attribute, tokens.value()))
+        return union(found)
     value = tokens.value()
     if operator == "=":
-        return [_one(tokens, attribute, operator, value)]
+        return [equal(attribute, value)]
     if operator in ("!=", "<>"):
-        start, stop = _one(tokens, attribute, operator, value)
-        return [(0, start), (stop, attribute.size)]
-    if attribute.kind == "nominal":
+        first, last = equal(attribute, value)
+        return both([((0, 0.0), first), (last, (attribute.size, 0.0))], [((0, 0.0), (attribute.size, 0.0))])
+    if isinstance(attribute, Nominal):
         raise QueryError(f"{attribute.name}: its categories have no order; use = or in (…)")
-    if operator in (">=", "<="):
-        span = attribute.span(value, None) if operator == ">=" else attribute.span(None, value)
-        tokens.cut += _cut(attribute, operator, value, span)
-        return [span]
-    scale = attribute.scale
-    if scale.form == "dates":
-        # Days are whole: after one of them is from the next on.
-        other = _next_day(value, operator)
-        span = attribute.span(other, None) if operator == ">" else attribute.span(None, other)
-        tokens.cut += _cut(attribute, operator, value, span)
-        return [span]
-    start, stop = attribute.span(value, None) if operator == ">" else attribute.span(None, value)
-    # A strict bound leaves its own cell out where a cell is one value. Nothing looks inside a bin, so a bin that the
-    # bound cuts stays; but nothing lies below the first edge, or above the last.
-    if scale.form == "edges":
-        if value >= scale.edges[-1] if operator == ">" else value <= scale.edges[0]:
-            raise _no_cell(attribute)
-        tokens.cut += _cut(attribute, operator, value, (start, stop))
-        return [(start, stop)]
-    own = scale.span(value, value)
-    left = [(start, stop)]
-    if own[1] > own[0]:
-        left = _both(left, [(0, own[0]), (own[1], attribute.size)])
-    if not left:
-        raise _no_cell(attribute)
-    return left
-
-
-def _cut(attribute: Attribute, operator: str, value: Any, span: Span) -> list[str]:
-    """What is said of the bin that a bound lies inside of, if it does; of cells of one number or day nothing."""
-    if attribute.kind == "nominal" or attribute.scale.form not in ("edges", "dates"):
-        return []
-    cell = span[0] if operator[0] == ">" else span[1] - 1
-    if attribute.scale.form == "dates":
-        first, after = attribute.scale.begin(cell), attribute.scale.begin(cell + 1)
-        inside = _divides(operator, day_of(value), first, after)
-    else:
-        low, high = attribute.scale.edges[cell], attribute.scale.edges[cell + 1]
-        inside = low <= value < high if operator == ">" else low < value < high
-    does = "leaves out" if operator in ("!=", "<>") else "counts"
-    said = f"{attribute.name} {operator} {value} {does} all of {attribute.labels[cell]}, for nothing looks inside a bin"
-    return [said] if inside else []
-
-
-def _divides(operator: str, day: dt.date | None, first: dt.date, after: dt.date) -> bool:
-    """Whether a condition means some days of a cell, and not all of them."""
-    if day is None:
-        return False
-    if operator in ("=", "!=", "<>"):
-        return after - first > dt.timedelta(days=1)
-    # Days are cut apart before the day of a bound, or behind it.
-    return first < (day + dt.timedelta(days=1) if operator in (">", "<=") else day) < after
-
-
-def _no_cell(attribute: Ordinal) -> QueryError:
-    return QueryError(
-        f"{attribute.name}: no cell meets this condition; they go from {attribute.labels[0]} to "
-        f"{attribute.labels[attribute.scale.size - 1]}"
-    )
-
-
-def _next_day(value: Any, operator: str) -> Any:
-    """The day after another, or the one before; what is no day, or has no such neighbour, as it is."""
-    day = day_of(value)
-    try:
-        return value if day is None else day + dt.timedelta(days=1 if operator == ">" else -1)
-    except OverflowError:
-        return value
-
-
-def _equal(attribute: Attribute, value: Any) -> Span:
-    if attribute.kind == "nominal":
-        return attribute.span(value, value)
-    cell = attribute.index(value)
-    return cell, cell + 1
-
-
-def _one(tokens: _Tokens, attribute: Attribute, operator: str, value: Any) -> Span:
-    """The cells of one value; a day of many is said to stand for all of them."""
-    span = _equal(attribute, value)
-    if attribute.kind != "nominal" and attribute.scale.form == "dates":
-        tokens.cut += _cut(attribute, operator, value, span)
-    return span
-
-
-def _union(spans: list[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, stop in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
-        else:
-            merged.append((start, stop))
-    return merged
-
-
-def _both(one: list[Span], other: list[Span]) -> list[Span]:
-    met = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
-    return [(start, stop) for start, stop in met if start < stop]
+    open_ = len(operator) == 1
+    if operator[0] == ">":
+        return [attribute.places(value, None, above=open_)]
+    return [attribute.places(None, value, below=open_)]

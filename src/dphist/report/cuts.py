@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
+from dphist.model.domain.conditions import Span
 from dphist.model.domain.scales import Bins, Dates
 from dphist.model.phrases import counted
-from dphist.release.language import Span
 
 _DATES = {"1d": "day", "7d": "week", "1w": "week", "1mo": "month", "12mo": "year", "1y": "year"}
 

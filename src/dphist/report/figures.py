@@ -18,9 +18,9 @@ from dphist.arguments import explained
 from dphist.errors import InputError, QueryError
 from dphist.extras import need
 from dphist.model.domain import Attribute, Nominal
+from dphist.model.domain.conditions import Span
 from dphist.release import Answers, Release
 from dphist.release.answers import bound, interval_words
-from dphist.release.language import Span
 from dphist.report.axes import ON_END, drawn, named, per, places, ticks
 from dphist.report.cuts import Cuts, cut
 from dphist.report.tables import FloatArray, Table, tabulate

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dphist.model.domain import Attribute, Domain, Nominal
+from dphist.model.domain.conditions import Span
 from dphist.model.domain.hierarchy import category_text
 from dphist.model.domain.scales import Bins, Dates, Integers
 from dphist.release.answers import Answer
 from dphist.release.guarantee import Guarantee
-from dphist.release.language import Span
 
 Chosen = Mapping[str, Sequence[Span]]
 
@@ -53,11 +53,11 @@ def caveats(answer: Answer, guarantee: Guarantee) -> list[str]:
     percent = f"{100 * answer.confidence:g}"
     if answer.guess:
         return [
-            "This combination was not measured by itself: the number is a guess from what was, and may be far off. Use "
-            "its bounds instead.",
+            "This was not measured by itself: the number is a guess from what was, and may be far off. Use its bounds "
+            "instead.",
             f"The true number lies between {answer.low:,.0f} and {answer.high:,.0f}, which is all that the measured "
-            f"tables say of it; at least {percent} of 100 such bounds hold.",
-            "Ask about fewer attributes at once, or about a larger group, for a number that was measured.",
+            f"numbers say of it; at least {percent} of 100 such bounds hold.",
+            "Ask about fewer attributes at once, a larger group or whole bins for a number that was measured.",
         ]
     if not answer.measured:
         return [
@@ -123,6 +123,10 @@ def _conditions(attribute: Attribute, spans: Sequence[Span]) -> list[str]:
         one = _literal(_value(attribute, 0))
         return [f"= {one}", f"!= {one}"]
     if not isinstance(attribute, Nominal) and len(spans) == 1:
+        start, stop = spans[0]
+        if isinstance(attribute.scale, Bins) and stop <= attribute.scale.size:
+            below = "<" if stop < attribute.scale.size else "<="
+            return [f">= {attribute.scale.edges[start]!r}", f"{below} {attribute.scale.edges[stop]!r}"]
         return [_between(attribute, spans[0])]
     values = [_literal(value) for value in _values(attribute, spans)]
     if len(spans) == 1 and len(values) > 2:
@@ -142,7 +146,7 @@ def _between(attribute: Attribute, span: Span) -> str:
 
 
 def bounds(attribute: Attribute, span: Span) -> tuple[Any, Any]:
-    """Give the inclusive bounds that select exactly these cells of an ordered attribute."""
+    """Give the bounds that select exactly these cells of an ordered attribute: inclusive, or edges of bins."""
     start, stop = span
     assert not isinstance(attribute, Nominal)  # noqa: S101 -- callers know; this tells the type checker
     scale = attribute.scale
@@ -187,10 +191,6 @@ def _value(attribute: Attribute, cell: int) -> Any:
     scale = attribute.scale
     if isinstance(scale, Integers):
         return scale.values[cell]
-    if isinstance(scale, Bins):
-        return scale.edges[cell]
-    if isinstance(scale, Dates):
-        return scale.begin(cell).isoformat()
     return scale.label(cell)
 
 
@@ -203,9 +203,11 @@ def _python(attribute: Attribute, spans: Sequence[Span]) -> Any:
         values = _values(attribute, spans)
         return values[0] if len(values) == 1 else values
     ranges: list[Any] = [
-        bounds(attribute, span)
-        if attribute.other_cell is None or span[1] < attribute.size
-        else [_value(attribute, cell) for cell in range(*span)]
+        [_value(attribute, cell) for cell in range(*span)]
+        if attribute.other_cell is not None and span[1] == attribute.size
+        else attribute.scale.joined(*span)
+        if isinstance(attribute.scale, Bins)
+        else bounds(attribute, span)
         for span in spans
     ]
     flat = [item for each in ranges for item in (each if isinstance(each, list) else [each])]

@@ -14,11 +14,13 @@ from typing import Any, Literal
 
 from dphist.errors import QueryError
 from dphist.model.domain import Attribute, Nominal
+from dphist.model.domain.conditions import Span, pieces, union
+from dphist.model.domain.ordinal import whole_cells
 from dphist.model.domain.scales import Bins, Dates, Integers, Steps
 from dphist.model.phrases import counted
 from dphist.release import Release
 from dphist.release.answers import bound
-from dphist.release.language import Span, boxes, read_conditions
+from dphist.release.language import boxes, read_conditions, read_stretches
 from dphist.report.cuts import Cuts, cut, name_span
 from dphist.report.figures import Colour, most_bars, most_squares, specification
 from dphist.report.measures import measure_lines
@@ -28,6 +30,7 @@ from dphist.report.wording import bounds, caveats, names, python, question
 _LARGEST_DOWNLOAD = 100_000
 _MOST_LISTED = 300
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
+_DRAWN_WHOLE = "Bins that the question cuts are drawn whole. "
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class View:
     confidence: float
     guaranteed: bool = False
     colour: Colour = "estimate"
+    cut: str = ""
+    """The question in its own words, if it cuts bins and a guess was asked for; ``chosen`` has all that it touches."""
 
     @staticmethod
     def read(release: Release, asked: Mapping[str, str]) -> View:
@@ -63,11 +68,20 @@ class View:
             "to",
             "release",
             "other",
+            "bins",
         }
         for key in asked:
             if key not in known:
                 raise QueryError(f"there is no parameter {key[:40]!r}")
-        chosen = {name: list(spans) for name, spans in read_conditions(asked.get("q", ""), domain).items()}
+        text = asked.get("q", "")
+        cut = _one_of(asked, "bins", ("whole", "spread")) == "spread" and "axis" not in asked
+        read = {name: pieces(each) for name, each in read_stretches(text, domain).items()} if cut else {}
+        cut = any(share < 1.0 for each in read.values() for _, _, share in each)
+        chosen = (
+            {name: union((start, stop) for start, stop, _ in each) for name, each in read.items()}
+            if cut
+            else read_conditions(text, domain)
+        )
         if "axis" in asked:
             attribute = _attribute(release, asked["axis"])
             spans = _change(attribute, asked)
@@ -93,12 +107,15 @@ class View:
             else "estimate"
         )
         return View(
-            release, chosen, show.name, by.name if by else None, window, node, confidence, guaranteed, colour
-        )
+            release, chosen, show.name, by.name if by else None, window, node, confidence, guaranteed, colour,
+            text if cut else "",
+        )  # fmt: skip
 
     @property
     def words(self) -> str:
         """The question as `dphist query` takes it."""
+        if self.cut:
+            return self.cut
         text = question(self.release.domain, self.chosen)
         # What cannot be read back must not be handed out.
         read_conditions(text, self.release.domain)
@@ -128,7 +145,11 @@ class View:
         domain = self.release.domain
         words = self.words
         kind: Literal["calibrated", "guaranteed"] = "guaranteed" if self.guaranteed else "calibrated"
-        answer = self.release.answer(boxes(self.chosen, domain), confidence=self.confidence, interval=kind)[0]
+        answer = (
+            self.release.answer(self.cut, confidence=self.confidence, interval=kind, bins="spread")
+            if self.cut
+            else self.release.answer(boxes(self.chosen, domain), confidence=self.confidence, interval=kind)[0]
+        )
         numbers = self.table()
         show = domain.attribute(self.show)
         drawn = specification(
@@ -139,19 +160,22 @@ class View:
         )
         return {
             "question": words,
-            "python": python(domain, self.chosen, guaranteed=self.guaranteed),
+            "python": f'release.answer({self.cut!r}, bins="spread", interval="{kind}")'
+            if self.cut
+            else python(domain, self.chosen, guaranteed=self.guaranteed),
             "answer": {
                 "value": bound(answer.value), "low": bound(answer.low), "high": bound(answer.high),
                 "confidence": answer.confidence, "method": answer.method, "details": answer.details,
                 "measured": answer.measured,
                 "text": str(answer), "caveats": caveats(answer, self.release.guarantee),
             },
-            "measures": measure_lines(self.release, boxes(self.chosen, domain), self.confidence),
+            "measures": [] if self.cut else measure_lines(self.release, boxes(self.chosen, domain), self.confidence),
             "show": self.show,
             "by": self.by,
             "kind": show.kind,
             "confidence": self.confidence,
             "interval": kind,
+            "bins": "spread" if self.cut else "whole",
             "colour": self.colour,
             "window": list(self.window) if self.window else None,
             "node": self.node,
@@ -160,7 +184,8 @@ class View:
                 attribute.name: _condition(attribute, self.chosen.get(attribute.name))
                 for attribute in domain.attributes
             },
-            "intervals": "" if self.by and numbers.answers.measured.all() else numbers.intervals,
+            "intervals": (_DRAWN_WHOLE if self.cut else "")
+            + ("" if self.by and numbers.answers.measured.all() else numbers.intervals),
             "spec": drawn,
             "rows": _rows(numbers, show) if not self.by else [],
         }  # fmt: skip
@@ -244,7 +269,11 @@ def _change(attribute: Attribute, asked: Mapping[str, str]) -> list[Span]:
     low, high = (_own(attribute, asked.get(side, "")) for side in ("from", "to"))
     if low is None and high is None:
         return [(0, attribute.size)]
-    return [attribute.span(low, high)]
+    if not isinstance(attribute.scale, Bins):
+        return [attribute.span(low, high)]
+    # The fields hold edges, as they show them: up to one is below it, but for the last.
+    below = high is not None and high < attribute.scale.edges[-1]
+    return whole_cells(attribute, [attribute.places(low, high, below=below)])
 
 
 def _own(attribute: Attribute, text: str) -> Any:
@@ -278,14 +307,7 @@ def _cells(attribute: Attribute, text: str) -> list[Span]:
                 f"{attribute.name}: cells must be increasing and inside its {counted(attribute.size, 'cell')}"
             )
         spans.append(pair)
-    spans.sort()
-    merged: list[Span] = []
-    for start_, stop_ in spans:
-        if merged and start_ <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop_, merged[-1][1]))
-        else:
-            merged.append((start_, stop_))
-    return merged
+    return union(spans)
 
 
 def _window(show: Attribute, text: str) -> Span | None:

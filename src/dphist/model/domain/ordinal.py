@@ -10,8 +10,11 @@ import numpy as np
 from dphist.arguments import explained
 from dphist.errors import DomainError, QueryError
 from dphist.model.domain.labels import OTHER, Labels, writable
-from dphist.model.domain.scales import LARGEST, Bins, Dates, IntArray, Integers, Scale, Steps, _some
+from dphist.model.domain.scales import LARGEST, Bins, Dates, IntArray, Integers, Place, Scale, Steps, _some
 from dphist.reminding import remind_of_data
+
+# Where a range of values begins and ends.
+Stretch = tuple[Place, Place]
 
 
 @explained
@@ -120,20 +123,37 @@ class Ordinal:
     def span(self, low: Any = None, high: Any = None) -> tuple[int, int]:
         """The cells from ``low`` to ``high``, both included, as a half-open range; None leaves a side open.
 
-        Nothing looks inside a cell, so a bound within a bin takes that whole bin. A range of bins that ends
-        exactly where a bin begins leaves that bin out: from 0 to 10000 is [0, 10000). The other cell is in no
-        range. A range that runs backwards or touches no cell is refused: its answer would be a zero that says
-        nothing about anybody.
+        Nothing looks inside a cell, so a range that cuts a bin, a week or a month is refused. Between edges that are
+        all whole a whole bound means whole numbers: from 40 to 44 is [40, 45). The other cell is in no range. A range
+        that runs backwards or touches no cell is refused: its answer would be a zero that says nothing about anybody.
 
         Args:
             low: The first value; None for no bound.
             high: The last value, included; None for no bound.
 
         Returns:
-            The half-open range of cells that touch it.
+            The half-open range of its cells.
+        """
+        ((start, stop),) = whole_cells(self, [self.places(low, high)])
+        return start, stop
+
+    def places(
+        self, low: Any = None, high: Any = None, *, above: bool = False, below: bool = False
+    ) -> Stretch:
+        """Where a range of values begins and ends: between cells, or inside one, behind a share of it.
+
+        Args:
+            low: The first value; None for no bound.
+            high: The last value; None for no bound.
+            above: Whether the first is left out.
+            below: Whether the last is left out.
+
+        Returns:
+            Both places: a cell, and the share of it that lies before.
         """
         try:
-            start, stop = self.scale.span(low, high)
+            start = (0, 0.0) if low is None else self.scale.place(low, after=above)
+            stop = (self.scale.size, 0.0) if high is None else self.scale.place(high, after=not below)
         except QueryError as error:
             raise QueryError(f"{self.name}: {error}") from None
         if start >= stop:
@@ -178,15 +198,35 @@ class Ordinal:
         return f"Ordinal({self.name!r}, {inside}{', other=True' if self.other else ''})"
 
 
+def whole_cells(attribute: Any, allowed: Iterable[Stretch]) -> list[tuple[int, int]]:
+    """The cells of stretches that cut none: what they cut is refused, for nothing looks inside a cell."""
+    allowed = list(allowed)
+    cut = sorted({place[0] for stretch in allowed for place in stretch if place[1]})
+    if not cut:
+        return [(start, stop) for (start, _), (stop, _) in allowed]
+    scale, labels = attribute.scale, attribute.labels
+    # What may have been meant: the nearest edges, or a bin that the question lies inside of.
+    (begin, before), (end, until) = next(each for each in allowed if each[0][1] or each[1][1])
+    start, stop = begin + (before >= 0.5), min(end + (until >= 0.5), scale.size)
+    if start >= stop:
+        start, stop = cut[0], cut[0] + 1
+    below = "<=" if isinstance(scale, Bins) and stop == scale.size else "<"
+    ends = _some(sorted({scale.begin(at) for cell in cut for at in (cell, cell + 1)}))
+    named, inside = attribute.name, _some([labels[cell] for cell in cut])
+    raise QueryError(
+        f"{named}: nothing looks inside {inside}, which the question cuts. Let bounds lie at {ends}, as {named} >= "
+        f"{scale.begin(start)} and {named} {below} {scale.begin(stop)} has them, or take a whole bin by its name, as "
+        f'{named} = "{labels[cut[0]]}"; for a guess with bounds: bins="spread"'
+    )
+
+
 def _nowhere(attribute: Ordinal, low: Any, high: Any) -> str:
     """Why a range holds no cell."""
     try:
         backwards = low is not None and high is not None and bool(low > high)
     except TypeError:
         backwards = False
-    if isinstance(attribute.scale, Steps):
-        backwards = True
-    if backwards:
+    if backwards or isinstance(attribute.scale, Steps):
         return "the range runs backwards: give the lower bound first"
     labels = attribute.labels
     return (

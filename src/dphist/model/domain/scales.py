@@ -19,9 +19,13 @@ from dphist.errors import DomainError, QueryError
 
 IntArray = npt.NDArray[np.int64]
 Number = int | float
+# Where the line of an attribute's values is cut: in which cell, and behind which share of it.
+Place = tuple[int, float]
 
 # Cell indices and the integers of a range must fit the engines' 64-bit integers.
 LARGEST = 2**63 - 1
+# What lies inside of a bin has some share of it, and leaves some.
+_LEAST, MOST = math.ulp(0.0), 1.0 - 2.0**-53
 
 
 def _number(value: object, what: str) -> Number:
@@ -64,12 +68,15 @@ class Integers:
         except ValueError:
             return -1
 
-    def span(self, low: Any, high: Any) -> tuple[int, int]:
-        """Cells of the integers from ``low`` to ``high``, both included."""
-        first, step, size = self.values.start, self.values.step, len(self.values)
-        start = 0 if low is None else _ceil((_number(low, "a bound"), first), step)
-        stop = size if high is None else _floor((_number(high, "a bound"), first), step) + 1
-        return _clip(start, stop, size)
+    def place(self, value: Any, *, after: bool) -> Place:
+        """Where the line of values is cut right before a number, or right after it."""
+        number, size = _bound(value), len(self.values)
+        if not self.values.start <= number <= self.values[-1]:
+            return (size if number > self.values.start else 0), 0.0
+        first, step = self.values.start, self.values.step
+        return (math.floor(number) - first) // step + 1 if after else -(
+            (first - math.ceil(number)) // step
+        ), 0.0
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The cell of every value, -1 where there is none."""
@@ -93,37 +100,11 @@ def _array(values: Iterable[Any]) -> npt.NDArray[Any]:
         ) from None
 
 
-# Further from zero than any cell.
-_BEYOND = 2**100
-
-
-def _ceil(ends: tuple[Number, int], step: int) -> int:
-    value, first = _comparable(ends)
-    if math.isinf(value):
-        return LARGEST if value > 0 else -LARGEST
-    return -((first - math.ceil(value)) // step)
-
-
-def _floor(ends: tuple[Number, int], step: int) -> int:
-    value, first = _comparable(ends)
-    if math.isinf(value):
-        return LARGEST if value > 0 else -LARGEST
-    return (math.floor(value) - first) // step
-
-
-def _comparable(ends: tuple[Number, int]) -> tuple[Number, int]:
-    value, first = ends
-    if isinstance(value, int):
-        # Beyond every cell it does not matter how far; a float could not hold it.
-        return min(max(value, -_BEYOND), _BEYOND), first
-    if math.isnan(value):
+def _bound(value: Any) -> Number:
+    number = _number(value, "a bound")
+    if number != number:
         raise QueryError("a bound cannot be NaN")
-    return ends
-
-
-def _clip(start: int, stop: int, size: int) -> tuple[int, int]:
-    start = min(max(start, 0), size)
-    return start, max(start, min(stop, size))
+    return number
 
 
 def _find(scale: Scale, value: Any) -> int:
@@ -139,7 +120,12 @@ class Bins:
     """Bins between edges: each holds its lower edge, and the last one holds its upper edge too."""
 
     edges: range | tuple[Number, ...]
+    _whole: bool = field(init=False, repr=False, compare=False, hash=False)
     form: ClassVar[Literal["edges"]] = "edges"
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.edges, range) or all(isinstance(edge, int) for edge in self.edges)
+        object.__setattr__(self, "_whole", whole)
 
     @staticmethod
     def of(edges: Iterable[Any]) -> Bins:
@@ -166,8 +152,12 @@ class Bins:
 
     def label(self, cell: int) -> str:
         """The bin as an interval."""
-        closing = "]" if cell == self.size - 1 else ")"
-        return f"[{_text(self.edges[cell])}, {_text(self.edges[cell + 1])}{closing}"
+        return self.joined(cell, cell + 1)
+
+    def joined(self, start: int, stop: int) -> str:
+        """Several bins as one interval."""
+        closing = "]" if stop == self.size else ")"
+        return f"[{_text(self.edges[start])}, {_text(self.edges[stop])}{closing}"
 
     def find(self, value: Any) -> int:
         """The bin that holds a value, or -1."""
@@ -179,18 +169,42 @@ class Bins:
             return min((math.floor(number) - self.edges.start) // self.edges.step, self.size - 1)
         return min(bisect_right(self.edges, number) - 1, self.size - 1)
 
-    def span(self, low: Any, high: Any) -> tuple[int, int]:
-        """Every bin between two bounds. A bound inside a bin takes the whole bin; see `Ordinal.span`."""
-        bottom = -math.inf if low is None else _number(low, "a bound")
-        top = math.inf if high is None else _number(high, "a bound")
-        if not (bottom <= top and bottom <= self.edges[-1] and top >= self.edges[0]):
+    def place(self, value: Any, *, after: bool) -> Place:
+        """Where the line of values is cut right before a number, or right after it.
+
+        Between edges that are all whole, whole bounds mean whole numbers: right after 44 begins [45, 50), as it does
+        right before 45. Not so where the number is an edge itself, as 0 is of [0, 1): above 0 there may be 0.5.
+        """
+        number = _bound(value)
+        if not self.edges[0] <= number <= self.edges[-1]:
+            return (self.size if number > self.edges[0] else 0), 0.0
+        cell = self.find(number)
+        # The last bin holds its upper edge, too: of whole numbers one more.
+        begin, end = self.edges[cell], self.edges[cell + 1] + (self._whole and cell == self.size - 1)
+        if after and number == self.edges[-1]:
+            return self.size, 0.0
+        # From a number to the next one: one, of whole numbers, and next to nothing of others.
+        step = int(after and number == int(number) and self._whole)
+        if step and number + step == end and number > begin:
+            return cell + 1, 0.0
+        if number == begin and not after:
+            return cell, 0.0
+        share = min(max(float((number - begin + step) / (end - begin)), _LEAST), math.nextafter(MOST, 0.0))
+        return cell, math.nextafter(share, 1.0) if after else share
+
+    def begin(self, cell: int) -> Number:
+        """The lower edge of a bin; of the bin after the last, the upper edge of the last."""
+        return self.edges[cell]
+
+    def named(self, text: str) -> tuple[int, int]:
+        """The bins of an interval between two edges, written as labels are: ``[0, 10)``; none if it is not."""
+        low, _, high = text[1:-1].partition(",")
+        try:
+            start, stop = self.find(float(low)), self.find(float(high))
+        except ValueError:
             return 0, 0
-        start = self.find(max(bottom, self.edges[0]))
-        stop = self.find(min(top, self.edges[-1])) + 1
-        # A range that ends where a bin begins does not ask for that bin, unless it asks for that very point.
-        if stop - 1 > start and top == self.edges[stop - 1]:
-            stop -= 1
-        return start, stop
+        stop += text.endswith("]")
+        return (start, stop) if 0 <= start < stop and text == self.joined(start, stop) else (0, 0)
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The bin of every value, -1 where there is none."""
@@ -244,13 +258,12 @@ class Steps:
         """The cell of a category, or -1."""
         return self._places.get(value, -1) if isinstance(value, str) else -1
 
-    def span(self, low: Any, high: Any) -> tuple[int, int]:
-        """Cells from one category to another, both included."""
-        start = 0 if low is None else self.find(low)
-        stop = self.size if high is None else self.find(high) + 1
-        if start < 0 or stop <= 0:
+    def place(self, value: Any, *, after: bool) -> Place:
+        """Where the line of categories is cut right before one of them, or right after it."""
+        cell = self.find(value)
+        if cell < 0:
             raise QueryError(f"a bound is not one of the categories {_some(self.categories)}")
-        return _clip(start, stop, self.size)
+        return cell + after, 0.0
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The cell of every value, -1 where there is none."""
@@ -338,16 +351,23 @@ class Dates:
             raise QueryError("a date attribute takes days such as 2024-01-31")
         return self._place(day) if self.start <= day < self.stop else -1
 
-    def span(self, low: Any, high: Any) -> tuple[int, int]:
-        """Every cell from one day to another. A bound inside a cell takes the whole cell."""
-        first = self.start if low is None else day_of(low)
-        last = self.stop - dt.timedelta(days=1) if high is None else day_of(high)
-        if first is None or last is None:
+    def place(self, value: Any, *, after: bool) -> Place:
+        """Where the line of days is cut right before a day, or right after it."""
+        day = day_of(value)
+        if day is None:
             raise QueryError("a date attribute takes days such as 2024-01-31")
-        if first > last or first >= self.stop or last < self.start:
-            return 0, 0
-        last = min(last, self.stop - dt.timedelta(days=1))
-        return self._place(max(first, self.start)), self._place(last) + 1
+        if not self.start <= day < self.stop:
+            return (self.size if day >= self.stop else 0), 0.0
+        cell = self._place(day)
+        begin, end = self.begin(cell), self.begin(cell + 1)
+        share = ((day - begin).days + after) / (end - begin).days
+        return (cell + 1, 0.0) if share == 1.0 else (cell, share)
+
+    def named(self, text: str) -> tuple[int, int]:
+        """The cell that is called so, such as a month: ``2024-03``; none if no cell is."""
+        day = day_of(text[:10] if len(text) > len("2024-03") else f"{text}-01")
+        cell = -1 if day is None else self.find(day)
+        return (cell, cell + 1) if cell >= 0 and self.label(cell) == text else (0, 0)
 
     def cells(self, values: Iterable[Any]) -> IntArray:
         """The cell of every day, -1 where there is none."""

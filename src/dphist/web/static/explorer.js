@@ -7,7 +7,7 @@ let asked = 0;
 
 const parameters = (change = {}) => {
   const now = { release, q: state.question, show: state.show, by: state.by, confidence: state.confidence,
-    interval: state.interval === "guaranteed" ? "guaranteed" : "", colour: state.colour === "uncertainty" ? "uncertainty" : "",
+    interval: state.interval === "guaranteed" ? "guaranteed" : "", colour: state.colour === "uncertainty" ? "uncertainty" : "", bins: $("bins").checked ? "spread" : "",
     window: state.window ? state.window.join("-") : "", node: state.node ?? "", ...change };
   return new URLSearchParams(Object.entries(now).filter(([, value]) => value !== "" && value !== null && value !== undefined));
 };
@@ -173,6 +173,7 @@ $("clear").addEventListener("click", () => ask({ q: "", window: "", node: "" }))
 $("show").addEventListener("change", () => ask({ show: $("show").value, window: "", node: "" }));
 $("by")?.addEventListener("change", () => ask({ by: $("by").value, window: "", node: "" }));
 $("guaranteed").addEventListener("change", () => ask({ interval: $("guaranteed").checked ? "guaranteed" : "calibrated" }));
+$("bins").addEventListener("change", () => ask({ q: $("q").value }));
 $("colour").addEventListener("change", () => ask({ colour: $("colour").value }));
 $("confidence").addEventListener("change", () => ask({ confidence: $("confidence").value }));
 $("release")?.addEventListener("change", () => { location.href = `/?release=${$("release").value}`; });
