@@ -39,7 +39,7 @@ def test_the_truth_is_held_as_often_as_said_given_that_the_key_is_shown(
     plain, least = 1.0, 1.0
     for count in [1, 2, threshold // 2, *range(threshold - 5, threshold + 6), 2 * threshold, 5 * threshold]:
         shown, chance = chances(law, threshold, max(1, count))
-        errors = SelectedNoise(law, threshold=threshold, counts=shown)
+        errors = SelectedNoise(law, exact=True, threshold=threshold, counts=shown)
         low, high = errors.bounds(shown, confidence)
         held = float(chance[(low <= max(1, count)) & (max(1, count) <= high)].sum())
         # The normal tail stands for the discrete one, to within a few parts in a thousand.
@@ -54,7 +54,7 @@ def test_the_truth_is_held_as_often_as_said_given_that_the_key_is_shown(
 @pytest.mark.parametrize(("law", "threshold"), LAWS)
 def test_far_above_the_threshold_it_is_the_plain_interval(law: NoiseLaw, threshold: int) -> None:
     far = np.array([threshold + 60.0 * float(law.deviation) // 1])
-    low, high = SelectedNoise(law, threshold=threshold, counts=far).bounds(far, 0.95)
+    low, high = SelectedNoise(law, exact=True, threshold=threshold, counts=far).bounds(far, 0.95)
     width = law.quantile(0.95)
     assert low[0] == pytest.approx(far[0] - width, abs=1.5)
     assert high[0] == pytest.approx(far[0] + width, abs=1.5)
@@ -64,7 +64,7 @@ def test_sums_lean_less_and_guaranteed_ones_hold_every_part() -> None:
     law, threshold = LAWS[0]
     domain = Domain([Nominal("page", [f"p{i}" for i in range(6)])])
     counts = np.array([38.0, 39.0, 44.0, 60.0, 400.0, 38.0])
-    selected = SelectedNoise(law, threshold=threshold, counts=counts)
+    selected = SelectedNoise(law, exact=True, threshold=threshold, counts=counts)
     everything = Workload(domain, [[0]], [[6]])
     total = np.array([counts.sum()])
     usual = IndependentNoise(law).interval(everything, total, 0.95)
@@ -114,17 +114,17 @@ def test_the_ends_are_the_least_and_the_largest_count_of_the_theorem(law: NoiseL
                 and 1 - tail(value + 1 - count) / tail(threshold - count) >= beta / 2
             ]
             seen = np.array([float(value)])
-            low, high = SelectedNoise(law, threshold=threshold, counts=seen).bounds(seen, 1 - beta)
+            low, high = SelectedNoise(law, exact=True, threshold=threshold, counts=seen).bounds(seen, 1 - beta)
             assert (low[0], high[0]) == (min(kept), max(kept)), (value, beta)
 
 
 def test_a_cell_of_a_key_shown_by_its_neighbour_keeps_the_plain_interval_as_well() -> None:
     law, threshold = LAWS[2]
     counts = np.array([[30.0, 90.0], [31.0, 2.0]])
-    low, high = SelectedNoise(law, threshold=threshold, counts=counts).bounds(counts, 0.95)
+    low, high = SelectedNoise(law, exact=True, threshold=threshold, counts=counts).bounds(counts, 0.95)
     width = float(law.quantile(0.95))
     assert (high >= counts + width - 1).all()
     assert (low <= counts - width + 1).all()
-    alone = SelectedNoise(law, threshold=threshold, counts=counts[:, 0]).bounds(counts[:, 0], 0.95)
+    alone = SelectedNoise(law, exact=True, threshold=threshold, counts=counts[:, 0]).bounds(counts[:, 0], 0.95)
     assert (alone[1] < high[:, 0]).any()
     assert (low[:, 0] <= alone[0]).all()

@@ -114,7 +114,6 @@ class NoiseErrors:
     """
 
     short: ClassVar[str] = "noise only: what merging or cutting has biased is not covered"
-    theorem: ClassVar[bool] = False
     centre: FloatArray | None = None
     """Unbiased counts that intervals stand on instead of the published ones."""
 
@@ -124,6 +123,11 @@ class NoiseErrors:
         def spread(self, workload: Workload) -> Spread:
             """Give the noise in every box of the workload."""
             ...
+
+    @property
+    def theorem(self) -> bool:
+        """Whether intervals may be called guaranteed."""
+        return False
 
     @property
     def words(self) -> Words:
@@ -259,12 +263,25 @@ class IndependentNoise(NoiseErrors):
     Args:
         law: The law of one draw; a bare scale is Laplace's.
         method: The details, in words.
+        exact: Whether the published counts are the true ones plus these draws *and nothing else*. Only then is the
+            law that of the error. Whatever is added, cut, fitted or chosen afterwards makes it otherwise, so that
+            nobody's mechanism is exact unless its author says so.
     """
 
     law: NoiseLaw | Fraction
     method: str = "the distribution of the sum of the noise in the range"
+    exact: bool = field(default=False, kw_only=True)
     short: ClassVar[str] = "exact: the noise in the range has a known distribution"
-    theorem: ClassVar[bool] = True
+
+    @property
+    def theorem(self) -> bool:
+        """The law of the noise is a theorem about the error where there is no other error."""
+        return self.exact
+
+    @property
+    def words(self) -> Words:
+        """Say that the law is known, or that it is the noise's alone."""
+        return Words(self.short if self.exact else NoiseErrors.short, self.method)
 
     def spread(self, workload: Workload) -> Spread:
         """Count the cells of every box."""
@@ -292,7 +309,7 @@ class NoisyCells(NoiseErrors):
     law: NoiseLaw
     exact: bool = True
     short: ClassVar[str] = "exact: noise of the counts before any were merged, widened to hold the answer"
-    theorem: ClassVar[bool] = True
+    theorem = True
     method: str = "noise of the unmerged counts in the range, around their sum; widened to hold the answer"
 
     def spread(self, workload: Workload) -> Spread:

@@ -170,7 +170,7 @@ class PartNoise(NoiseErrors):
         return _words(self.pieces, self.laws)
 
     @property
-    def theorem(self) -> bool:  # type: ignore[override]  # read off the pieces
+    def theorem(self) -> bool:
         """Whether the pieces' laws are theorems."""
         return all(law.theorem for law in self.laws)
 

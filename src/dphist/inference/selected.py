@@ -27,7 +27,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import IndependentNoise, Interval, each_of, laplace_if_bare, shared_confidence
+from dphist.inference.estimate import (
+    IndependentNoise,
+    Interval,
+    each_of,
+    laplace_if_bare,
+    no_theorem,
+    shared_confidence,
+)
 from dphist.inference.intervals import Spread, half_widths
 from dphist.kernels.special import log_normal
 from dphist.model.law import NoiseLaw
@@ -43,6 +50,7 @@ class SelectedNoise(IndependentNoise):
     Args:
         law: The law of one draw.
         method: The details, in words.
+        exact: Whether that draw is all of a cell's error.
         threshold: From which noisy count on keys are shown.
         counts: The noisy counts, of the domain's shape.
     """
@@ -66,6 +74,8 @@ class SelectedNoise(IndependentNoise):
         simultaneous: bool = False,
     ) -> Interval:
         """Single keys by the theorem; sums by adding up what each leans, or, guaranteed, the bounds of each."""
+        if guaranteed and not self.theorem:
+            raise no_theorem()
         share = shared_confidence(confidence, len(workload), simultaneous)
         terms = self.spread(workload)
         if workload.query is not None:

@@ -35,7 +35,7 @@ class TreeNoise(NoiseErrors):
     """Whether the tree is the same for all data, down to the cells: then its least squares is a theorem."""
 
     @property
-    def theorem(self) -> bool:  # type: ignore[override]  # some trees are, some are not
+    def theorem(self) -> bool:
         """Whether intervals hold for any data."""
         return self.fixed
 

@@ -30,7 +30,7 @@ class Laplace:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once."""
         noisy = data.measure(Identity(), "laplace", floats=True)
-        return Estimate(noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law))
+        return Estimate(noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law, exact=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Gaussian:
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once."""
         noisy = data.measure(Identity(), "gaussian", floats=True)
-        return Estimate(noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law))
+        return Estimate(noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law, exact=True))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -205,7 +205,7 @@ def _reconstruct(data: PrivateCounts, shape: Shape, keep: Shape, basis: Basis) -
     if keep == bands(shape, basis):
         # All waves span all counts, and so do the cells, which one step moves √n times less.
         noisy = data.measure(Identity())
-        errors = IndependentNoise(noisy.law)
+        errors = IndependentNoise(noisy.law, exact=True)
         return Estimate(noisy.values.astype(np.float64), errors, f"kept all of {data.size} cells")
     noisy = data.measure(Frequencies(shape, keep, basis))
     waves = np.zeros(prod(shape))

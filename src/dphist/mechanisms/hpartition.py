@@ -64,7 +64,7 @@ class PHPartition:
         """Cut depth by depth, keep a number of cuts, measure the parts."""
         if data.size == 1:
             noisy = data.measure(Identity())
-            return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law))
+            return Estimate(noisy.values.astype(np.float64), IndependentNoise(noisy.law, exact=True))
         shape, n = data.shape, data.size
         half = (1 - self.share) / 2
         cutting, keeping, measuring = data.split(half, half, self.share)

@@ -90,7 +90,9 @@ class Privelet:
         if all(isinstance(axis, PlainAxis) for axis in axes):
             # Nothing to transform: this is the Laplace mechanism, whose intervals are exact.
             noisy = data.measure(Identity(), floats=True)
-            return Estimate(noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law))
+            return Estimate(
+                noisy.values.astype(np.float64, copy=False), IndependentNoise(noisy.law, exact=True)
+            )
         if not self.threshold and numerators_fit(axes, data.law(moves="any")):
             noisy = data.measure(WaveletCells(plain, self.calibration))
             return Estimate(noisy.values, WaveletNoise(axes, noisy.law, _METHODS[False]))
@@ -152,7 +154,7 @@ class WaveletNoise(NoiseErrors):
     method: str = _METHODS[False]
 
     @property
-    def theorem(self) -> bool:  # type: ignore[override]  # thresholding biases
+    def theorem(self) -> bool:
         """Whether intervals hold for any data."""
         return self.method == _METHODS[False]
 

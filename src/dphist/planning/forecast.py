@@ -351,9 +351,9 @@ class _Study:
         # Plain noise on every cell needs no run, however many cells there are.
         purse = Purse.of(budget, self.unit)
         if isinstance(self.mechanism, Laplace):
-            return IndependentNoise(1 / purse.pure)
+            return IndependentNoise(1 / purse.pure, exact=True)
         if isinstance(self.mechanism, Gaussian) and not budget.pure:
-            return IndependentNoise(purse.law("apart"))
+            return IndependentNoise(purse.law("apart"), exact=True)
         fixed = self._fixed(budget)
         if isinstance(fixed, Laplace | Gaussian | PrefixSums) or (
             (isinstance(fixed, Tree | Marginals) and not fixed.nonnegative)

@@ -165,7 +165,10 @@ class Contents:
         if self.guarantee.threshold and isinstance(shaped.errors, IndependentNoise):
             # Keys that were discovered are shown because their noise was kind to them.
             errors = SelectedNoise(
-                shaped.errors.law, threshold=self.guarantee.threshold, counts=shaped.counts
+                shaped.errors.law,
+                exact=shaped.errors.exact,
+                threshold=self.guarantee.threshold,
+                counts=shaped.counts,
             )
             return replace(shaped, errors=errors)
         return shaped

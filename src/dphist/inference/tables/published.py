@@ -95,7 +95,7 @@ class TableEstimate:
 class LeastSquaresNoise(NoiseErrors):
     """Errors of tables under least squares over what was measured, exactly; elsewhere what these tables allow."""
 
-    theorem: ClassVar[bool] = True
+    theorem = True
     short: ClassVar[str] = (
         "exact: noise of least squares over the measured tables, widened to hold the answer"
     )
