@@ -114,7 +114,9 @@ def test_the_ends_are_the_least_and_the_largest_count_of_the_theorem(law: NoiseL
                 and 1 - tail(value + 1 - count) / tail(threshold - count) >= beta / 2
             ]
             seen = np.array([float(value)])
-            low, high = SelectedNoise(law, exact=True, threshold=threshold, counts=seen).bounds(seen, 1 - beta)
+            low, high = SelectedNoise(law, exact=True, threshold=threshold, counts=seen).bounds(
+                seen, 1 - beta
+            )
             assert (low[0], high[0]) == (min(kept), max(kept)), (value, beta)
 
 
@@ -125,6 +127,8 @@ def test_a_cell_of_a_key_shown_by_its_neighbour_keeps_the_plain_interval_as_well
     width = float(law.quantile(0.95))
     assert (high >= counts + width - 1).all()
     assert (low <= counts - width + 1).all()
-    alone = SelectedNoise(law, exact=True, threshold=threshold, counts=counts[:, 0]).bounds(counts[:, 0], 0.95)
+    alone = SelectedNoise(law, exact=True, threshold=threshold, counts=counts[:, 0]).bounds(
+        counts[:, 0], 0.95
+    )
     assert (alone[1] < high[:, 0]).any()
     assert (low[:, 0] <= alone[0]).all()
