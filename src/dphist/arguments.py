@@ -93,7 +93,7 @@ def _unknown(
     called = _name(function, given)
     for name in named:
         if name not in parameters:
-            near = difflib.get_close_matches(name, known, 1, 0.4)
+            near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
             return ArgumentError(f"{called} has no argument {name}; {hint}")
     places = [

@@ -52,7 +52,7 @@ def test_wider_for_more_cells_more_confidence_and_less_budget(release):
     def width(answer):
         return answer.high - answer.value
 
-    one, all_ages = release.answer(where={"age": 22, "income": 5}), release.answer(where={"income": 5})
+    one, all_ages = (release.answer(where={"income": "[0, 10)"} | more) for more in ({"age": 22}, {}))
     assert width(one) < width(all_ages)
     assert width(release.answer(confidence=0.5)) < width(release.answer(confidence=0.99))
     poor = publish(HISTOGRAM, epsilon="1/100", mechanism="laplace")
@@ -206,6 +206,25 @@ def test_seeded_releases_refuse_to_be_saved(tmp_path):
     with pytest.raises(NotPrivate, match="test seed"):
         seeded.save(tmp_path / "x.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["paid.csv", "paid.TSV", "paid.xlsx"])
+def test_a_release_is_not_written_under_the_name_of_another_kind_of_file(release, tmp_path, name):
+    (tmp_path / name).write_text("kept")
+    with pytest.raises(InputError, match=r"a release is a Parquet file.*paid\.parquet"):
+        release.save(tmp_path / name)
+    assert (tmp_path / name).read_text() == "kept"
+
+
+def test_a_page_is_not_written_under_the_name_of_another_kind_of_file(release, tmp_path):
+    with pytest.raises(InputError, match=r"a report is a page.*r\.html"):
+        release.report(tmp_path / "r.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("confidence", "percent"), [(0.95, "95%"), (0.995, "99.5%"), (0.9999, "99.99%")])
+def test_a_confidence_is_printed_as_it_was_asked_for(release, confidence, percent):
+    assert f"({percent} interval" in str(release.answer(confidence=confidence))
 
 
 def test_damaged_files_are_refused_with_a_reason(release, tmp_path):

@@ -100,6 +100,9 @@ def test_a_method_is_called_by_the_class_that_people_know():
         release.answer(age=30)
     with pytest.raises(InputError, match=r"^Release\.records: count must be"):
         release.records(2.5)
+    ask: Any = dphist.publish
+    with pytest.raises(ArgumentError, match=r"^publish has no argument seed; there are source, domain"):
+        ask(release, epsilon=1, seed=1)
     with pytest.raises(ArgumentError, match=r"^Ordinal has no argument bins"):
         ordinal("age", bins=[1, 2])
     with pytest.raises(ArgumentError, match=r"^Unit\.parse needs given"):

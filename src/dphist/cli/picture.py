@@ -10,6 +10,7 @@ import numpy as np
 
 from dphist.model.phrases import visible
 from dphist.release import Release
+from dphist.release.answers import percent
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 860, 360, 70, 44, 46
 
@@ -49,7 +50,7 @@ def bars(release: Release, name: str, confidence: float = 0.95) -> str:
             )
     kind = "intervals" if table.guessed is None else "bounds, not measured"
     title = escape(
-        f"{visible(name)}: estimated records, {confidence:.0%} {kind}; {release.guarantee.describe()}"
+        f"{visible(name)}: estimated records, {percent(confidence)}% {kind}; {release.guarantee.describe()}"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '

@@ -10,7 +10,7 @@ from dphist.cli import screen
 from dphist.cli.files import check_copy
 from dphist.errors import InputError, OutputError
 from dphist.release import load
-from dphist.release.atomic import atomic
+from dphist.release.atomic import atomic, check_page_name
 
 
 def write_report(release: Path, output: Path = Path("report.html"), title: str | None = None) -> None:
@@ -21,6 +21,7 @@ def write_report(release: Path, output: Path = Path("report.html"), title: str |
     # A page is made anew as often as one likes; what is no page is somebody's, and stays.
     if not _is_page(output):
         raise OutputError(f"{output} exists already and is no page; choose another name")
+    check_page_name(output)
     loaded = load(release)
     page = report_page(loaded, title=title or loaded.about.title or release.stem, file=release.name)
     with atomic(output) as temporary:

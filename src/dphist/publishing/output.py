@@ -19,15 +19,13 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote
 
-from dphist.errors import InputError, OutputError
-from dphist.release.atomic import check_name
+from dphist.errors import OutputError
+from dphist.release.atomic import check_name, check_release_name
 
 # What a file system says that has no locks: there nobody is kept apart, and publishing goes on.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
 # A file that is written as an address.
 _FILE = "sqlite:///"
-# What `dphist export` writes: under such a name a release would be opened by what cannot read it.
-_TABLES = (".csv", ".tsv", ".xlsx")
 
 
 @contextmanager
@@ -46,11 +44,8 @@ def claimed(
         OutputError: if nothing can or may be written there, or somebody else is about to.
     """
     _refuse(output, kept)
-    if force is not None and output.suffix.lower() in _TABLES:
-        raise InputError(
-            f"--output {output}: a release is a Parquet file; nothing was spent. Call it "
-            f"{output.with_suffix('.parquet')}, and `dphist export` makes {output.suffix.lower()} of it"
-        )
+    if force is not None:
+        check_release_name(output, "--output ")
     place = output.parent / f".{sha256(output.name.casefold().encode()).hexdigest()[:24]}.claim"
     try:
         handle = _locked(place)

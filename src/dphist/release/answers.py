@@ -74,7 +74,12 @@ def decimals(low: float, high: float) -> int:
 
 def spoken(words: Words, confidence: float) -> tuple[str, str]:
     """The plain sentence for this confidence, and the details."""
-    return words.short.format(percent=f"{100 * float(confidence):g}"), words.details
+    return words.short.format(percent=percent(confidence)), words.details
+
+
+def percent(confidence: float) -> str:
+    """A confidence in percent, with all the digits it was asked with: 99.5, not 100."""
+    return f"{100 * float(confidence):.12g}"
 
 
 @dataclass(frozen=True)
@@ -124,11 +129,8 @@ class Answer:
         if math.isnan(self.low):
             return f"{self.value:,.1f}  ({NOT_MEASURED})"
         value = f"{self.value:,.{decimals(self.low, self.high)}f}"
-        kind = (
-            f"{NOT_MEASURED}; {self.confidence:.0%} bounds"
-            if self.guess
-            else f"{self.confidence:.0%} interval"
-        )
+        sure = percent(self.confidence)
+        kind = f"{NOT_MEASURED}; {sure}% bounds" if self.guess else f"{sure}% interval"
         return f"{value}  ({kind} {interval_words(self.low, self.high)})"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dphist.errors import OutputError
+from dphist.errors import InputError, OutputError
 
 
 @contextmanager
@@ -43,6 +43,23 @@ def atomic(path: Path) -> Iterator[Path]:
         raise OutputError(f"cannot write {path}: {error.strerror}; is the disk full?") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_release_name(path: Path, argument: str = "") -> None:
+    """Refuse a release under the name of a table: it would be opened by what cannot read it."""
+    if path.suffix.lower() in (".csv", ".tsv", ".xlsx"):
+        raise InputError(
+            f"{argument}{path}: a release is a Parquet file; nothing was {'spent' if argument else 'written'}. Call it "
+            f"{path.with_suffix('.parquet')}, and `dphist export` makes {path.suffix.lower()} of it"
+        )
+
+
+def check_page_name(path: Path) -> None:
+    """Refuse a page under a name that no browser would open as one."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(
+            f"{path}: a report is a page of HTML; nothing was written. Call it {path.with_suffix('.html')}"
+        )
 
 
 def check_name(path: Path) -> None:

@@ -277,7 +277,7 @@ class Doors(Tables, Asking):
         """Write one page about the release: figures, promise, price, accuracy (needs ``dphist[report]``).
 
         Args:
-            output: Where the page goes; what was there is replaced. Not written unless told.
+            output: Where the page goes, a name in .html; what was there is replaced. Not written unless told.
             title: The page's heading.
 
         Returns:

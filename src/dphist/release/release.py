@@ -178,6 +178,7 @@ class Release(Doors):
 
         Raises:
             NotPrivate: if the noise came from a test seed.
+            InputError: if the name promises another kind of file, such as a CSV.
             OutputError: if the file cannot be written.
 
         Example:

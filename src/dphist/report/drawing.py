@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dphist.release import Release
-from dphist.release.atomic import atomic
+from dphist.release.atomic import atomic, check_page_name
 from dphist.release.foreign import ForeignMechanism
 from dphist.report.cuts import cut
 from dphist.report.facts import mechanism_words
@@ -36,6 +36,8 @@ class Charts:
 
     def page(self, release: Release, output: str | PathLike[str] | None, *, title: str | None) -> str:
         """Give the page about a release, and write it where told."""
+        if output is not None:
+            check_page_name(Path(output))
         page = report_page(release, title=title or release.about.title or "release")
         if output is not None:
             with atomic(Path(output)) as temporary:

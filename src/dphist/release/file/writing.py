@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphist.model.domain import Domain
-from dphist.release.atomic import atomic
+from dphist.release.atomic import atomic, check_release_name
 from dphist.release.bounds import known_bounds
 from dphist.release.cells import SparseCells, TableCells
 from dphist.release.columns import (
@@ -49,6 +49,7 @@ LARGE = 1 << 24
 
 def save(release: Contents, path: str | PathLike[str], confidence: float) -> None:
     """Write the release whole or not at all."""
+    check_release_name(Path(path))
     with atomic(Path(path)) as temporary:
         if isinstance(release.cells, SparseCells):
             sparse_file.write(release, release.cells, temporary, confidence)
