@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import weakref
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -51,8 +52,11 @@ def open_csv(connection: Any, source: str, needed: Sequence[str] | None) -> Text
     wanted = [name for name in names if needed is None or name in needed] or names[:1]
     places = np.array([wanted.index(name) if name in wanted else -1 for name in names], dtype=np.int64)
 
+    # Weakly: DuckDB keeps the rows as long as the connection lives.
+    link = weakref.proxy(connection)
+
     def batches() -> Iterator[Any]:
-        for file in files(connection, source):
+        for file in files(link, source):
             yield from _batches(file, separator, places, wanted)
 
     def warm() -> None:

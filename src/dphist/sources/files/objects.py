@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice, pairwise
@@ -38,6 +39,8 @@ def open_json(connection: Any, source: str, needed: Sequence[str], person: str |
     there are and what they hold in one object says nothing about another. ``person`` is the field of ids, if there are.
     """
     _refuse_unheard(connection, source, needed)
+    # Weakly: DuckDB keeps the rows as long as the connection lives.
+    link = weakref.proxy(connection)
     shape = json.dumps({name: "JSON" if name == person else "VARCHAR" for name in needed})
     value = "NULL" if person is None else f"struct_extract(made, {literal(person)})"
     # TRY, because to ask first whether it is good JSON would read it twice; row by row, like any function.
@@ -48,7 +51,7 @@ def open_json(connection: Any, source: str, needed: Sequence[str], person: str |
         """The wanted fields of some objects; what is no JSON makes no row."""
         import pyarrow
 
-        with connection.cursor() as cursor:
+        with link.cursor() as cursor:
             cursor.register("pieces", pyarrow.table([objects], names=["object"]))
             # Once for an object, here: in the statement that counts, DuckDB would take it apart for every field.
             table = cursor.execute(asked if person is not None else made).to_arrow_table()
@@ -63,7 +66,7 @@ def open_json(connection: Any, source: str, needed: Sequence[str], person: str |
         return pyarrow.record_batch(columns), 0, len(objects) - len(fields)
 
     def batches() -> Iterator[tuple[Any, int, int]]:
-        for file in files(connection, source):
+        for file in files(link, source):
             yield from _batches(file, parsed)
 
     def warm() -> None:
