@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dphist
 from dphist.inference.intervals import Spread, half_widths, normal_quantile
 from dphist.inference.tables.published import ResidualNoise
 from dphist.inference.tables.residuals import Measured, TableResiduals, bounded_kinds
@@ -216,3 +217,20 @@ def test_a_bound_on_the_heaviest_draw_never_makes_an_interval_too_narrow() -> No
     spread = Spread(np.array([2.0]), np.array([1.0]))
     assert half_widths(spread, 0.8)[0] >= normal_quantile(0.8) * math.sqrt(2.0)
     assert half_widths(spread, 0.95)[0] > normal_quantile(0.95) * math.sqrt(2.0)
+
+
+@pytest.mark.filterwarnings("ignore::dphist.errors.CustodyWarning")
+@pytest.mark.parametrize("mechanism", ["residuals", "mixture"])
+def test_a_cube_has_the_tables_that_were_measured_however_strongly_attributes_depend(mechanism: str) -> None:
+    domain = dphist.Domain(
+        [dphist.Ordinal(name, range(size)) for name, size in zip("abc", (9, 12, 6), strict=True)]
+    )
+    a, b, c = np.indices(domain.shape)
+    counts = np.rint(
+        3000 * np.exp(-2 * np.abs(a - 0.7 * b) - 1.5 * ((a + c) % 3) - 2 * ((b + c) % 2))
+    ).astype(int)
+    release = dphist.publish(
+        dphist.Histogram(domain, counts), epsilon=10**6, mechanism=mechanism, workload="marginals:2"
+    )
+    for axis, left in enumerate(("bc", "ac", "ab")):
+        assert np.abs(release.project(*left).counts - counts.sum(axis=axis)).max() < 0.01

@@ -11,7 +11,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.tables.fitting import agreeing, rake
+from dphist.inference.tables.fitting import agreeing, cube_with
 from dphist.inference.tables.measured import Axes, subsets
 from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
 from dphist.inference.tables.residuals import TableResiduals
@@ -133,8 +133,7 @@ class Added:
         """Give a dense estimate, where one fits: the cube that has the published tables, nothing else assumed."""
         found = self.estimate_tables(PrivateRecords(data))
         start = np.full(data.shape, found.total / math.prod(data.shape))
-        targets = {axes: table for axes, table in found.tables.items() if axes}
-        return Estimate(rake(start, targets, _ROUNDS, 1e-3), found.errors, found.note, found.made_by)
+        return Estimate(cube_with(found.tables, start), found.errors, found.note, found.made_by)
 
 
 def _tabular(first: Mechanism) -> TableMechanism:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.inference.tables.fitting import rake
+from dphist.inference.tables.fitting import cube_with
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
 from dphist.inference.tables.residuals import Measured, TableResiduals
@@ -36,7 +36,6 @@ from dphist.private.queries.tables import TableTotals
 from dphist.private.records import PrivateRecords
 
 _SMALL_CUBE = 1 << 16
-_RAKING_ROUNDS = 30
 
 
 @checked
@@ -132,9 +131,7 @@ class Mixture:
         assert found.model is not None  # noqa: S101 -- a mixture always has one
         start = found.total * found.model.table(tuple(range(len(shape))))
         trace = found.total / math.prod(shape) * 1e-9
-        targets = {axes: table for axes, table in found.tables.items() if axes}
-        counts = rake(start + trace, targets, _RAKING_ROUNDS, 1e-3)
-        return Estimate(counts, found.errors, found.note, found.made_by)
+        return Estimate(cube_with(found.tables, start + trace), found.errors, found.note, found.made_by)
 
     def estimate_tables(self, data: PrivateRecords) -> TableEstimate:
         """Measure, fit and publish tables, whatever the size of the domain."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.tables.downward import shrink_downward
-from dphist.inference.tables.fitting import agreeing, rake
+from dphist.inference.tables.fitting import agreeing, cube_with
 from dphist.inference.tables.measured import Axes, subsets
 from dphist.inference.tables.published import ResidualNoise, TableEstimate
 from dphist.inference.tables.residuals import Measured, TableResiduals
@@ -31,8 +31,6 @@ from dphist.private.records import PrivateRecords
 
 FloatArray = NDArray[np.float64]
 
-# Rounds of raking a small cube to its tables.
-_ROUNDS = 30
 # Domains of more cells are published as tables.
 _SMALL_CUBE = 1 << 16
 
@@ -110,8 +108,7 @@ class Residuals:
         records = PrivateRecords(data)
         found = self.estimate_tables(records)
         start = np.full(data.shape, found.total / math.prod(data.shape))
-        targets = {axes: table for axes, table in found.tables.items() if axes}
-        return Estimate(rake(start, targets, _ROUNDS, 1e-3), found.errors, found.note)
+        return Estimate(cube_with(found.tables, start), found.errors, found.note)
 
 
 def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) -> Sequence[Axes]:

@@ -152,6 +152,30 @@ def nearest(
     return values
 
 
+def cube_with(tables: Mapping[Axes, FloatArray], start: FloatArray) -> FloatArray:
+    """The cube that has all of some tables to a thousandth of a record, and is nearest in entropy to where it started.
+
+    Where attributes depend strongly on each other that takes a thousand rounds: after thirty single cells of tables
+    were off by hundreds of records, whatever noise was paid for. It ends after about a second of arithmetic, or where
+    rounds no longer come nearer, since noisy tables without negative cells may have no such cube at all.
+
+    Args:
+        tables: Tables without negative cells, by the attributes they keep.
+        start: A cube without negative cells; a cell that is zero stays zero.
+
+    Returns:
+        The cube.
+
+    Example:
+        >>> tables = {(): np.array(4.0), (0,): np.array([3.0, 1.0]), (1,): np.array([2.0, 2.0])}
+        >>> cube_with(tables, np.ones((2, 2))).tolist()
+        [[1.5, 1.5], [0.5, 0.5]]
+    """
+    targets = {axes: table for axes, table in tables.items() if axes}
+    rounds = int(4e8 / (start.size * max(1, len(targets))))
+    return rake(start, targets, max(_RAKING, rounds), 1e-3)
+
+
 def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, enough: float) -> FloatArray:
     """Scale a cube until its tables are the targets: iterative proportional fitting.
 
@@ -159,7 +183,7 @@ def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, eno
         start: A cube without negative cells; a cell that is zero stays zero.
         targets: Tables without negative cells, by the attributes they keep.
         rounds: How often to go over all targets, at most.
-        enough: Stop once no cell of a target is missed by more.
+        enough: Stop once no cell of a target is missed by more; or, after many rounds, by hardly less than before.
 
     Returns:
         The cube.
@@ -169,8 +193,8 @@ def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, eno
         >>> rake(np.ones((2, 2)), {(0,): np.array([3.0, 1.0]), (1,): np.array([2.0, 2.0])}, 9, 1e-9).tolist()
         [[1.5, 1.5], [0.5, 0.5]]
     """
-    cube = np.array(start, dtype=np.float64)
-    for _ in range(rounds):
+    cube, before = np.array(start, dtype=np.float64), np.inf
+    for done in range(rounds):
         furthest = 0.0
         for axes, target in targets.items():
             others = tuple(axis for axis in range(cube.ndim) if axis not in axes)
@@ -178,6 +202,7 @@ def rake(start: FloatArray, targets: Mapping[Axes, FloatArray], rounds: int, eno
             furthest = max(furthest, float(np.abs(now - target).max(initial=0.0)))
             factor = np.divide(target, now, out=np.zeros(now.shape), where=now > 0.0)
             cube *= factor.reshape([n if axis in axes else 1 for axis, n in enumerate(cube.shape)])
-        if furthest <= enough:
+        if furthest <= enough or (done >= _RAKING and furthest > 0.999 * before):
             break
+        before = furthest
     return cube
