@@ -9,6 +9,7 @@ import pytest
 
 from dphist.report import report_page
 from dphist.report.compared import compared_page
+from dphist.web import planner
 
 pytestmark = pytest.mark.browser
 
@@ -180,6 +181,14 @@ def test_the_planner_forecasts_and_follows_its_slider(look, address):
         "row => row.textContent.startsWith('laplace') && row.textContent.includes('±141.4'))"
     )
     asked_only(watched, address)
+
+
+def test_the_planner_forecasts_without_scripts(look, address, monkeypatch):
+    monkeypatch.setattr(planner, "MECHANISMS", ("laplace",))
+    page = look(f"{address}/plan", script=False).page
+    page.get_by_role("button", name="Forecast").click()
+    page.wait_for_selector("#rows >> text=laplace")
+    assert page.locator("#rows td").first.inner_text() == "±1.4"
 
 
 def test_the_planner_says_what_is_wrong_with_a_schema(look, address):

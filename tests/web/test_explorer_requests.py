@@ -251,7 +251,7 @@ def test_every_answer_forbids_the_page_to_fetch_or_be_framed(get):
         assert "unsafe-eval" not in headers["content-security-policy"]
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
 
 
 def test_no_page_names_another_host(get):

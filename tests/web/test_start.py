@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -16,6 +20,7 @@ from dphist.errors import DomainError, DphistError, InputError
 from dphist.model.domain.words import attribute_from_words
 from dphist.model.schema import Schema
 from dphist.uses.starting import Start
+from dphist.web import serve
 from dphist.web.guard import Door
 from dphist.web.start import create_start
 
@@ -158,8 +163,6 @@ FORM = {"public:0": "0 to 99", "public:1": "F, M", "workload": "cells", "epsilon
 
 
 def test_the_page_asks_for_its_token_and_pays_once_and_only_when_told(client, visits, tmp_path):
-    closed = client(create_start(str(visits), tmp_path, Door(token="secret")))  # noqa: S106
-    assert closed("/").status_code == 403
     ask = client(create_start(str(visits), tmp_path))
     first = ask("/")
     assert first.status_code == 200
@@ -182,7 +185,7 @@ def test_the_page_asks_for_its_token_and_pays_once_and_only_when_told(client, vi
     assert unsaid.status_code == 400
     assert "tick the box" in unsaid.text
     assert 'name="agreed"' in unsaid.text, "the box that was not ticked is there to be ticked"
-    assert ask("/report").status_code == 303
+    assert ask("/report", "POST").status_code == 404
     done = ask("/", "POST", data={**FORM, "action": "publish", "agreed": "yes"})
     assert done.status_code == 200, done.text
     again = ask("/", "POST", data={**FORM, "action": "publish", "agreed": "yes"})
@@ -190,7 +193,7 @@ def test_the_page_asks_for_its_token_and_pays_once_and_only_when_told(client, vi
     with dphist.Ledger.open(tmp_path / "budget.db") as book:
         assert str(book.spent("visits")) == "1/2"
     dphist.load(tmp_path / "visits.release.parquet").verify()
-    assert "visits" in ask("/report").text
+    assert "visits" in ask("/report", "POST").text
     assert ask("/static/style.css").status_code == 200
     assert ask("/static/no.js").status_code == 404
     for wrong in (
@@ -228,7 +231,61 @@ def test_a_report_that_cannot_be_written_does_not_hide_what_was_paid_for(client,
     assert "cannot write" in done.text
     assert "visits.release.parquet" in done.text
     assert dphist.load(tmp_path / "visits.release.parquet").domain.size == 200
-    assert ask("/report").status_code == 200
+    assert ask("/report", "POST").status_code == 200
+
+
+def test_the_address_opens_once_and_then_each_form_carries_its_own_key(client, visits, tmp_path):
+    """What another user reads in a browser's command line, or gets as a cookie at another port, opens nothing."""
+    ask = client(create_start(str(visits), tmp_path, Door(token="secret")))  # noqa: S106
+    for closed in ("/", "/?token=", "/?token=wrong", "/report"):
+        assert ask(closed).status_code in (403, 405), closed
+    opened = ask("/?token=secret")
+    assert opened.status_code == 200
+    assert "set-cookie" not in opened.headers
+    again = ask("/?token=secret")
+    assert again.status_code == 403
+    assert "opens once" in again.text
+    assert "comment" not in again.text, "no column is named"
+    [key] = re.findall('name="key" value="([0-9a-f]{32})"', opened.text)
+    for path in ("/", "/report"):
+        for wrong in ({}, {"key": ""}, {"key": "secret"}, {"key": "ü"}):
+            refused = ask(path, "POST", data={**FORM, **wrong, "action": "rehearse"})
+            assert refused.status_code == 403
+    assert not (tmp_path / "visits.toml").exists()
+    shown = ask("/", "POST", data={**FORM, "key": key, "action": "rehearse"})
+    assert "PRIVATE" in shown.text
+    assert key in shown.text, "the next form carries it too"
+
+
+def test_a_browser_is_led_by_a_file_of_ours_once_we_answer(visits, tmp_path):
+    """Its command line has no token in it, and one that lives in the terminal does not wait for us in vain."""
+    reader = tmp_path / "reader.py"
+    reader.write_text(
+        "import os, pathlib, re, signal, stat, sys, urllib.request\n"
+        "file = pathlib.Path(urllib.request.url2pathname(sys.argv[1].removeprefix('file://')))\n"
+        "address = re.search('url=([^\"]*)', file.read_text()).group(1)\n"
+        "said = [sys.argv[1], address, str(stat.S_IMODE(file.stat().st_mode)),\n"
+        "        urllib.request.urlopen(address, timeout=60).read().decode()]\n"
+        f"pathlib.Path({str(tmp_path / 'said')!r}).write_text('\\n'.join(said))\n"
+        "os.kill(os.getppid(), signal.SIGINT)\n"
+    )
+    script = (
+        "import sys; from pathlib import Path; from dphist.web.start import serve_start\n"
+        "serve_start(sys.argv[1], Path(sys.argv[2]), port=0, browser=True)"
+    )
+    environment = {**os.environ, "BROWSER": f"{sys.executable} {reader} %s", "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(visits), str(tmp_path)],
+        env=environment, capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    given, address, mode, page = (tmp_path / "said").read_text().split("\n", 3)
+    assert address in done.stdout
+    token = address.partition("token=")[2]
+    assert len(token) == 32
+    assert token not in given
+    assert int(mode) == 0o600
+    assert "From visits.csv to a release" in page
+    assert not list(tmp_path.glob("dphist-*.html")), "the file goes when the server does"
 
 
 def test_a_schema_in_another_encoding_is_something_else(client, visits, tmp_path):
@@ -244,13 +301,22 @@ def test_a_schema_in_another_encoding_is_something_else(client, visits, tmp_path
 def test_a_person_starts_in_a_browser(look, visits, tmp_path):
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    app = create_start(str(visits), tmp_path, Door(port=port, token="known"))  # noqa: S106
+    guarded = [create_start(str(visits), tmp_path, Door(port=port, token="known"))]  # noqa: S106
+
+    async def app(scope, receive, send):
+        await guarded[-1](scope, receive, send)
+
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
+    address = f"http://127.0.0.1:{port}/?token=known"
     try:
         for width, scheme, script in ((400, "light", False), (400, "dark", True), (1280, "light", True)):
-            watched = look(f"http://127.0.0.1:{port}/?token=known", width=width, scheme=scheme, script=script)
+            # The address opens once: each window has a start of its own.
+            guarded.append(create_start(str(visits), tmp_path, Door(port=port, token="known")))  # noqa: S106
+            with serve._leading_to(address) as file:
+                watched = look(file, width=width, scheme=scheme, script=script)
+                watched.page.wait_for_url(address)
             page = watched.page
             # What can be written is a list, one form a line.
             forms = page.locator("form#start ul li").all_inner_texts()
@@ -282,8 +348,9 @@ def test_a_person_starts_in_a_browser(look, visits, tmp_path):
                 assert [each["id"] for each in page.evaluate("axe.run()")["violations"]] == []
         page.get_by_role("checkbox", name="Spend").check()
         page.get_by_role("button", name="Publish", exact=True).click()
-        page.get_by_role("link", name="Look at the report").click()
-        page.wait_for_selector("h1")
+        with page.expect_popup() as popup:
+            page.get_by_role("button", name="Look at the report").click()
+        popup.value.wait_for_selector("h1")
         assert Path(tmp_path / "visits.release.parquet").exists()
     finally:
         server.should_exit = True

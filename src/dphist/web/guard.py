@@ -34,7 +34,8 @@ REPORT_POLICY = (
 )
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
+    # Without any referrer a form says “null” for where it comes from, and we could not know it for ours.
+    b"referrer-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
     b"cross-origin-opener-policy": b"same-origin",
     b"content-security-policy": POLICY.encode(),

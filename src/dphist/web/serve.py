@@ -6,8 +6,12 @@ import errno
 import ipaddress
 import os
 import socket
+import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from html import escape
+from pathlib import Path
 
 import uvicorn
 
@@ -63,17 +67,32 @@ def serve(
 def run(app: Guard, listening: socket.socket, shown: str, say: Callable[[str], None], browser: bool) -> None:
     """Say where to look, and answer there until interrupted."""
     say(f"{shown}   (Ctrl+C stops)")
-    if browser:
-        import webbrowser
-
-        webbrowser.open(shown)
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    with _leading_to(shown) if browser else nullcontext() as file:
+        if file is not None:
+            import webbrowser
+
+            # Beside the server: a browser in the terminal lets go of us only when its reader leaves.
+            threading.Thread(target=webbrowser.open, args=(file,), daemon=True).start()
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            listening.close()
+
+
+@contextmanager
+def _leading_to(address: str) -> Iterator[str]:
+    """A file of ours alone that leads to an address: every user here can read a browser's command line."""
+    handle, name = tempfile.mkstemp(prefix="dphist-", suffix=".html")
     try:
-        uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(address)}">')
+            file.write(f'<title>dphist</title><a href="{escape(address)}">Go on</a>')
+        yield Path(name).as_uri()
     finally:
-        listening.close()
+        Path(name).unlink(missing_ok=True)
 
 
 def _warm(releases: Sequence[Release]) -> None:

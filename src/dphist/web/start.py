@@ -1,20 +1,23 @@
 """The guided start as a page: the same steps as in the terminal, for whoever has the address and its token.
 
 The page can show a rehearsal, which is as private as the records, and it can pay. So it asks for a token on this
-machine too, where other users could reach the port, and every step that writes or pays is a form of our own page.
+machine too, where other users could reach the port. The address opens once; after that each form carries a key of its
+own. A cookie would not do: browsers hand it to whatever listens at another port of this machine.
 """
 
 from __future__ import annotations
 
+import hmac
 import math
 import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
@@ -47,6 +50,10 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
         An ASGI application.
     """
     listed = columns(source)
+    door = door or Door()
+    # A token is no noise: it guards a door, not a count, so it comes straight from the system.
+    key = os.urandom(16).hex()
+    opened = threading.Event()
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     made: list[Release] = []
     wrote: list[str] = []
@@ -57,11 +64,9 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
 
     def page(status: int = 200, **facts: Any) -> HTMLResponse:
         text = pages().get_template("start.html").render(
-            links=[("/", "Start"), *([("/report", "Report")] if made else [])],
-            version=__version__, source=Path(source).name, columns=listed, forms=FORMS, **facts,
+            links=[], key=key, version=__version__, source=Path(source).name, columns=listed, forms=FORMS, **facts,
         )  # fmt: skip
-        # Without a referrer a form says “null” for where it comes from, and the guard could not know it for ours.
-        return HTMLResponse(text, status_code=status, headers={"referrer-policy": "same-origin"})
+        return HTMLResponse(text, status_code=status)
 
     def step(form: Mapping[str, str]) -> dict[str, Any]:
         start = _read(source, folder, listed, form)
@@ -97,13 +102,30 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
             facts["problem"] = str(error)
         return facts
 
+    async def own(request: Request) -> dict[str, str]:
+        """Read a form, which must be one of this page."""
+        form = await form_of(request)
+        if door.token is not None and not hmac.compare_digest(form.get("key", "").encode(), key.encode()):
+            raise HTTPException(403, "this form is not of the page that was opened here")
+        return form
+
     @app.get("/")
-    def begin() -> Response:
+    async def begin(token: str = "") -> Response:
+        if door.token is not None:
+            if not hmac.compare_digest(token.encode(), door.token.encode()):
+                raise HTTPException(403, "a token is needed: use the address that dphist printed")
+            if opened.is_set():
+                raise HTTPException(
+                    403,
+                    "this address opens once, and was opened; if not by you, somebody else has this page. Stop "
+                    "dphist (Ctrl+C) and start again: files that are there are kept",
+                )
+            opened.set()
         return page(form={})
 
     @app.post("/")
     async def answer(request: Request) -> Response:
-        form = await form_of(request)
+        form = await own(request)
 
         def taken() -> dict[str, Any]:
             with busy:
@@ -112,11 +134,14 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
         facts = await run_in_threadpool(taken)
         return page(400 if facts.get("problem") else 200, **facts)
 
-    @app.get("/report")
-    def report() -> Response:
+    @app.post("/report")
+    async def report(request: Request) -> Response:
+        await own(request)
         if not made:
-            return RedirectResponse("/", status_code=303)
-        text = report_page(made[0], title=Path(source).stem, file=f"{Path(source).stem}.release.parquet")
+            raise HTTPException(404)
+        text = await run_in_threadpool(
+            report_page, made[0], title=Path(source).stem, file=f"{Path(source).stem}.release.parquet"
+        )
         return HTMLResponse(text, headers={"content-security-policy": REPORT_POLICY})
 
     @app.get("/static/{name}")
@@ -138,7 +163,7 @@ def create_start(source: str, folder: Path, door: Door | None = None) -> Guard:
             "something went wrong here; nothing more is said, as it may quote a record", 500
         )
 
-    return Guard(app, door or Door())
+    return Guard(app, replace(door, token=None))
 
 
 def serve_start(
