@@ -202,6 +202,60 @@ def test_under_rho_the_papers_say_so(tmp_path):
     assert "ρ" in read(tmp_path, "budget-memo.md")
 
 
+def test_papers_that_were_edited_are_not_written_over_unless_forced(folder, tmp_path):
+    write = [folder / "out.parquet", tmp_path / "papers"]
+    write_dossier(*write)
+    again = {path.name: path.read_bytes() for path in write_dossier(*write)}
+    memo = tmp_path / "papers" / "budget-memo.md"
+    memo.write_text(memo.read_text(encoding="utf-8") + "Approved by the board.\n", encoding="utf-8")
+    with pytest.raises(dphist.errors.OutputError, match=r"budget-memo\.md.*--force"):
+        write_dossier(*write)
+    refused = CliRunner().invoke(app, ["dossier", str(write[0]), "-o", str(write[1])])
+    assert isinstance(refused.exception, dphist.errors.OutputError)
+    assert memo.read_text(encoding="utf-8").endswith("Approved by the board.\n")
+    done = CliRunner().invoke(app, ["dossier", str(write[0]), "-o", str(write[1]), "--force"])
+    assert done.exit_code == 0, done.output
+    assert memo.read_bytes() == again["budget-memo.md"]
+
+
+def test_papers_name_no_ledger_that_did_not_pay(folder, tmp_path):
+    """Another ledger has a budget of this name and a payment of this number, too."""
+    with dphist.Ledger.open(tmp_path / "other.db") as book:
+        book.create("patients", 3)
+        dphist.publish(
+            dphist.Histogram(DOMAIN, np.zeros(DOMAIN.shape, dtype=int)), epsilon="1/2", mechanism="laplace",
+            ledger=book, dataset="patients",
+        )  # fmt: skip
+    words = ["dossier", str(folder / "out.parquet"), "-o", str(tmp_path / "papers"), "--ledger"]
+    done = CliRunner().invoke(app, [*words, str(tmp_path / "other.db")])
+    assert isinstance(done.exception, dphist.errors.VerificationError)
+    assert not (tmp_path / "papers").exists()
+    write_dossier(folder / "out.parquet", tmp_path / "papers")
+    assert "The release says that payment" in read(tmp_path, "budget-memo.md")
+
+
+def test_names_are_letters_in_the_papers_and_nothing_else(tmp_path):
+    hostile = "[click](javascript:alert(1))\n\n# <b>Approved</b> ![x](y) | `z` *"
+    name = hostile.replace("\n", "")
+    domain = dphist.Domain([dphist.Nominal(name, ["F", "M"])])
+    people = dphist.Histogram(domain, np.array([50, 90]))
+    with dphist.Ledger.open(tmp_path / "budget.db") as book:
+        book.create(name, 3)
+        dphist.publish(
+            people, epsilon=1, mechanism="laplace", about={"title": hostile, "purpose": name},
+            ledger=book, dataset=name,
+        ).save(tmp_path / "out.parquet")  # fmt: skip
+    words = ["dossier", str(tmp_path / "out.parquet"), "-o", str(tmp_path / "papers"), "--ledger"]
+    done = CliRunner().invoke(app, [*words, str(tmp_path / "budget.db")])
+    assert done.exit_code == 0, done.exception
+    for path in (tmp_path / "papers").glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert "click" in text
+        # What a backslash stands before is that letter.
+        left = re.sub(r"\\.", "", text)
+        assert not re.search(r"\[click|<b>|# *Approved|!\[|`z", left), path.name
+
+
 def test_what_nobody_said_is_marked_and_listed(tmp_path):
     domain = dphist.Domain([dphist.Nominal("sex", ["F", "M"])])
     release = dphist.publish(dphist.Histogram(domain, np.array([50, 90])), epsilon=1, mechanism="laplace")

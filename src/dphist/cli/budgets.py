@@ -198,6 +198,7 @@ def _facts(book: Ledger, name: str) -> dict[str, Any]:
         "entries": [
             {
                 "id": entry.id,
+                "hash": entry.hash,
                 "epsilon": None if entry.epsilon is None else str(entry.epsilon),
                 "rho": None if entry.rho is None else str(entry.rho),
                 "delta": str(entry.delta),

@@ -46,6 +46,7 @@ def dossier(
         "dossier"
     ),
     ledger: Annotated[str | None, typer.Option(help="The ledger that paid, for the budget memo.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over papers that were edited.")] = False,
 ) -> None:
     """Write the papers that go with a release: registry record, self-assessment, budget memo, catalogues."""
     from dphist.errors import InputError
@@ -61,6 +62,6 @@ def dossier(
             raise InputError("--ledger: the release says of no ledger that it paid")
         (facts,) = ledger_facts(ledger, receipt[0])
     with screen.progress("writing the papers"):
-        written = write_dossier(release, output, ledger=facts)
+        written = write_dossier(release, output, ledger=facts, force=force)
     for path in written:
         screen.line(str(path))

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dphist.model.exact import shown
 from dphist.model.phrases import so_many
 from dphist.report.accuracy import accuracy, relative
-from dphist.report.dossier.known import Known, to_fill, variant
+from dphist.report.dossier.known import Known, plain, to_fill, variant
 from dphist.report.wording import whole
 
 
 def assessment(known: Known) -> str:
     """The self-assessment, as Markdown."""
     parts = [
-        f"# Self-assessment along NIST SP 800-226: {known.title}",
+        f"# Self-assessment along NIST SP 800-226: {plain(known.title)}",
         f"Written by {known.software} from the release's own file. What says **TO FILL** only the custodian knows.",
     ]
     for number, (heading, answer) in enumerate((*_promise(known), *_numbers(known), *_ground(known)), 1):
@@ -29,7 +29,7 @@ def _promise(known: Known) -> list[tuple[str, str]]:
     """The top of the pyramid: what is promised, to whom, and by what."""
     release, unit = known.release, known.release.guarantee.unit
     owner = (
-        f"a person is named by the column `{unit.id}`, and at most {unit.rows} of their rows were kept"
+        f"a person is named by the column {plain(unit.id)}, and at most {unit.rows} of their rows were kept"
         if unit.id
         else f"a person is taken to own at most {unit.rows} row{'s' if unit.rows != 1 else ''}"
     )
@@ -39,11 +39,11 @@ def _promise(known: Known) -> list[tuple[str, str]]:
     return [
         (
             "The privacy parameter",
-            f"{release.guarantee.describe()}. {to_fill('why this value is acceptable')}",
+            f"{plain(release.guarantee.describe())}. {to_fill('why this value is acceptable')}",
         ),
         (
             "The unit of privacy",
-            f"{unit.describe()}: {owner}. {change} the unit's records moves counts by {steps} at most.{why}",
+            f"{plain(unit.describe())}: {owner}. {change} the unit's records moves counts by {steps} at most.{why}",
         ),
         (
             "The variant of differential privacy",
@@ -51,9 +51,9 @@ def _promise(known: Known) -> list[tuple[str, str]]:
         ),
         (
             "Algorithms and their correctness",
-            f"{known.mechanism['written']}. {known.mechanism['words']} {known.mechanism['reference']} The release "
-            "carries the transcript of its paid answers; `dphist verify` replays the mechanism on it without data and "
-            "must give the same numbers.",
+            f"{plain(known.mechanism['written'])}. {known.mechanism['words']} {known.mechanism['reference']} "
+            "The release carries the transcript of its paid answers; `dphist verify` replays the mechanism on it "
+            "without data and must give the same numbers.",
         ),
         (
             "Composition and the budget",
@@ -67,9 +67,9 @@ def _numbers(known: Known) -> list[tuple[str, str]]:
     """What the noise does to the numbers, and to whom."""
     release = known.release
     widths = "\n".join(
-        f"| {row['about']} | {row['cells']:,} | ± {row['half_width']:,.1f} | {relative(row['part'])} |"
+        f"| {plain(row['about'])} | {row['cells']:,} | ± {row['half_width']:,.1f} | {relative(row['part'])} |"
         if row["half_width"] is not None
-        else f"| {row['about']} | – | not measured: bounds only | – |"
+        else f"| {plain(row['about'])} | – | not measured: bounds only | – |"
         for row in accuracy(release)
     )
     flagged, cells = int(known.uncertain.sum()), int(known.uncertain.size)
@@ -127,8 +127,8 @@ def _ground(known: Known) -> list[tuple[str, str]]:
         ),
         (
             "Who can check this",
-            f"Anyone with the file (SHA-256 `{known.digest}`): `dphist verify {known.file.name}`. With the ledger, "
-            "also that it is the file that was paid for.",
+            f"Anyone with the file (SHA-256 `{known.digest}`): `dphist verify` {plain(known.file.name)}. "
+            "With the ledger, also that it is the file that was paid for.",
         ),
     ]
 
@@ -139,4 +139,4 @@ def _paid(known: Known) -> str:
         return "No ledger kept this release's payment. " + to_fill(
             "what else was published from these records"
         )
-    return f"Paid from the budget {receipt[0]!r} as payment {receipt[1]}; see the budget memo."
+    return f"Paid from the budget {plain(repr(receipt.dataset))} as payment {receipt.payment}; see the budget memo."

@@ -10,11 +10,11 @@ from typing import Any
 
 from dphist.arguments import explained
 from dphist.errors import OutputError
-from dphist.release import Release, load
+from dphist.release import load
 from dphist.release.atomic import atomic
 from dphist.report.dossier.assessment import assessment
 from dphist.report.dossier.catalogues import croissant, dcat
-from dphist.report.dossier.known import MARK, Known
+from dphist.report.dossier.known import MARK, Known, plain
 from dphist.report.dossier.memo import memo
 from dphist.report.dossier.registry import registry_yaml
 
@@ -30,7 +30,11 @@ _FOR = {
 
 @explained
 def write_dossier(
-    release: str | PathLike[str], folder: str | PathLike[str], *, ledger: Mapping[str, Any] | None = None
+    release: str | PathLike[str],
+    folder: str | PathLike[str],
+    *,
+    ledger: Mapping[str, Any] | None = None,
+    force: bool = False,
 ) -> list[Path]:
     """Write the papers that go with a published release; nothing in them comes from anywhere but its file and ledger.
 
@@ -40,12 +44,15 @@ def write_dossier(
         release: The release's file.
         folder: Where the papers go; made if missing.
         ledger: The budget that paid, as ``dphist ledger show --json`` gives it.
+        force: Write over papers that are there and say something else, be it by hand.
 
     Returns:
         The files that were written.
 
     Raises:
-        OutputError: if the folder cannot be made or written to.
+        OutputError: if the folder cannot be made or written to, or holds papers that were edited, or are of another
+            release, unless forced; then nothing is written.
+        VerificationError: if that ledger did not pay for this release.
 
     Example:
         >>> import dphist, numpy as np, pathlib, tempfile
@@ -67,35 +74,43 @@ def write_dossier(
         "croissant.json": _json(croissant(known)),
         "dcat.json": _json(dcat(known)),
     }
+    texts = {"README.md": _readme(known, texts), **texts}
+    contents = {name: text.encode() for name, text in texts.items()}
+    contents["uncertain-cells.csv"] = _flagged(known)
+    if not force:
+        for name, content in contents.items():
+            paper = place / name
+            if paper.exists() and (not paper.is_file() or paper.read_bytes() != content):
+                raise OutputError(
+                    f"{paper} is there and says something else, perhaps by hand; choose another --output, or say "
+                    "--force (in Python force=True) to write over it"
+                )
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
             f"cannot make the folder {place}: {error.strerror}; choose another --output"
         ) from None
-    written = [place / "README.md"]
-    for name, text in {"README.md": _readme(known, texts), **texts}.items():
+    for name, content in contents.items():
         with atomic(place / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        if name != "README.md":
-            written.append(place / name)
-    with atomic(place / "uncertain-cells.csv") as temporary:
-        _flagged(known.release, known, temporary)
-    return [*written, place / "uncertain-cells.csv"]
+            temporary.write_bytes(content)
+    return [place / name for name in contents]
 
 
-def _flagged(release: Release, known: Known, path: Path) -> None:
+def _flagged(known: Known) -> bytes:
     import pyarrow as pa
     from pyarrow import csv
 
-    csv.write_csv(release.to_arrow().filter(pa.array(known.uncertain.tolist(), pa.bool_())), path)
+    sink = pa.BufferOutputStream()
+    csv.write_csv(known.release.to_arrow().filter(pa.array(known.uncertain.tolist(), pa.bool_())), sink)
+    return bytes(sink.getvalue())
 
 
 def _readme(known: Known, texts: Mapping[str, str]) -> str:
     lines = [
-        f"# Papers for {known.title}",
+        f"# Papers for {plain(known.title)}",
         "",
-        f"Written by {known.software} from `{known.file.name}` (SHA-256 `{known.digest}`).",
+        f"Written by {known.software} from {plain(known.file.name)} (SHA-256 `{known.digest}`).",
         "Everything in them follows from that file and the ledger, or was said by the custodian when publishing.",
         "",
         "| file | for | still to fill |",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dphist.errors import VerificationError
 from dphist.mechanisms.spec import show
+from dphist.model.phrases import visible
 from dphist.release import Release
 from dphist.release.columns import label_columns, number_names
 from dphist.report.facts import mechanism_words
@@ -23,6 +26,11 @@ MARK = "TO FILL"
 def to_fill(what: str) -> str:
     """The custodian's own: nothing in the release says it."""
     return f"{MARK}: {what}"
+
+
+def plain(text: str) -> str:
+    """A name that anybody may have given, on one line of Markdown, letter by letter: no link, heading or column."""
+    return re.sub(r"[\\`*_\[\]<>|#&!~]", r"\\\g<0>", visible(" ".join(text.split())))
 
 
 def variant(release: Release) -> tuple[str, dict[str, float]]:
@@ -46,6 +54,15 @@ class Known:
     release: Release
     file: Path
     ledger: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        receipt, ledger = self.release.receipt, self.ledger
+        # Names of budgets and numbers of payments repeat from ledger to ledger; a line's hash does not.
+        if ledger is not None and not any(
+            receipt is not None and (each["id"], each["hash"]) == (receipt.payment, receipt.hash)
+            for each in ledger["entries"]
+        ):
+            raise VerificationError("this ledger did not pay for the release; give the one that did")
 
     @property
     def title(self) -> str:

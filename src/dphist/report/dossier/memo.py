@@ -8,7 +8,7 @@ from typing import Any
 
 from dphist.model.exact import shown
 from dphist.model.phrases import so_many
-from dphist.report.dossier.known import Known, to_fill
+from dphist.report.dossier.known import Known, plain, to_fill
 from dphist.report.facts import Spend, budget_tree
 
 
@@ -16,10 +16,10 @@ def memo(known: Known) -> str:
     """The memo, as Markdown."""
     release = known.release
     parts = [
-        f"# Budget memo: {known.title}",
-        f"The release promises {release.guarantee.describe()}. It was made on {known.created} by "
-        f"{known.mechanism['written']} and asked {so_many(release.questions, 'question')} of the records, at a price "
-        f"of {shown(release.spent)} of {shown(release.budget.amount)} {release.budget.symbol}.",
+        f"# Budget memo: {plain(known.title)}",
+        f"The release promises {plain(release.guarantee.describe())}. It was made on {known.created} by "
+        f"{plain(known.mechanism['written'])} and asked {so_many(release.questions, 'question')} of the records, "
+        f"at a price of {shown(release.spent)} of {shown(release.budget.amount)} {release.budget.symbol}.",
         "## What the price bought",
         "\n".join(_spent(budget_tree(release), 0)),
         "## Who paid",
@@ -29,7 +29,7 @@ def memo(known: Known) -> str:
 
 
 def _spent(spend: Spend, depth: int) -> list[str]:
-    lines = [f"{'  ' * depth}- {spend.title}: {spend.cost} ({100 * spend.share:.3g} %)"]
+    lines = [f"{'  ' * depth}- {plain(spend.title)}: {spend.cost} ({100 * spend.share:.3g} %)"]
     if spend.disjoint:
         lines[0] += "; of disjoint cells the dearest counts"
     for part in spend.parts:
@@ -43,19 +43,21 @@ def _paid(known: Known) -> str:
         return to_fill(
             "no ledger was used: say what else was published about these people, and at what price"
         )
-    paid = f"Payment {receipt[1]} of the budget {receipt[0]!r}."
+    budget = plain(repr(receipt.dataset))
     if ledger is None:
+        paid = f"The release says that payment {receipt.payment} of the budget {budget} was its own."
         return f"{paid} {to_fill('give --ledger to have its total, what was spent and what is left written here')}"
     lines = [
-        f"{paid} The budget protects {ledger['unit'] or to_fill('whom')}.",
+        f"Payment {receipt.payment} of the budget {budget}. The budget protects "
+        f"{plain(ledger['unit']) if ledger['unit'] else to_fill('whom')}.",
         f"Total {_amount(ledger['total'])}, spent {_amount(ledger['spent'])}, left {_amount(ledger['remaining'])} "
         f"({_percent(ledger['remaining'], ledger['total'])} of it){_currency(ledger)}.",
         "| payment | when | price | cost | for | state |",
         "|---:|---|---:|---:|---|---|",
     ]
     for entry in ledger["entries"]:
-        own = " **this release**" if entry["id"] == receipt[1] else ""
-        purpose = str(entry["purpose"]).replace("|", "\\|")
+        own = " **this release**" if entry["id"] == receipt.payment else ""
+        purpose = plain(str(entry["purpose"]))
         lines.append(
             f"| {entry['id']} | {entry['when']} | {_price(entry)} | {_amount(entry['cost'])} | {purpose}{own} | "
             f"{entry['status']} |"
