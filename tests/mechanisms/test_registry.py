@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import is_dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dphist
 from dphist.errors import EpsilonError, MechanismError
 from dphist.mechanisms import DPCube, NoiseFirst, Tree, list_mechanisms
 from dphist.mechanisms.options import _hints
-from dphist.mechanisms.registry import CLASSES, FAMILIES, STATUSES, at
+from dphist.mechanisms.registry import CLASSES, FAMILIES, INGREDIENTS, STATUSES, at
 from dphist.mechanisms.spec import from_json, parse, to_json
 
 
@@ -104,6 +106,10 @@ WRONG = [
     ("tree", "fanout", 2**70), ("tree", "root", 1), ("tree", "budgets", "even"), ("noisefirst", "bins", 1.5),
     ("noisefirst", "statistic", 3), ("fpa", "keep", (1, "x")), ("blocks", "inner", "nothing"),
     ("blocks", "inner", "smooth"),
+    ("mixture", "steps", 2**61), ("mixture", "classes", 2**61), ("mixture", "ways", 2**61),
+    ("mixture", "steps", -(2**61)), ("kdhybrid", "switch", 2**61), ("kdhybrid", "height", 65), ("mwem", "rounds", 1001),
+    ("residuals", "ways", 2**61),
+    ("posterior", "elsewhere", 1e300), ("posterior", "elsewhere", -1.0), ("dpcube", "threshold", "1e300"),
     ("blocks", "order", "laplace"), ("sparselaplace", "threshold", "2.5"), ("adaptivetree", "boxes", "soon"),
 ]  # fmt: skip
 
@@ -120,7 +126,7 @@ def test_what_does_not_convert_is_refused_by_name_everywhere(name: str, option: 
 
 
 def test_the_refusal_says_what_is_taken() -> None:
-    with pytest.raises(MechanismError, match=r"tree: fanout must be a whole number, 'hb' or 'auto'"):
+    with pytest.raises(MechanismError, match=r"tree: fanout must be .* 1,048,576, 'hb' or 'auto'"):
         Tree(fanout="many")  # type: ignore[arg-type]
     with pytest.raises(MechanismError, match=r"dpcube: cells_share must be a number"):
         DPCube(cells_share=[])  # type: ignore[arg-type]
@@ -152,3 +158,21 @@ def test_epsilon_is_asked_for() -> None:
 def test_no_option_is_dropped_without_a_word(text):
     with pytest.raises(MechanismError, match=r"twice|cannot read"):
         parse(text)
+
+
+def test_every_whole_number_says_how_large_it_may_be() -> None:
+    """A file may come from anybody: `mixture(steps=2**61)` let whoever showed it wait for ever."""
+    named = (entry.cls for entry in list_mechanisms().values())
+    for cls in dict.fromkeys([*named, *map(at, (*CLASSES.values(), *INGREDIENTS.values()))]):
+        for option, hint in _hints(cls).items() if is_dataclass(cls) else ():
+            # Of a union its parts; what says how large it may be is one part.
+            parts = (hint,) if get_origin(hint) is Annotated else (hint, *get_args(hint))
+            assert int not in parts, f"{cls.__name__}.{option}: write Large, or Annotated[int, Most(…)]"
+
+
+def test_tables_of_all_combinations_are_as_few_as_can_be_fitted() -> None:
+    domain = dphist.Domain([dphist.Nominal(f"a{place}", ["x", "y"]) for place in range(60)])
+    rows = pa.table({name: ["x", "y"] for name in domain.names})
+    for name in ("residuals", "mixture"):
+        with pytest.raises(MechanismError, match=r"ways: .* tables are more than can be fitted"):
+            dphist.publish(rows, domain, 1, f"{name}(ways=16)")

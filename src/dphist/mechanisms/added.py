@@ -18,7 +18,7 @@ from dphist.inference.tables.residuals import TableResiduals
 from dphist.inference.tables.shrinking import shrink_together
 from dphist.inference.tables.synthesis import LaterModel, PublishedModel
 from dphist.mechanisms.mixture import Mixture
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, checked
 from dphist.mechanisms.protocol import Mechanism, TableMechanism, made_by
 from dphist.mechanisms.residuals import Residuals, announced, asked_ranges, measure_residuals
 from dphist.mechanisms.wide.fit import publish_near
@@ -62,7 +62,7 @@ class Added:
     first: Mechanism = field(default_factory=Residuals)
     tables: tuple[Axes, ...] | None = None
     share: Fraction = Fraction(1, 2)
-    paid: int | None = None
+    paid: Large | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:

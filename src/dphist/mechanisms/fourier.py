@@ -14,7 +14,7 @@ from dphist.errors import MechanismError, NotPrivate
 from dphist.extras import missing, need
 from dphist.inference.estimate import Estimate, IndependentNoise, NoiseErrors
 from dphist.inference.intervals import Spread
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, checked
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Identity
@@ -52,7 +52,7 @@ class FPA:
         (8,)
     """
 
-    keep: int | tuple[int, ...] = 8
+    keep: Large | tuple[Large, ...] = 8
     basis: Literal["fourier", "cosine"] = "fourier"
     joint: bool = True
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, checked
 from dphist.mechanisms.trees.counting import coordinate, count, extent, reconciled
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.private.gate import PrivateCounts
@@ -100,7 +100,7 @@ class AdaptiveGrid:
     """What of the rest counts the coarse grid."""
     constant: float = 10.0
     """How much evenness inside boxes to expect: larger means coarser. The second level takes half of it."""
-    least: int = 10
+    least: Large = 10
     """The coarse grid has at least this many boxes an axis."""
     nonnegative: bool = True
     """Whether to project negative totals away; intervals are computed before."""

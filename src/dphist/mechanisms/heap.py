@@ -10,7 +10,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.mechanisms.baseline import Laplace
 from dphist.mechanisms.bypart import InPieces, Kind
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, checked
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.domain import Domain
 from dphist.model.pieces import OneApart
@@ -45,7 +45,7 @@ class Heap(InPieces):
     """
 
     of: str = ""
-    value: int = 0
+    value: Large = 0
     inner: Mechanism = field(default_factory=Laplace)
     each: tuple[Mechanism, ...] = field(default=(), compare=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dphist.inference.tables.fitting import cube_with
 from dphist.inference.tables.measured import Axes
 from dphist.inference.tables.published import ResidualNoise, TableEstimate, noise_after
 from dphist.inference.tables.residuals import Measured, TableResiduals
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, Most, checked
 from dphist.mechanisms.residuals import announced, announced_kinds, measure_residuals
 from dphist.mechanisms.wide.chosen import ChosenPairs
 from dphist.mechanisms.wide.fit import fit_together
@@ -62,7 +62,7 @@ class Course:
     trial: Fraction = Fraction(0)
     way: Literal["together", "apart"] = "together"
     again: Fraction = Fraction(0)
-    top: int = 0
+    top: Large = 0
     part: bool = False
 
     def __post_init__(self) -> None:
@@ -110,10 +110,10 @@ class Mixture:
     """
 
     tables: tuple[Axes, ...] | None = None
-    ways: int = 2
-    classes: int = 120
-    steps: int = 700
-    long: int = 512
+    ways: Annotated[int, Most(16)] = 2
+    classes: Annotated[int, Most(1000)] = 120
+    steps: Annotated[int, Most(10_000)] = 700
+    long: Large = 512
     course: Course | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:

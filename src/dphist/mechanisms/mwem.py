@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, PieceNoise
 from dphist.kernels.summed_area import add_to_answers, running_sums
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Most, checked
 from dphist.private.gate import PrivateCounts
 from dphist.private.queries import Totals
 from dphist.private.scores.disagreements import Disagreements
@@ -21,7 +22,6 @@ IntArray = NDArray[np.int64]
 
 # Exact selection weighs every candidate in every round.
 _MOST_BOXES = 1 << 21
-_MOST = 1000
 
 
 @checked
@@ -50,14 +50,14 @@ class MWEM:
         (8,)
     """
 
-    rounds: int = 10
-    passes: int = 10
+    # More would never end, and be paid for all the same.
+    rounds: Annotated[int, Most(1000)] = 10
+    passes: Annotated[int, Most(1000)] = 10
     total: Fraction = Fraction(1, 20)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.rounds <= _MOST or not 1 <= self.passes <= _MOST:
-            # More would never end, and be paid for all the same.
-            raise MechanismError(f"rounds and passes must be whole numbers from 1 to {_MOST:,}")
+        if self.rounds < 1 or self.passes < 1:
+            raise MechanismError("rounds and passes must be at least 1")
         if not 0 < self.total < 1:
             raise MechanismError("total must lie strictly between 0 and 1: the part of ε that counts records")
 

@@ -14,7 +14,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, NoisyCells
 from dphist.kernels.medians import part_middles
 from dphist.kernels.segmentation import LARGEST_SUM, segment
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, checked
 from dphist.model.exact import Number, positive
 from dphist.model.law import NoiseLaw
 from dphist.private.gate import PrivateCounts
@@ -57,7 +57,7 @@ class NoiseFirst:
 
     statistic: Literal["mean", "median"] = "mean"
     """What a bucket publishes for its cells, and whose loss shapes the buckets."""
-    bins: int | None = None
+    bins: Large | None = None
     """A number of buckets (Algorithms 1 and 5), or None to find it together with them (Algorithm 2)."""
     price: Literal["log", "paper"] | Fraction = "log"
     """A bucket's price when ``bins`` is None: "log", "paper", or a number of noise variances (medians: scales)."""

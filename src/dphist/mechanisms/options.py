@@ -9,15 +9,14 @@ counted or paid for.
 
 from __future__ import annotations
 
-import math
 import types
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, wraps
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dphist.errors import EpsilonError, MechanismError
 from dphist.mechanisms.protocol import Mechanism
@@ -25,7 +24,31 @@ from dphist.mechanisms.spec import named, to_json
 from dphist.model.exact import exact
 
 Class = TypeVar("Class", bound=type)
+
+
+@dataclass(frozen=True)
+class Most:
+    """The largest number that an option takes: every whole number of a mechanism says one.
+
+    A release's file may come from anybody, and a replay takes as many steps as it says.
+
+    Args:
+        largest: The bound, itself included.
+
+    Example:
+        >>> from dphist.mechanisms import MWEM
+        >>> MWEM(rounds=10**12)
+        Traceback (most recent call last):
+            ...
+        dphist.errors.MechanismError: mwem: rounds must be a whole number of at most 1,000
+    """
+
+    largest: int
+
+
 _LARGEST = 2**62
+Large = Annotated[int, Most(_LARGEST)]
+"""A place, or a number of records, cells or tables: however large, nothing takes longer for it."""
 
 
 class _Misfit(Exception):  # noqa: N818 -- never leaves this module
@@ -113,7 +136,7 @@ def fitted(mechanism: Any) -> Mechanism:
 @cache
 def _hints(cls: type) -> dict[str, Any]:
     try:
-        return get_type_hints(cls)
+        return get_type_hints(cls, include_extras=True)
     except Exception:
         # Somebody else's mechanism may be annotated with names that exist for type checkers only.
         return {}
@@ -131,6 +154,8 @@ def _read(value: Any, hint: Any) -> Any:
     if hint is Any:
         return value
     kind = get_origin(hint)
+    if kind is Annotated:
+        return _read_bounded(value, *get_args(hint))
     if kind in (Union, types.UnionType):
         return _read_one_of(value, get_args(hint))
     if kind is Literal:
@@ -153,6 +178,13 @@ def _read(value: Any, hint: Any) -> Any:
     if not isinstance(value, hint) or isinstance(value, type):
         raise _Misfit
     return value
+
+
+def _read_bounded(value: Any, hint: Any, *said: Any) -> Any:
+    read = _read(value, hint)
+    if any(isinstance(bound, Most) and abs(read) > bound.largest for bound in said):
+        raise _Misfit
+    return read
 
 
 def _read_one_of(value: Any, hints: tuple[Any, ...]) -> Any:
@@ -201,7 +233,7 @@ def _by_name(text: str) -> Any:
 
 def _fraction(value: Any) -> Fraction:
     if isinstance(value, Fraction):
-        # What no float can hold overflows on the way, with the budget spent.
+        # What is too large overflows on the way, with the budget spent.
         _finite(value)
         return value
     try:
@@ -214,27 +246,27 @@ def _fraction(value: Any) -> Fraction:
 
 def _float(value: Any) -> float:
     if type(value) is float:
-        if not math.isfinite(value):
+        # Its square must be a number too.
+        if not abs(value) <= _LARGEST:
             raise _Misfit
         return value
     return _finite(_fraction(value))
 
 
 def _finite(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise _Misfit from None
+    if abs(value) > _LARGEST:
+        raise _Misfit
+    return float(value)
 
 
 def _int(value: Any) -> int:
-    if type(value) is int and abs(value) < _LARGEST:
+    if type(value) is int and abs(value) <= _LARGEST:
         return value
     if isinstance(value, bool) or not isinstance(value, Real | Decimal | str):
         raise _Misfit
     # The fraction is exact, so nothing is rounded on the way; long integers need none.
     read = int(value) if isinstance(value, Integral) else _whole(_fraction(value))
-    if abs(read) >= _LARGEST:
+    if abs(read) > _LARGEST:
         raise _Misfit
     return read
 
@@ -270,6 +302,10 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
 def _takes(hint: Any) -> str:
     """Say in words what an option takes."""
     kind = get_origin(hint)
+    if kind is Annotated:
+        hint, *said = get_args(hint)
+        most = min((bound.largest for bound in said if isinstance(bound, Most)), default=_LARGEST)
+        return _takes(hint) + (f" of at most {most:,}" if most < _LARGEST else "")
     if kind in (Union, types.UnionType, Literal):
         listed = [
             word

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, nonnegative
 from dphist.inference.guaranteed import NoisySums
 from dphist.inference.neighbours.reading import NEXT_TO_EXACT, in_words
@@ -81,6 +82,10 @@ class Posterior:
 
     counted: bool = False
     elsewhere: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.elsewhere < 0.0:
+            raise MechanismError("posterior: elsewhere must not be negative")
 
     def estimate(self, data: PrivateCounts) -> Estimate:
         """Ask for every cell once, then infer; perhaps for the total before."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from dphist.inference.tables.fitting import agreeing, cube_with
 from dphist.inference.tables.measured import Axes, subsets
 from dphist.inference.tables.published import ResidualNoise, TableEstimate
 from dphist.inference.tables.residuals import Measured, TableResiduals
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Most, checked
 from dphist.mechanisms.wide.plan import Kinds, plan_residuals, plan_totals, wanted_tables
 from dphist.mechanisms.wide.ranges import AxisPlan, plan_axes
 from dphist.model.domain import Domain, Nominal
@@ -31,6 +32,8 @@ from dphist.private.records import PrivateRecords
 
 FloatArray = NDArray[np.float64]
 
+# More cannot be fitted together; a file may ask for all of sixteen attributes out of sixty.
+_MOST_TABLES = 1 << 20
 # Domains of more cells are published as tables.
 _SMALL_CUBE = 1 << 16
 
@@ -75,7 +78,7 @@ class Residuals:
     """
 
     tables: tuple[Axes, ...] | None = None
-    ways: int = 2
+    ways: Annotated[int, Most(16)] = 2
     ranges: tuple[int, ...] | None = None
     shrink: bool = False
     by_cells: bool = False
@@ -116,7 +119,12 @@ def announced(data: PrivateRecords, tables: tuple[Axes, ...] | None, ways: int) 
     if tables is None:
         tables = tuple(dict.fromkeys(axes for part in _parts(data) for axes in part.tables or ())) or None
     if tables is None:
-        tables = tuple(combinations(range(len(data.shape)), min(ways, len(data.shape))))
+        count = len(data.shape)
+        if (many := math.comb(count, min(ways, count))) > _MOST_TABLES:
+            raise MechanismError(
+                f"ways: {many:,} tables are more than can be fitted; announce those you need"
+            )
+        tables = tuple(combinations(range(count), min(ways, count)))
     if any(not 0 <= axis < len(data.shape) for axes in tables for axis in axes):
         raise MechanismError("tables: every axis must be one of the domain's")
     return tables

@@ -10,7 +10,7 @@ import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, IndependentNoise
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, checked
 from dphist.private.gate import Noisy, PrivateCounts
 from dphist.private.sparse import Above, chance
 
@@ -43,7 +43,7 @@ class SparseLaplace:
         (8,)
     """
 
-    threshold: int | None = None
+    threshold: Large | None = None
 
     def __post_init__(self) -> None:
         given = self.threshold

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Most, checked
 from dphist.mechanisms.trees.counting import coordinate, count, cut, extent, halve, reconciled
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.mechanisms.trees.shares import geometric_shares
@@ -20,6 +20,8 @@ from dphist.private.scores.medians import Medians
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+# No domain has so many cells that more levels would tell anything apart; each takes a share of the budget.
+Height = Annotated[int, Most(64)]
 
 _METHOD = (
     "variance of the tree's least squares, given the tree; not covered: that blocks stopped on the same noise, "
@@ -31,11 +33,8 @@ def _levels_to_cells(shape: tuple[int, ...]) -> int:
     return max((n - 1).bit_length() for n in shape)
 
 
-def _check_height(name: str, height: object) -> None:
-    # No domain has so many cells that more levels would tell anything apart; each takes a share of the budget.
-    if height != "auto" and (
-        isinstance(height, bool) or not isinstance(height, int) or not 0 <= height <= 64
-    ):
+def _check_height(name: str, height: int | str) -> None:
+    if not isinstance(height, str) and height < 0:
         raise MechanismError(f'{name}: height must be "auto" or a whole number from 0 to 64')
 
 
@@ -60,7 +59,7 @@ class QuadTree:
         (4, 2)
     """
 
-    height: int | Literal["auto"] = "auto"
+    height: Height | Literal["auto"] = "auto"
     """How often to halve; "auto" goes down to the cells."""
     stop: float = 2.0
     """A box with a noisy count below this many noise scales is not split; 0 or less stops nothing that counts."""
@@ -108,9 +107,9 @@ class KDHybrid:
         (4, 2)
     """
 
-    height: int | Literal["auto"] = "auto"
+    height: Height | Literal["auto"] = "auto"
     """How many levels of boxes below the root; "auto" is enough to reach the cells."""
-    switch: int | Literal["auto"] = "auto"
+    switch: Height | Literal["auto"] = "auto"
     """How many of them cut at medians; "auto" is half of the levels that halving would need, at most 2."""
     median_share: Fraction = Fraction(1, 10)
     """What choosing the medians spends (the authors take 3/10, which measures worse here)."""
@@ -172,7 +171,7 @@ class HierarchicalKD:
         (4, 2)
     """
 
-    height: int | Literal["auto"] = "auto"
+    height: Height | Literal["auto"] = "auto"
     """How many cuts from the root to a leaf; "auto" is the logarithm of the number of cells, at most 10."""
     median_share: Fraction = Fraction(1, 2)
     """What a level spends on its medians."""

@@ -15,7 +15,7 @@ from dphist.inference.estimate import Errors, Estimate, NoiseErrors, PieceNoise
 from dphist.inference.intervals import Spread
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, checked
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.model.workload import Workload
 from dphist.private.gate import PrivateCounts
@@ -63,9 +63,9 @@ class StructureFirst:
 
     statistic: Literal["mean", "median"] = "median"
     """Whose loss places the boundaries, and what a bin publishes for its cells."""
-    bins: int | None = None
+    bins: Large | None = None
     """How many bins; None takes a tenth of the number of cells."""
-    ceiling: int | None = None
+    ceiling: Large | None = None
     """F, above which counts look alike to the squared loss; None buys a noisy total and multiplies the mean."""
     split: Fraction | None = Fraction(1, 10)
     """The share of the structure; None minimises a bound on the expected loss, from public numbers alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
 from dphist.inference.trees import TreeNoise, UnprojectedNoise
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Most, checked
 from dphist.mechanisms.trees.growing import Front, grow
 from dphist.mechanisms.trees.shares import (
     Kind,
@@ -62,7 +62,7 @@ class Tree:
         (8,)
     """
 
-    fanout: int | Literal["hb", "auto"] = 16
+    fanout: Annotated[int, Most(_WIDEST)] | Literal["hb", "auto"] = 16
     """Children of a block; "hb" chooses by the number of cells, "auto" searches the best block lengths."""
     budgets: Literal["optimal", "uniform"] = "optimal"
     """Shares of the levels: best for the workload, or the same for all."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.tables.measured import Axes
 from dphist.mechanisms.choosing.heaps import find_heaps, tall_from
-from dphist.mechanisms.options import checked
+from dphist.mechanisms.options import Large, checked
 from dphist.mechanisms.order import long_axes
 from dphist.mechanisms.wide.outlook import SAMPLING
 from dphist.private.gate import PrivateCounts
@@ -134,13 +134,13 @@ class Look:
 
     total: Fraction = TOTAL
     blocks: Fraction = BLOCKS
-    sides: int = 4
-    cells: int = 1024
+    sides: Large = 4
+    cells: Large = 1024
     pairs: Fraction = Fraction(0)
     among: tuple[Axes, ...] = ()
-    top: int = 0
+    top: Large = 0
     heights: Fraction = Fraction(0)
-    height: int = 0
+    height: Large = 0
     again: Fraction = Fraction(0)
     spread: Fraction = Fraction(0)
     heap: Fraction = Fraction(0)
