@@ -14,7 +14,6 @@ from dphist.mechanisms.adaptivetree import AdaptiveTree
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.posterior import Posterior
 from dphist.mechanisms.trees.growing import grow
-from dphist.mechanisms.trees.keeping import grow_and_keep
 from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.histogram import Histogram
@@ -72,7 +71,7 @@ def test_the_release_says_what_was_read() -> None:
     for near, mechanism in ((True, AdaptiveTree(estimator="averaged")), (False, AdaptiveTree())):
         data = open_counts(plane, "1/5", seed=1)
         planner = replace(Planner.for_ranges(data.shape, None, data.domain, data.law()), near=near)
-        tree, level, _ = grow_and_keep(data, PlannedBoxes(planner))
+        tree, level = grow(data, PlannedBoxes(planner))
         expected = counts_of_boxes(tree, level)
         expected = leaned(Engine.of_tree(tree, near=True), expected) if near else expected
         estimate = mechanism.estimate(open_counts(plane, "1/5", seed=1))
@@ -100,7 +99,7 @@ def test_spaces_are_looked_at_and_read_as_planes_are() -> None:
     near, plain = AdaptiveTree(estimator="averaged"), AdaptiveTree()
     data = open_counts(space, "1/10", seed=1)
     planner = replace(Planner.for_ranges(data.shape, None, data.domain, data.law()), near=True)
-    tree, level, _ = grow_and_keep(data, PlannedBoxes(planner))
+    tree, level = grow(data, PlannedBoxes(planner))
     expected = leaned(Engine.of_tree(tree, near=True), counts_of_boxes(tree, level))
     assert np.array_equal(near.estimate(open_counts(space, "1/10", seed=1)).counts, expected)
 

@@ -111,16 +111,14 @@ class AdaptiveTree:
     an ordered one that look gentle are read so (`dphist.inference.neighbours.smoothing`). Where most cells of an
     ordered one are full, its blocks are those of least noise (`dphist.mechanisms.trees.layout`).
 
-    Private because blocks of one level are disjoint, every cell pays for that look, for one measurement a level, for
-    its part of the share that is kept, and for one last measurement with all it still holds, which add up to ε exactly,
-    and every decision reads noisy totals that were already paid for (see `dphist.mechanisms.trees.growing` and
-    `keeping`). In several dimensions boxes are planned one by one for the ranges that will be asked, and private for
-    the same reasons (see `dphist.mechanisms.trees.planning`).
+    Private because blocks of one level are disjoint, every cell pays for one measurement a level and for one last
+    measurement with all it still holds, which add up to ε exactly, and every decision reads noisy totals that were
+    already paid for (see `dphist.mechanisms.trees.growing`). In several dimensions boxes are planned one by one for the
+    ranges that will be asked, and private for the same reasons (see `dphist.mechanisms.trees.planning`).
 
-    Blocks may hide what repeats below all that is measured. So a share is kept, and asks at the end how far published
-    tables are from the true ones (`dphist.mechanisms.trees.keeping`): intervals allow for what is in the wrong place.
-    Those of a line also believe what lies inside blocks to be even only as far as measured splits can tell
-    (`dphist.inference.predictive.unevenness`).
+    Intervals of a line believe what lies inside blocks to be even only as far as measured splits can tell
+    (`dphist.inference.predictive.unevenness`). What repeats below all that is measured stays hidden: no measured total
+    shows it.
 
     With ``estimator="averaged"`` the counts of an ordered attribute are a mean of the totals handed down and of what
     the predictive law of intervals expects of every cell (`dphist.inference.predictive`): how totals divide is learned
@@ -162,7 +160,6 @@ class AdaptiveTree:
         """Grow the tree, then infer every cell from it."""
         if len(data.shape) > 1:
             # Loaded here, and below: who only asks a line needs none of it.
-            from dphist.mechanisms.trees.keeping import grow_and_keep, with_distances
             from dphist.mechanisms.trees.planning import PlannedBoxes, Planner, counts_of_boxes
 
             planner = Planner.for_ranges(data.shape, data.workload, data.domain, data.law())
@@ -172,7 +169,7 @@ class AdaptiveTree:
                 kinds = mixed_boxes(data.shape, data.domain, data.workload, self.boxes)
                 planner = Planner.for_boxes(data.shape, kinds, data.law())
             near = self.estimator == "averaged"
-            tree, level, kept = grow_and_keep(data, PlannedBoxes(replace(planner, near=near)))
+            tree, level = grow(data, PlannedBoxes(replace(planner, near=near)))
             alone = float(((tree.first < 0) & (tree.size == 1)).sum()) / data.size
             note = (
                 f"a noisy total and {len(tree) - 1:,} boxes were measured, {alone:.0%} of the cells by themselves: "
@@ -183,9 +180,7 @@ class AdaptiveTree:
             if data.published is not None:
                 counts, told = data.published.counts, data.published.learned
                 errors = replace(errors, told=told, divided=self._divided(tree, counts))
-                return with_distances(
-                    kept, Estimate(counts, replace(errors, counts=counts, pruned=True), note)
-                )
+                return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
             counts = counts_of_boxes(tree, level)
             if near and data.size <= _LARGEST_LEANED:
                 from dphist.inference.predictive.leaning import leaned
@@ -198,11 +193,8 @@ class AdaptiveTree:
 
                 counts = with_hills(tree, counts)
                 errors = replace(errors, divided=self._divided(tree, counts))
-            return with_distances(kept, Estimate(counts, replace(errors, counts=counts, pruned=True), note))
-        from dphist.mechanisms.trees.keeping import may_hide, with_distances
-
-        rights: list[PrivateCounts] = []
-        tree, layout = self.grow(data, rights if may_hide(data.shape) else None)
+            return Estimate(counts, replace(errors, counts=counts, pruned=True), note)
+        tree, layout = self.grow(data)
         errors = _errors(tree, len(layout.blocks) - 1)
         if data.published is not None:
             counts, errors = data.published.counts, replace(errors, told=data.published.learned)
@@ -221,8 +213,7 @@ class AdaptiveTree:
         # A pool is one total, however many blocks it has; the whole line is none, unless all of it is a pool.
         totals = len(tree) - int((tree.last - tree.first)[tree.pool].sum()) - int(not tree.pool[0])
         note = f"a tree of blocks was measured where it was full: {totals} totals for {data.size} cells"
-        made = Estimate(counts, errors, note)
-        return with_distances(rights[0], made) if rights else made
+        return Estimate(counts, errors, note)
 
     def _divided(self, tree: MeasuredTree, counts: FloatArray) -> bool:
         """Whether counts of a plane say how leaves are divided inside."""
@@ -232,10 +223,8 @@ class AdaptiveTree:
 
         return divides_leaves(tree, counts)
 
-    def grow(
-        self, data: PrivateCounts, kept: list[PrivateCounts] | None = None
-    ) -> tuple[MeasuredTree, Layout]:
-        """Measure the tree of a line or a hierarchy; all of the budget is spent here, but for a right that is kept.
+    def grow(self, data: PrivateCounts) -> tuple[MeasuredTree, Layout]:
+        """Measure the tree of a line or a hierarchy; all of the budget is spent here.
 
         Gives what was measured, and the blocks that could have been.
         """
@@ -247,13 +236,6 @@ class AdaptiveTree:
             front = front.runs(keys[level][front.cells], level).measure(shares[level])
             if level == len(keys) - 1:
                 return []
-            if kept is not None and level == 0:
-                from dphist.mechanisms.trees.keeping import keep_for_distances
-
-                right, front = keep_for_distances(front)
-                if isinstance(right, PrivateCounts):
-                    kept.append(right)
-                    shares[1:] = [share * front.left / (1 - shares[0]) for share in shares[1:]]
             if layout.halved:
                 return [front.finish(front.records < CONSTANTS.empty * front.scale)]
             done, together = self.finished(front, data.size)

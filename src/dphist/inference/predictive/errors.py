@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from dphist.inference.estimate import CALIBRATED, Interval, Words, no_theorem, shared_confidence
 from dphist.inference.intervals import joint_deviations, normal_quantile
-from dphist.inference.predictive.apart import Distances
 from dphist.inference.predictive.engine import Engine
-from dphist.inference.predictive.inside import Inside
 from dphist.inference.predictive.trials import size_classes
 from dphist.kernels.predictive.likeliest import likeliest_counts
 from dphist.model.workload import Workload
@@ -67,10 +65,6 @@ class PredictiveErrors:
     divided: bool = False
     """Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures from it
     are then set beside what is unknown there as well."""
-    distances: Distances | None = None
-    """How far what is published is from the truth, if that was asked."""
-    looked: FloatArray | None = None
-    """The published cells that it was set beside, where ``counts`` are not said."""
 
     @cached_property
     def engine(self) -> Engine:
@@ -84,18 +78,7 @@ class PredictiveErrors:
     def learned(self) -> dict[str, FloatArray]:
         """All that intervals and answers were learned from what was measured, in few numbers."""
         found = self.engine.learned
-        if self.inside is not None:
-            found = {**found, "inside": self.inside.strengths}
         return found if self.counts is None else {**found, "departures": self._departures}
-
-    @cached_property
-    def inside(self) -> Inside | None:
-        """What repeats inside blocks, if that was looked at."""
-        counts = self.counts if self.looked is None else self.looked
-        if self.distances is None or counts is None:
-            return None
-        told = None if self.told is None else self.told.get("inside")
-        return Inside(self.engine, counts, self.distances, told)
 
     @cached_property
     def theorem(self) -> Theorem:
@@ -244,14 +227,7 @@ class PredictiveErrors:
     ) -> tuple[FloatArray, FloatArray]:
         """How far truths may lie below published answers, and above: the roots of what squared errors are expected."""
         deviation = np.sqrt(self.squares(low, high, starts, published))
-        if self.inside is None:
-            return deviation, deviation
-        # What is all in one place is as far as that at 95 %, whatever a normal law makes of it.
-        below, above = (
-            np.maximum(deviation, lumps / normal_quantile(0.95))
-            for lumps in self.inside.lumps(low, high, starts)
-        )
-        return below, above
+        return deviation, deviation
 
     def whole(
         self,
@@ -291,8 +267,6 @@ class PredictiveErrors:
     ) -> FloatArray:
         """Expected squared errors of published answers; question j has the boxes ``starts[j]`` to ``starts[j + 1]``."""
         mean, known, inner, plain, noise = self.engine.ask_both(low, high, starts)
-        if self.inside is not None:
-            inner = np.maximum(inner, self.inside.variance(low, high, starts))
         cells, least = asked_cells(low, high, starts), self.least(low, high, starts)
         return self._squared((mean, known, inner, plain, noise), cells, published, least)
 
@@ -308,7 +282,7 @@ class PredictiveErrors:
         Returns:
             The intervals; None where single cells must be asked about.
         """
-        said = None if self.inside is not None else self.engine.ask_run(begin, end)
+        said = self.engine.ask_run(begin, end)
         if said is None:
             return None
         one = np.ones(1)

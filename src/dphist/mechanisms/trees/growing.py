@@ -220,13 +220,8 @@ class Front:
         """Split a share of the whole budget off, as a right on the boxes; and the front with what is left."""
         if share == self.left:
             return self.right.partition(self.box, len(self)), self._with(left=Fraction(0))
-        now, rest = self.keep(share)
-        return now.partition(self.box, len(self)), rest
-
-    def keep(self, share: Fraction) -> tuple[PrivateCounts, Front]:
-        """Split less than all of the budget that is left off, as a right on the cells; and the front with the rest."""
         now, rest = self.right.split(share / self.left, 1 - share / self.left)
-        return now, self._with(right=rest, left=self.left - share)
+        return now.partition(self.box, len(self)), self._with(right=rest, left=self.left - share)
 
     def measure(self, share: Fraction, *, gradual: bool = False) -> Front:
         """Ask for every box's total with a share of the whole budget; ``gradual`` if boxes may be `finish`ed after it.
