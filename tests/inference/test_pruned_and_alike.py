@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import replace
-from functools import partial
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 
 import dphist
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive import PredictiveErrors
+from dphist.inference.predictive import MeasuredBlocks, PredictiveErrors
 from dphist.inference.predictive.alike import alike_part
 from dphist.inference.predictive.engine import Engine
 from dphist.mechanisms import AdaptiveTree
@@ -54,10 +55,6 @@ def test_lines_and_measured_cells_have_nothing_alike():
     assert Engine.of_cells(np.ones((3, 4, 5)), 2.0).alike == 0.0
 
 
-def _same(engine: Engine) -> Engine:
-    return engine
-
-
 def test_planes_of_two_independent_attributes_say_that_leaves_err_alike():
     """A product of two lines: tables of one attribute hold, which they did in 0.85 of the cases."""
     _, plane, epsilon = drawn_plane(201)
@@ -72,7 +69,9 @@ def test_planes_of_two_independent_attributes_say_that_leaves_err_alike():
         held.append(((bounds.low <= truth) & (truth <= bounds.high)).mean())
         engine = replace(errors.engine)
         engine.__dict__["alike"] = 0.0
-        bounds = replace(errors, make=partial(_same, engine)).interval(table, published, 0.95)
+        bounds = replace(errors, measured=cast(MeasuredBlocks, SimpleNamespace(engine=engine))).interval(
+            table, published, 0.95
+        )
         plain.append(((bounds.low <= truth) & (truth <= bounds.high)).mean())
     assert np.mean(held) > max(0.93, np.mean(plain) + 0.05)
 

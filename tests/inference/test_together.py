@@ -7,7 +7,7 @@ from scipy import stats
 import dphist
 from dphist.errors import QueryError
 from dphist.inference.intervals import joint_deviations, normal_quantile
-from dphist.inference.predictive.hidden import HiddenErrors
+from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.mechanisms.auto import Auto
 from dphist.mechanisms.bypart import ByPart
 from dphist.mechanisms.posterior import Posterior
@@ -99,8 +99,9 @@ def test_those_of_a_plane_reach_beyond_the_noisy_counts():
     domain = Domain([Ordinal("x", range(24)), Ordinal("y", range(24))])
     histogram = Histogram(domain, _islands(domain.size, 3.0, np.random.default_rng(5)).reshape(24, 24))
     estimate = run(Posterior(), histogram, Budget.of("0.1"), seed=5)
-    assert isinstance(estimate.errors, HiddenErrors)
-    cells, noisy = Workload.cells(domain), np.ravel(np.asarray(estimate.errors.noisy))
+    assert isinstance(estimate.errors, PredictiveErrors)
+    assert isinstance(estimate.errors.measured, MeasuredCells)
+    cells, noisy = Workload.cells(domain), np.ravel(estimate.errors.measured.values)
     every = estimate.errors.interval(cells, np.ravel(estimate.counts), 0.95, simultaneous=True)
     reach = 2.0 * np.sqrt(200.0)
     assert (every.high >= noisy + reach - 1.0).all()

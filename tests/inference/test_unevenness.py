@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive import Engine, PredictiveErrors
+from dphist.inference.predictive import Engine, MeasuredBlocks, PredictiveErrors
 from dphist.mechanisms import AdaptiveTree
 from dphist.model.domain import Domain, Ordinal
 from dphist.model.workload import Workload
@@ -68,8 +68,8 @@ def test_cells_of_a_hidden_comb_hold():
     for seed in range(3):
         made = run(AdaptiveTree(estimator="averaged"), counts, "0.1", seed=seed)
         errors = cast(PredictiveErrors, made.errors)
-        bold = partial(replace, errors.engine, wary=False)
-        for each in (replace(errors, make=bold, distances=None), errors):
+        bold = SimpleNamespace(engine=replace(errors.engine, wary=False))
+        for each in (replace(errors, measured=cast(MeasuredBlocks, bold)), errors):
             bounds = each.interval(asked, made.counts, 0.95)
             held.append(float(((bounds.low <= counts) & (counts <= bounds.high)).mean()))
     # Noise is larger than any cell: those that were measured look even. The law that goes by their number holds in 0.1.

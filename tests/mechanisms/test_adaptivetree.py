@@ -64,8 +64,7 @@ def test_short_lines_are_laid_out_without_a_step_of_two():
 def _levels_proven(counts):
     errors = AdaptiveTree().estimate(open_counts(counts, 1, seed=1)).errors
     assert isinstance(errors, PredictiveErrors)
-    assert errors.prove is not None
-    theorem = errors.prove()
+    theorem = errors.measured.theorem
     assert isinstance(theorem, PredictableTree)
     return theorem.levels
 

@@ -15,8 +15,7 @@ from dphist.audit.neighbours import Pair
 from dphist.errors import MechanismError
 from dphist.inference.estimate import CALIBRATED, Estimate
 from dphist.inference.pieces import PartErrors
-from dphist.inference.predictive import PredictiveErrors
-from dphist.inference.predictive.hidden import HiddenErrors
+from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.mechanisms import FPA, AdaptiveTree, Auto, Heap, Laplace, Marginals, Posterior
 from dphist.mechanisms.choosing.heaps import find_heaps
 from dphist.mechanisms.protocol import Mechanism
@@ -281,24 +280,22 @@ def test_noisy_cells_of_pieces_are_known_where_all_that_are_met_were_noised_one_
     noise = 0.0
     for errors in (both, one):
         line, inside = errors.only(alone)
-        assert isinstance(line, HiddenErrors)
+        assert isinstance(line, PredictiveErrors)
         assert inside.domain.names == ("age",)
-        assert line.noisy is not None
-        noise, found = line.noise, errors.noisy_sums(alone)
+        assert isinstance(line.measured, MeasuredCells)
+        noise, found = line.measured.law.drawn_variance, errors.noisy_sums(alone)
         assert found is not None
-        assert found[0].tolist() == line.noisy.reshape(-1).tolist()
+        assert found[0].tolist() == line.measured.values.reshape(-1).tolist()
         assert found[1].tolist() == [noise] * 24
         assert errors.only(rows) == (errors, rows)
     assert one.noisy_sums(rows) is None
     found = both.noisy_sums(rows)
     assert found is not None
     assert found[1].tolist() == pytest.approx([24 * noise] * 24)
-    line, plane = both.errors
-    assert isinstance(line, HiddenErrors)
-    assert isinstance(plane, HiddenErrors)
-    assert line.noisy is not None
-    assert plane.noisy is not None
-    assert found[0].tolist() == (line.noisy.reshape(-1) + plane.noisy.reshape(24, 23).sum(axis=1)).tolist()
+    line, plane = (each.measured for each in both.errors if isinstance(each, PredictiveErrors))
+    assert isinstance(line, MeasuredCells)
+    assert isinstance(plane, MeasuredCells)
+    assert found[0].tolist() == (line.values.reshape(-1) + plane.values.reshape(24, 23).sum(axis=1)).tolist()
 
 
 def test_a_wall_is_asked_for_quantiles_as_the_line_that_it_is() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +12,12 @@ from numpy.typing import NDArray
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate
 from dphist.inference.measured import MeasuredTree
-from dphist.inference.predictive import Engine, PredictiveErrors
+from dphist.inference.predictive import Engine, MeasuredBlocks, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import ordered_line
 from dphist.mechanisms.trees.growing import Front, grow, pool_units
 from dphist.mechanisms.trees.layout import Layout, lay_out
 from dphist.private.gate import PrivateCounts
-
-if TYPE_CHECKING:
-    from dphist.inference.guaranteed import Theorem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -185,9 +181,7 @@ class AdaptiveTree:
             if near and data.size <= _LARGEST_LEANED:
                 from dphist.inference.predictive.leaning import leaned
 
-                engine = errors.engine
-                counts = leaned(engine, counts)
-                errors = replace(errors, make=lambda: engine)
+                counts = leaned(errors.engine, counts)
             if self.hills and len(data.shape) == 2:
                 from dphist.inference.neighbours.hills import with_hills
 
@@ -341,11 +335,4 @@ def averaged(counts: FloatArray, law: Engine) -> FloatArray:
 
 def _errors(tree: MeasuredTree, divided: int = 0, *, near: bool = False) -> PredictiveErrors:
     """Errors of a tree; on a line, how many levels of blocks may have been divided further."""
-    law = partial(Engine.of_tree, tree, near=near)
-    return PredictiveErrors(law, partial(_theorem, tree, divided))
-
-
-def _theorem(tree: MeasuredTree, divided: int) -> Theorem:
-    from dphist.inference.guaranteed import PredictableTree
-
-    return PredictableTree(tree, divided)
+    return PredictiveErrors(MeasuredBlocks(tree, near, divided))

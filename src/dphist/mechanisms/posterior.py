@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from dphist.errors import MechanismError
 from dphist.inference.estimate import Estimate, nonnegative
-from dphist.inference.guaranteed import NoisySums
-from dphist.inference.neighbours.reading import NEXT_TO_EXACT, in_words
-from dphist.inference.predictive import Engine, PredictiveErrors
+from dphist.inference.neighbours.reading import in_words
+from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.mechanisms.options import checked
 from dphist.mechanisms.order import ordered_line
 from dphist.private.gate import Noisy, PrivateCounts
@@ -24,11 +21,8 @@ from dphist.private.queries import Identity, Totals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dphist.kernels.levels.fit import Denoised
-
     FloatArray = NDArray[np.float64]
     IntArray = NDArray[np.int64]
-    Reading = tuple[FloatArray, Denoised | None]
 
 # Below 6√n noise scales of records cells hardly tell their own total. A first look for 1/(3√n) tells that from several
 # times as many, where it costs next to nothing: a half percent of 4,096 cells.
@@ -38,6 +32,10 @@ _FEW, _LOOK = 6.0, 3
 _TOTAL, _NEXT_TO_NOTHING, _NEAR = Fraction(1, 16), 16.0, 2.0
 # A cell that is published with so many noise scales was seen by itself, and knows its own count better than a total.
 _SEEN = 3.0
+# A published cell from so many noise scales on is a tall one.
+_TALL = 5.0
+UNSEEN = 30.0
+"""So many noise scales of records may lie elsewhere beyond those seen, which noise may have hidden."""
 # On fewer cells the first look costs more, and there is less to gain.
 _FEWEST = 1024
 
@@ -59,16 +57,14 @@ class Posterior:
     Private because one step moves one cell by one and each cell carries discrete Laplace noise of scale 1/ε;
     all that follows reads noisy counts only. Sums over long ranges are better served by `AdaptiveTree`; here an
     answer about many cells is the engine's mean where bias could add up (see `dphist.inference.predictive`), so it need
-    not be the sum of the published cells. Intervals allow for what noise hides in cells that are published as next to
-    nothing (`dphist.inference.predictive.hidden`), and those of single cells of a line gain where a trend was heard
-    (`dphist.inference.predictive.weighed`).
+    not be the sum of the published cells.
 
     Args:
         counted: On a line of 1,024 cells or more, count the records first. Of few records cells do not tell even their
             sum: then a better total is measured and cells are moved to it together, and where there is next to nothing
             a tree of blocks is measured instead of cells. Every decision reads totals that were paid for.
         elsewhere: Where few tall cells are known to hold nearly all records, how many noise scales of records may lie
-            elsewhere; what is published, answers and intervals then rely on that. 0 where nothing of the kind is known.
+            elsewhere; what is published then relies on that. 0 where nothing of the kind is known.
 
     Example:
         >>> from dphist.mechanisms import Posterior
@@ -111,74 +107,42 @@ class Posterior:
     def _cells(self, data: PrivateCounts, total: Noisy | None, spent: str = "") -> Estimate:
         """Ask for every cell, and infer; a noisy total tells more where there are few records."""
         noisy = data.measure(Identity())
-        values, ordered = noisy.values.reshape(data.shape), ordered_line(data)
-        # Of the whole numbers that are drawn: at a large ε most are 0, and sums of noisy cells are next to exact.
+        values = noisy.values.reshape(data.shape)
         known = None if total is None else (float(total.values.sum()), float(total.variance))
-        law = partial(Engine.of_cells, values, max(noisy.law.drawn_variance, NEXT_TO_EXACT), known)
-        proof = partial(NoisySums, values, noisy.law)
+        errors = PredictiveErrors(MeasuredCells(values, noisy.law, known))
         if data.published is not None:
             told = data.published
-            errors = PredictiveErrors(law, proof, told.counts, told=told.learned)
-            read = partial(_read, noisy, values, ordered=ordered)
-            return Estimate(told.counts, self._errors(errors, noisy, known, read if ordered else None))
-        counts, model = _read(noisy, values, ordered=ordered)
-        reading = counts, model
-        if self.elsewhere > 0.0:
-            from dphist.inference.predictive.few import lowered
+            return Estimate(told.counts, replace(errors, counts=told.counts, told=told.learned))
+        # Loaded here: who only asks needs none of it.
+        from dphist.inference.neighbours.fields import denoise_field
 
-            counts = lowered(counts, float(noisy.scale), self.elsewhere)
+        counts, model = denoise_field(
+            *(values, float(noisy.scale)),
+            gaussian=noisy.law.gaussian,
+            fine=values.ndim == 1,
+            structural=ordered_line(data),
+        )
+        if self.elsewhere > 0.0:
+            counts = _lowered(counts, float(noisy.scale), self.elsewhere)
         note = f"every cell was noised{spent}, then "
         if total is not None:
             counts = _to_total(counts, noisy, total)
             note = "records are few, so their total was noised, then every cell with the rest, and "
-        note += in_words(model)
-        errors = PredictiveErrors(law, proof, counts)
-        return Estimate(
-            counts, self._errors(errors, noisy, known, (lambda: reading) if ordered else None), note
-        )
-
-    def _errors(
-        self,
-        errors: PredictiveErrors,
-        noisy: Noisy,
-        total: tuple[float, float] | None,
-        read: Callable[[], Reading] | None,
-    ) -> PredictiveErrors:
-        """Errors that know of tall cells, or of what noise hides; reading again tells whether a trend was heard."""
-        if errors.counts is None:
-            return errors
-        parts = errors.make, errors.prove, errors.counts, errors.pruned, errors.told
-        if self.elsewhere > 0.0:
-            from dphist.inference.predictive.few import FewErrors
-
-            law = noisy.law
-            return FewErrors(
-                *parts,
-                scale=float(law.scale),
-                noise=float(law.variance),
-                elsewhere=self.elsewhere,
-                noisy=noisy.values.reshape(errors.counts.shape),
-            )
-        from dphist.inference.predictive.hidden import HiddenErrors
-
-        values, noise = noisy.values.reshape(errors.counts.shape), noisy.law.drawn_variance
-        # Counts that were moved to a total are no longer what was read.
-        if read is not None and total is None and noise > NEXT_TO_EXACT:
-            from dphist.inference.predictive.weighed import WeighedErrors
-
-            return WeighedErrors(*parts, noisy=values, noise=noise, freedom=partial(_freedom, read))
-        unordered = read is None and values.ndim == 1
-        return HiddenErrors(*parts, noisy=values, noise=noise, total=total, unordered=unordered)
+        return Estimate(counts, replace(errors, counts=counts), note + in_words(model))
 
 
-def _read(noisy: Noisy, values: IntArray, *, ordered: bool) -> Reading:
-    """Infer the counts, and say by which model."""
-    # Loaded here: who only asks needs none of it.
-    from dphist.inference.neighbours.fields import denoise_field
+def _lowered(counts: FloatArray, scale: float, elsewhere: float) -> FloatArray:
+    """Counts of which those that are not tall add up to no more than was seen to lie there: of noisy answers alone.
 
-    return denoise_field(
-        values, float(noisy.scale), gaussian=noisy.law.gaussian, fine=values.ndim == 1, structural=ordered
-    )
+    Beside tall cells that lie close to each other empty ones are read as a little each, which adds up.
+
+    Example:
+        >>> _lowered(np.array([900.0, 2.0, 2.0, 0.0]), 1.0, 2.0).tolist()
+        [900.0, 1.0, 1.0, 0.0]
+    """
+    short = counts < _TALL * scale
+    sum_of, most = float(counts[short].sum()), elsewhere * scale
+    return np.where(short, counts * (most / sum_of), counts) if sum_of > most else counts
 
 
 def _to_total(counts: FloatArray, noisy: Noisy, total: Noisy) -> FloatArray:
@@ -199,9 +163,3 @@ def _to_total(counts: FloatArray, noisy: Noisy, total: Noisy) -> FloatArray:
         weight = noise / (noise + float(total.variance))
         counts = np.where(quiet, counts * (1.0 - weight * (1.0 - left / sum_of)), counts)
     return nonnegative(counts, max(float(counts.sum()), known - _NEAR * float(total.scale)))
-
-
-def _freedom(read: Callable[[], Reading]) -> float:
-    """The degrees of freedom of a reading in which a trend was heard; 0 if none was."""
-    model = read()[1]
-    return 0.0 if model is None else model.freedom

@@ -18,15 +18,13 @@ from dphist.release.cells.cells import FloatArray, Learned
 from dphist.release.contents import FEWEST, Contents
 from dphist.version import __version__
 
-# To learn this all cells are read again, however few they are.
-_DEAR = "freedom"
-NAMES = ("ways", "alike", "caution", "departures", "inside", _DEAR)
+NAMES = ("ways", "alike", "caution", "departures")
 # Arithmetic differs in the last digits from one platform to the next, and sums of differences in a few more.
 _SLACK = 1e-8
 
 
 def worth_keeping(release: Contents) -> Learned | None:
-    """What to write: nothing for few cells, unless it is dear, and where errors are noise of a known law."""
+    """What to write: nothing for few cells, and where errors are noise of a known law."""
     told = release._learned
     if told is not None or release._written is not None:
         return told
@@ -37,8 +35,7 @@ def worth_keeping(release: Contents) -> Learned | None:
     except MechanismError:
         # A mechanism that is not installed here cannot be replayed.
         return None
-    few = release.cells.numbers.size < FEWEST
-    return None if own is None or (few and _DEAR not in own) else own
+    return None if release.cells.numbers.size < FEWEST else own
 
 
 def _of(release: Contents) -> Learned | None:

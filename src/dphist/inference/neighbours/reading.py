@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dphist.inference.estimate import Estimate
-from dphist.inference.guaranteed import NoisySums
-from dphist.inference.predictive import Engine
-from dphist.inference.predictive.hidden import HiddenErrors
+from dphist.inference.predictive import MeasuredCells, PredictiveErrors
 from dphist.model.law import NoiseLaw
 
 if TYPE_CHECKING:
@@ -16,9 +13,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dphist.kernels.levels.fit import Denoised
-
-# The least variance that is reckoned with: below it no sum of cells is off by a record.
-NEXT_TO_EXACT = 1e-6
 
 
 def read_by_neighbours(noisy: NDArray[np.int64], law: NoiseLaw) -> Estimate:
@@ -35,11 +29,7 @@ def read_by_neighbours(noisy: NDArray[np.int64], law: NoiseLaw) -> Estimate:
     from dphist.inference.neighbours.fields import denoise_field
 
     counts, model = denoise_field(noisy, float(law.scale), gaussian=law.gaussian)
-    predictive = partial(Engine.of_cells, noisy, max(law.drawn_variance, NEXT_TO_EXACT), None)
-    errors = HiddenErrors(
-        *(predictive, partial(NoisySums, noisy, law), counts), noisy=noisy, noise=law.drawn_variance
-    )
-    return Estimate(counts, errors, in_words(model))
+    return Estimate(counts, PredictiveErrors(MeasuredCells(noisy, law), counts), in_words(model))
 
 
 def in_words(model: Denoised | None) -> str:

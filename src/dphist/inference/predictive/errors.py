@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.estimate import CALIBRATED, Interval, Words, no_theorem, shared_confidence
+from dphist.inference.estimate import CALIBRATED, Interval, Words, shared_confidence
 from dphist.inference.intervals import joint_deviations, normal_quantile
+from dphist.inference.measured import MeasuredTree
 from dphist.inference.predictive.engine import Engine
 from dphist.inference.predictive.trials import size_classes
 from dphist.kernels.predictive.likeliest import likeliest_counts
+from dphist.model.law import NoiseLaw
 from dphist.model.workload import Workload
 
 if TYPE_CHECKING:
@@ -25,8 +27,10 @@ IntArray = NDArray[np.int64]
 Boxes = tuple[IntArray, IntArray, IntArray | None]
 """The boxes of questions, and where those of each start if one may have several."""
 
+NEXT_TO_EXACT = 1e-6
+"""The least variance that is reckoned with: below it no sum of cells is off by a record."""
 # What plain least squares is allowed beyond its variance, where it serves better than the predictive law.
-PLAIN = 1.2
+_PLAIN = 1.2
 # What lies inside leaves that a question cuts counts so many times beside the noise of plain least squares.
 _INSIDE = 2.0
 # Boxes of a size class have up to so many times its cells.
@@ -40,8 +44,81 @@ _FAR = 9.0
 # Its tails fall with the fourth power, the theorem's exponentially: halves would widen by 1.19 and 1.07, these by
 # 1.11 each. On lines the law misses so little that both may have all.
 _OF_LAW = 2.0 / 3.0
+# Where cells of several attributes were measured one by one, no interval that holds at once with others ends before so
+# many deviations of noise beyond the noisy sum. On six made-up shapes of 24 × 24 and 20 × 60 cells with 3 records each
+# at ε = 0.1 (10 draws) all cells then hold together in 0.98 of releases instead of 0.89, at 1.04 times the width.
+_BEYOND = 2.0
 # Trees with fewer deviations of noise in their total have nothing better to say than what is published.
 _ENOUGH = 10.0
+
+
+class Measurements(Protocol):
+    """What was measured, as far as intervals need it."""
+
+    @property
+    def engine(self) -> Engine:
+        """The predictive law of the true counts."""
+        ...
+
+    @property
+    def theorem(self) -> Theorem:
+        """Bounds that hold for any data."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCells:
+    """Cells that were measured one by one with noise of one law, and perhaps their total before.
+
+    Args:
+        values: The noisy cells, an axis an attribute.
+        law: Of the noise in each.
+        total: A noisy total with its variance, if one was measured.
+    """
+
+    values: NDArray[Any]
+    law: NoiseLaw
+    total: tuple[float, float] | None = None
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The law, by the whole numbers that are drawn: at a large ε most noise is 0, and sums are next to exact."""
+        return Engine.of_cells(self.values, max(self.law.drawn_variance, NEXT_TO_EXACT), self.total)
+
+    @cached_property
+    def theorem(self) -> Theorem:
+        """Sums of independent draws."""
+        # Loaded here, and below: most intervals are calibrated.
+        from dphist.inference.guaranteed import NoisySums
+
+        return NoisySums(self.values, self.law)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredBlocks:
+    """Blocks that were measured as a tree.
+
+    Args:
+        tree: The blocks with their noisy totals.
+        near: Whether it was grown step by step, each next look decided by what the last showed.
+        levels: On a line, how many levels of blocks there may be, which is public; 0 elsewhere.
+    """
+
+    tree: MeasuredTree
+    near: bool = False
+    levels: int = 0
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The law."""
+        return Engine.of_tree(self.tree, near=self.near)
+
+    @cached_property
+    def theorem(self) -> Theorem:
+        """A martingale over what was measured, in order."""
+        from dphist.inference.guaranteed import PredictableTree
+
+        return PredictableTree(self.tree, self.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,25 +128,26 @@ class PredictiveErrors:
     With m and V the law's mean and variance, V widened by how far the law was seen to be too smooth, the published
     answer is off by about √(V + (m − published)²): the interval widens where law and estimate disagree. Where plain
     least squares, with the same reckoning, promises less, its figure is taken. Worked out when first asked for.
+
+    Args:
+        measured: What was measured.
+        counts: The published cells, where sums of many of them may be biased: they were inferred one by one, or pruned.
+        pruned: Whether they come of a tree whose splits and boxes were pruned.
+        told: What a file says was learned; believed where it fits.
+        divided: Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures
+            from it are then set beside what is unknown there as well.
     """
 
-    make: Callable[[], Engine]
-    prove: Callable[[], Theorem] | None = None
-    """What guaranteed intervals are made by."""
+    measured: Measurements
     counts: FloatArray | None = None
-    """The published cells, where sums of many of them may be biased: they were inferred one by one, or pruned."""
     pruned: bool = False
-    """Whether they come of a tree whose splits and boxes were pruned."""
     told: Mapping[str, FloatArray] | None = None
-    """What a file says was learned; believed where it fits."""
     divided: bool = False
-    """Whether they say how leaves are divided inside, of which plain least squares knows nothing: departures from it
-    are then set beside what is unknown there as well."""
 
     @cached_property
     def engine(self) -> Engine:
         """The law."""
-        engine = self.make()
+        engine = self.measured.engine
         if self.told is not None:
             engine.believe(self.told)
         return engine
@@ -81,18 +159,19 @@ class PredictiveErrors:
         return found if self.counts is None else {**found, "departures": self._departures}
 
     @cached_property
-    def theorem(self) -> Theorem:
-        """What holds for any data."""
-        if self.prove is None:
-            raise no_theorem()
-        return self.prove()
-
-    @cached_property
     def blocks(self) -> IntArray | None:
         """Where the blocks of a line begin that were not divided, in order; None where cells have several axes."""
         if len(self.engine.shape) != 1:
             return None
         return np.sort(self.engine.low[self.engine.left < 0, 0]).astype(np.int64)
+
+    def noisy_sums(self, workload: Workload) -> tuple[FloatArray, FloatArray] | None:
+        """Sums of noisy cells with their variances; None where cells were not measured one by one."""
+        if not isinstance(self.measured, MeasuredCells):
+            return None
+        sums = workload.answer(self.measured.values.reshape(workload.domain.shape))
+        variance = self.measured.law.drawn_variance * asked_cells(*by_question(workload))
+        return np.asarray(sums, dtype=np.float64), variance
 
     @property
     def words(self) -> Words:
@@ -186,11 +265,9 @@ class PredictiveErrors:
         boxes = by_question(workload)
         if guaranteed:
             return self._proven(boxes, published, share)
-        deviation = self.deviations(*boxes, published)
+        deviation = np.sqrt(self.squares(*boxes, published))
         if share == confidence:
             return self.whole(published, deviation, asked_cells(*boxes), share)
-        if self.prove is None:
-            return self._together(boxes, published, deviation, confidence, share)
         law = rest = share
         if len(workload.domain.shape) > 1:
             # Which of two stands is known only when both are, so that both may miss: each has its part of what may be.
@@ -206,35 +283,26 @@ class PredictiveErrors:
         return Interval(np.where(shorter, proof.low, found.low), np.where(shorter, proof.high, found.high))
 
     def _together(
-        self,
-        boxes: Boxes,
-        published: FloatArray,
-        deviation: tuple[FloatArray, FloatArray],
-        confidence: float,
-        share: float,
+        self, boxes: Boxes, published: FloatArray, deviation: FloatArray, confidence: float, share: float
     ) -> Interval:
         """What the law says where each must hold with this share, for all to hold with that confidence."""
-        wider = joint_deviations(confidence, share) / normal_quantile(share)
-        return self.whole(published, (wider * deviation[0], wider * deviation[1]), asked_cells(*boxes), share)
+        times = joint_deviations(confidence, share)
+        found = self.whole(published, times / normal_quantile(share) * deviation, asked_cells(*boxes), share)
+        if not isinstance(self.measured, MeasuredCells) or self.measured.values.ndim == 1:
+            return found
+        # The law is surest where it takes what it sees for noise, and the worst of many cells is one where it should
+        # not have. So on several attributes intervals reach beyond the noisy sums, which know of no law.
+        noisy, noise = self.engine.least_squares(boxes[0], boxes[1], None, boxes[2])
+        low, high = whole_counts(noisy, _BEYOND * np.sqrt(noise))
+        return Interval(np.minimum(found.low, low), np.maximum(found.high, high))
 
     def _proven(self, boxes: Boxes, published: FloatArray, confidence: float) -> Interval:
         """What holds for any data, with what is published inside."""
-        least, most = proven(self.theorem, *boxes, confidence)
+        least, most = proven(self.measured.theorem, *boxes, confidence)
         return Interval(*outward(np.minimum(least, published), np.maximum(most, published)))
 
-    def deviations(
-        self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """How far truths may lie below published answers, and above: the roots of what squared errors are expected."""
-        deviation = np.sqrt(self.squares(low, high, starts, published))
-        return deviation, deviation
-
     def whole(
-        self,
-        published: FloatArray,
-        deviation: tuple[FloatArray, FloatArray],
-        cells: FloatArray,
-        confidence: float,
+        self, published: FloatArray, deviation: FloatArray, cells: FloatArray, confidence: float
     ) -> Interval:
         """Whole counts that hold as often as they promise, by a normal law of the error.
 
@@ -244,31 +312,29 @@ class PredictiveErrors:
 
         Args:
             published: The answers.
-            deviation: Of their errors, below and above.
+            deviation: Of their errors.
             cells: How many cells each is about.
             confidence: How often they are to hold.
 
         Returns:
             Bounds with what is published between them.
         """
-        deviations, (below, above) = normal_quantile(confidence), deviation
-        low, high = whole_counts(published, deviations * below, deviations * above)
+        deviations = normal_quantile(confidence)
+        low, high = whole_counts(published, deviations * deviation)
         alone = cells == 1.0
         if self.counts is not None and not self.pruned and alone.any():
-            same = np.minimum(below, above)[alone]
-            few = likeliest_counts(published[alone], same, deviations, confidence)
-            # What reaches further to one side does so beside the law.
-            low[alone] = np.where(below[alone] > same, np.minimum(low[alone], few[0]), few[0])
-            high[alone] = np.where(above[alone] > same, np.maximum(high[alone], few[1]), few[1])
+            low[alone], high[alone] = likeliest_counts(
+                published[alone], deviation[alone], deviations, confidence
+            )
         return Interval(low, high)
 
     def squares(
         self, low: IntArray, high: IntArray, starts: IntArray | None, published: FloatArray
     ) -> FloatArray:
         """Expected squared errors of published answers; question j has the boxes ``starts[j]`` to ``starts[j + 1]``."""
-        mean, known, inner, plain, noise = self.engine.ask_both(low, high, starts)
-        cells, least = asked_cells(low, high, starts), self.least(low, high, starts)
-        return self._squared((mean, known, inner, plain, noise), cells, published, least)
+        return self._squared(
+            self.engine.ask_both(low, high, starts), asked_cells(low, high, starts), published
+        )
 
     def run_of_cells(self, begin: int, end: int, published: FloatArray, confidence: float) -> Interval | None:
         """As `interval` of single cells, for a long run of them in C order.
@@ -286,30 +352,17 @@ class PredictiveErrors:
         if said is None:
             return None
         one = np.ones(1)
-        deviation = np.sqrt(self._squared(said, one, published, self.least_of_run(begin, end)))
-        return self.whole(
-            published, (deviation, deviation), np.broadcast_to(one, published.shape), confidence
-        )
+        deviation = np.sqrt(self._squared(said, one, published))
+        return self.whole(published, deviation, np.broadcast_to(one, published.shape), confidence)
 
-    def _squared(
-        self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray, least: FloatArray
-    ) -> FloatArray:
+    def _squared(self, said: tuple[FloatArray, ...], cells: FloatArray, published: FloatArray) -> FloatArray:
         """Expected squared errors, by what `Engine.ask_both` says of questions about so many cells."""
         mean, known, inner, plain, noise = said
         caution = self.engine.caution_of(cells)
         law = caution * (self.engine.hedged(known, noise, cells) + inner) + (mean - published) ** 2
         return self.engine.overlap * np.minimum(
-            np.maximum(law, least),
-            PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2,
+            law, _PLAIN * (noise + _INSIDE * inner) + (plain - published) ** 2
         )
-
-    def least(self, low: IntArray, high: IntArray, starts: IntArray | None) -> FloatArray:
-        """What the law's squared errors are raised to, whatever it says."""
-        return np.zeros(1)
-
-    def least_of_run(self, begin: int, end: int) -> FloatArray:
-        """The same for a run of single cells in C order."""
-        return np.zeros(1)
 
 
 def by_question(workload: Workload) -> Boxes:

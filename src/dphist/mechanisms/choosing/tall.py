@@ -14,12 +14,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dphist.inference.predictive.few import UNSEEN
 from dphist.mechanisms.choosing.asked import asked_kinds
 from dphist.mechanisms.choosing.forecast import Forecaster
 from dphist.mechanisms.choosing.glimpse import FOR_LOW, Glimpse, Look
 from dphist.mechanisms.choosing.words import ALONE, BLOCKS, beside, two_digits
-from dphist.mechanisms.posterior import Posterior
+from dphist.mechanisms.posterior import UNSEEN, Posterior
 from dphist.mechanisms.protocol import Mechanism
 from dphist.model.workload import Kind
 from dphist.private.gate import PrivateCounts

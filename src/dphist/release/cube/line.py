@@ -21,7 +21,7 @@ from dphist.inference.covariances import covariances
 from dphist.inference.estimate import Errors, NoiseErrors, Words
 from dphist.inference.intervals import Spread, half_widths
 from dphist.inference.pieces import PartErrors
-from dphist.inference.predictive.hidden import HiddenErrors
+from dphist.inference.predictive import PredictiveErrors
 from dphist.model.domain import Ordinal
 from dphist.model.domain.scales import Bins, Integers
 from dphist.model.workload import Workload
@@ -167,7 +167,7 @@ class NoisyLine:
     def _noisy(self) -> tuple[FloatArray, FloatArray] | None:
         """Noisy cells with their variances, if cells were noised one by one and then inferred; else None."""
         errors, place = self.release._estimate.errors, np.arange(self._size)
-        if not isinstance(errors, HiddenErrors | PartErrors):
+        if not isinstance(errors, PredictiveErrors | PartErrors):
             return None
         return errors.noisy_sums(self._ranges(place, place + 1))
 
