@@ -292,10 +292,14 @@ def test_noisy_cells_of_pieces_are_known_where_all_that_are_met_were_noised_one_
     found = both.noisy_sums(rows)
     assert found is not None
     assert found[1].tolist() == pytest.approx([24 * noise] * 24)
-    line, plane = (each.measured for each in both.errors if isinstance(each, PredictiveErrors))
-    assert isinstance(line, MeasuredCells)
-    assert isinstance(plane, MeasuredCells)
-    assert found[0].tolist() == (line.values.reshape(-1) + plane.values.reshape(24, 23).sum(axis=1)).tolist()
+    ways = [each.measured for each in both.errors if isinstance(each, PredictiveErrors)]
+    of_line, of_plane = ways[0], ways[1]
+    assert isinstance(of_line, MeasuredCells)
+    assert isinstance(of_plane, MeasuredCells)
+    assert (
+        found[0].tolist()
+        == (of_line.values.reshape(-1) + of_plane.values.reshape(24, 23).sum(axis=1)).tolist()
+    )
 
 
 def test_a_wall_is_asked_for_quantiles_as_the_line_that_it_is() -> None:
